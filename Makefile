@@ -18,8 +18,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests run as several processes at a time, a part of them in each: all that is in none of these folders
 # of tests/, then the folders, longest first. A small process collects less and forks faster than one of
 # all tests.
-SHORT := builder deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
-	publisher/git
+SHORT := builder operate/deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
+	operate/git
 REST := nodes client docs site builder conformance client/copies publisher/web hosts faults langfuse mcp \
 	publisher/write
 others = tests $(addprefix --ignore tests/,$(1))

@@ -5,10 +5,6 @@ import json
 
 import click
 
-from backup import snapshots
-from backup.places import open_place
-from backup.take import Report, back_up
-from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from cli.options import (
     backup_place_options,
@@ -19,6 +15,10 @@ from cli.options import (
 )
 from cli.progress import Progress
 from cli.table import echo_table
+from operate.backup import snapshots
+from operate.backup.places import open_place
+from operate.backup.take import Report, back_up
+from operate.deploy.parallel import Work
 
 SKIPPED_SHOWN = 5
 

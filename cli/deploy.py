@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import click
 
-from builder.deploy.compare import Options, Plan
-from builder.deploy.destination import open_destination
-from builder.deploy.order import Delete, Put, cache_control
-from builder.deploy.run import Report
-from builder.deploy.run import deploy as deploy_site
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
 from cli.options import destination_options, out_option, state_option
 from cli.progress import Progress
+from operate.deploy.compare import Options, Plan
+from operate.deploy.destination import open_destination
+from operate.deploy.order import Delete, Put, cache_control
+from operate.deploy.run import Report
+from operate.deploy.run import deploy as deploy_site
 
 
 @click.command()

@@ -35,8 +35,8 @@ def doctor(
     # Late, since other commands load this module to know its options.
     from builder.store.state import last_settings
     from builder.store.state.serving import service_settings
-    from doctor.examine import examine
-    from doctor.findings import Subject
+    from operate.doctor.examine import examine
+    from operate.doctor.findings import Subject
 
     noted = last_settings(content, out, state)
     service = service_settings(content, out, state)

@@ -2,12 +2,12 @@
 
 import click
 
-from builder.export.run import Report
-from builder.export.run import export as export_content
 from builder.model.plural import counted
 from builder.text.formats import SUFFIXES
 from cli.options import content_option
 from cli.progress import Progress
+from moving.export.run import Report
+from moving.export.run import export as export_content
 
 KEPT_SHOWN = 20
 

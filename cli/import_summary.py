@@ -9,7 +9,7 @@ import click
 from builder.model.plural import counted
 from builder.text.one_line import one_line
 from cli.table import echo_table
-from publisher.importers.run import Options, Outcome
+from moving.importers.run import Options, Outcome
 
 SHOWN_KINDS = 10
 SHOWN_OWNERS = 20

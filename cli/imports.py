@@ -17,16 +17,16 @@ from cli.options import database_option, folder_options, init_option, owner_opti
 from cli.progress import Progress
 from cli.site import update_site
 from cli.stores import open_store
-from publisher.importers.items import (
+from moving.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
     TAGS_COLUMNS,
     TITLE_COLUMNS,
     Columns,
 )
-from publisher.importers.run import Options, check_owners, import_found, import_source
-from publisher.importers.vendors import MODULES
-from publisher.importers.vendors.documents import read_export
+from moving.importers.run import Options, check_owners, import_found, import_source
+from moving.vendors import MODULES
+from moving.vendors.documents import read_export
 from publisher.write.fields import parse_field
 
 DEFAULT_OWNER = "imported"
@@ -195,7 +195,7 @@ def _download(
 ) -> str:
     """Download what an API has, if the source is one; returns the export's path."""
     # Only now: the libraries take a while to load.
-    from publisher.importers.vendors.api import download_to, is_remote
+    from moving.vendors.api import download_to, is_remote
 
     if not is_remote(module, source):
         if save:

@@ -21,7 +21,7 @@ from builder.model.plural import counted
 from builder.store import content as tree
 from cli.config import FILE_NAME, read_config, schema_of
 from cli.config_text import config_text
-from publisher.importers.naming import handle_of
+from moving.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from publisher.write.store import Folder

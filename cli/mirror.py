@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import parse_base_url
 from cli.progress import Progress
+from operate.deploy.parallel import Work
 
 WRONG_SHOWN = 20
 
@@ -41,7 +41,7 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
     \b
       hubctl mirror https://prompts.example.org /srv/mirror
     """
-    from backup import mirror as mirrors  # which loads requests
+    from operate.mirror import mirror as mirrors  # which loads requests
 
     token = os.environ.get("HUB_TOKEN", "")
     folder = folder.rstrip("/") or folder

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from builder.deploy.options import Options
 from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
@@ -17,11 +16,12 @@ from builder.model.settings import (
     parse_base_url,
 )
 from builder.store.site import read_hub
+from operate.deploy.job import Job
+from operate.deploy.options import Options
+from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
+from operate.deploy.receiver import make_receiver
+from operate.git.options import parse_git_options
 from publisher.accounts.postgres_url import parse_postgres_url
-from publisher.deploys.job import Job
-from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
-from publisher.deploys.receiver import make_receiver
-from publisher.git.options import parse_git_options
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from

@@ -21,7 +21,7 @@ from cli.options import (
 from cli.progress import Progress
 
 if TYPE_CHECKING:
-    from backup.restore import Report
+    from operate.backup.restore import Report
 
 
 def _parse_time(context: click.Context, option: click.Parameter, value: str) -> datetime | None:
@@ -92,10 +92,10 @@ def restore(
       hubctl restore /mnt/backup/hub --at 2026-01-31T09:30:00Z --replace
     """
     # Late, since other commands load this module to know its options.
-    from backup.places import open_place
-    from backup.restore import Options
-    from backup.restore import restore as restore_hub
-    from builder.deploy.parallel import Work
+    from operate.backup.places import open_place
+    from operate.backup.restore import Options
+    from operate.backup.restore import restore as restore_hub
+    from operate.deploy.parallel import Work
 
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")

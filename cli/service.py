@@ -22,14 +22,14 @@ from cli.build import describe, say_waiting
 from cli.limits import counting
 from cli.progress import Progress
 from cli.stores import make_store, make_turn
+from operate.deploy.follower import Deployer
+from operate.deploy.job import Job
+from operate.deploy.notices import Notices
+from operate.deploy.receiver import Receiver
+from operate.git.follower import GitFollower
+from operate.git.options import GitOptions
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
-from publisher.deploys.follower import Deployer
-from publisher.deploys.job import Job
-from publisher.deploys.notices import Notices
-from publisher.deploys.receiver import Receiver
-from publisher.git.follower import GitFollower
-from publisher.git.options import GitOptions
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.sizes import size_readings

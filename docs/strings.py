@@ -25,7 +25,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-PATHS = ["builder", "cli", "mcp_app", "publisher", "server"]
+PATHS = ["builder", "cli", "mcp_app", "moving", "operate", "publisher", "server"]
 HELP_ARGUMENTS = {"help", "short_help", "epilog", "description", "summary", "metavar"}
 LOG_CALLS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 PRINT_CALLS = {"echo", "print"}

@@ -15,7 +15,7 @@ import requests
 
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
 
-PACKAGES = ("backup", "builder", "cli", "doctor", "mcp_app", "publisher", "server")
+PACKAGES = ("builder", "cli", "mcp_app", "moving", "operate", "publisher", "server")
 OF_THE_BUILD = ("PKG-INFO", "setup.cfg", "prompt_hub.egg-info/")
 SAMPLE = "cli/new_hub/sample"
 

@@ -1,4 +1,4 @@
-"""`hubctl doctor`: what it prints, and what it exits with. Its checks are in `tests/doctor`."""
+"""`hubctl doctor`: output and exit status. Its checks are tested in `tests/operate/doctor`."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from doctor import file_systems
+from operate.doctor import file_systems
 from tests.cli.test_hubctl import folders, hubctl
 from tests.support.servers import Server
 

@@ -424,7 +424,7 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
     heavy |= {"limits", "mcp", "tantivy", "whoosh", "boto3", "prometheus_client", "watchfiles"}
     heavy |= {"redis", "psycopg"}
     heavy |= {"builder.pipeline.build", "builder.pipeline.rebuild", "builder.render.pages"}
-    heavy |= {"publisher.web.app", "doctor.examine", "backup.restore"}
+    heavy |= {"publisher.web.app", "operate.doctor.examine", "operate.backup.restore"}
     loaded = loaded_by("from cli.hubctl import main; from cli.config import schema_of; "
                        "schema_of(main)")  # fmt: skip
     assert set(COMMANDS.values()) <= loaded
@@ -433,8 +433,8 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
 
 def test_options_alone_load_no_deployment() -> None:
     loaded = loaded_by("import cli.options")
-    assert not {name for name in loaded if name.startswith("builder.deploy.")} - {
-        "builder.deploy.options"
+    assert not {name for name in loaded if name.startswith("operate.deploy.")} - {
+        "operate.deploy.options"
     }
 
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from builder.store.labels import read_labels
 from cli.hubctl import main
-from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.vendors import MODULES
-from publisher.importers.vendors.api import Api
+from moving.importers.items import Document, History, Rejection, Revision
+from moving.vendors import MODULES
+from moving.vendors.api import Api
 from tests.support.fake_api import Asked, FakeApi, Said, fake_api
 
 KEY = "sk-a-secret-of-one-test"
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "content").mkdir()
     for name, has_api in (("opik", True), ("github-models", False)):
-        module = ModuleType(f"publisher.importers.vendors.{name}")
+        module = ModuleType(f"moving.vendors.{name}")
         module.TITLE, module.read_histories = "Example", read_histories
         if has_api:
             module.API_URL, module.KEYS, module.download = None, ("EXAMPLE_KEY",), download

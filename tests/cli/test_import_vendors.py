@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 from builder.store import content
 from builder.store.labels import read_labels
 from cli.hubctl import main
-from tests.publisher.importers.test_git_history import Work
-from tests.publisher.importers.vendors.test_github_models import SUMMARIZER, TRIALS
-from tests.publisher.importers.vendors.test_promptlayer import KEY, SNIPPET, TITLES, PromptLayer
+from tests.moving.importers.test_git_history import Work
+from tests.moving.vendors.test_github_models import SUMMARIZER, TRIALS
+from tests.moving.vendors.test_promptlayer import KEY, SNIPPET, TITLES, PromptLayer
 from tests.support.fake_api import fake_api
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.langfuse.test_sdks import Sdk
-from tests.publisher.importers.vendors.langfuse_server import (
+from tests.moving.vendors.langfuse_server import (
     ENVIRONMENT,
     REFS,
     VALUES,

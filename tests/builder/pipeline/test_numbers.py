@@ -1,14 +1,14 @@
 """Builds are numbered across processes, and say which files they have touched."""
 
-from builder.deploy.folder import Folder
-from builder.deploy.options import Options
-from builder.deploy.run import deploy
-from builder.deploy.snapshot import keep
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.take_off import take_off
 from builder.store.locks import last_build
 from builder.store.site import Site
+from operate.deploy.folder import Folder
+from operate.deploy.options import Options
+from operate.deploy.run import deploy
+from operate.deploy.snapshot import keep
 from tests.support.catalogues import read_tree, write_version
 
 

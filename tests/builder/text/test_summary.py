@@ -22,7 +22,7 @@ def of(body: str) -> str:
 
 
 # Bodies, the titles that they give, and their descriptions. Publishing and imports are tested with
-# them, too (`tests/publisher/write/test_resolve.py`, `tests/publisher/importers`).
+# them, too (`tests/publisher/write/test_resolve.py`, `tests/moving/importers`).
 CASES = [
     ("Review this. Then stop.", "", "Review this."),
     ("Review v1.2 of this. Then", "", "Review v1.2 of this."),

@@ -1,0 +1,223 @@
+"""Exports the content: the latest version of each prompt as a file of another format.
+
+Made for git: the same content gives the same bytes, and only what has changed is written. Files
+that no export wrote, and those that somebody has changed since, are left alone and named.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from builder.model import names
+from builder.model.errors import ContentError, OperatorError
+from builder.model.names import Version
+from builder.store import content
+from builder.store.plain_files import read_file
+from builder.text.formats import write_as
+from builder.text.messages import parse_messages
+from builder.text.prompts import body_of
+from moving.export.listing import ENDINGS, LIST_BYTES_MAX, LIST_FILE, Exported, read_list
+
+_TEMPORARY = ".hub-export.tmp"
+
+
+class Report(NamedTuple):
+    """What an export did. ``losses``: how many files lack what their format cannot hold. ``kept``:
+    files that were not replaced, or not removed, since they are not as an export wrote them.
+    """
+
+    files: int
+    written: int
+    removed: int
+    losses: Counter[str]
+    kept: list[str]
+    faults: list[str]
+
+
+def export(
+    content_root: str, folder: str, format: str, *, owner: str | None = None,
+    progress: Callable[[str, int, int], None],
+) -> Report:  # fmt: skip
+    """Write the latest version of each prompt to ``folder``.
+
+    ``owner``: only that owner's, and files of others stay. ``progress`` is called with what is
+    done, how many prompts, and of how many. Raises OperatorError.
+    """
+    owners = content.list_owners(content_root)
+    if owner is not None:
+        names.check_owner(owner)
+        if owner not in owners:
+            raise OperatorError(f"No owner {owner} in {content_root}. Its folders are the owners.")
+        owners = [owner]
+    _check_apart(content_root, folder)
+    repos = [(one, name) for one in owners for name in content.list_repos(content_root, one)]
+    with _lock(folder):
+        task = _Task(content_root, folder, format)
+        try:
+            for done, (one, name) in enumerate(repos):
+                progress("Exporting", done, len(repos))
+                task.take(one, name)
+            task.remove_gone(owner)
+        finally:
+            task.write_list()
+    return task.report()
+
+
+def _check_apart(content_root: str, folder: str) -> None:
+    inside, outside = os.path.realpath(folder), os.path.realpath(content_root)
+    if inside == outside or inside.startswith(f"{outside}/"):
+        raise OperatorError(f"{folder} is in the content folder. Export to another one.")
+
+
+@contextlib.contextmanager
+def _lock(folder: str) -> Iterator[None]:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OperatorError(f"Cannot write to {folder}: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperatorError(
+                f"Another export writes to {folder}. Wait until it has ended, and try again."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+class _Task:
+    """One run: what was there, and what has come of it."""
+
+    def __init__(self, root: str, folder: str, format: str) -> None:
+        self._root = root
+        self._folder = folder
+        self._format = format
+        listed = read_list(folder)
+        # What exports wrote here, by path: the SHA-256 of each file as it was written last.
+        self._files = listed.files if listed else {}
+        self._done: set[str] = set()
+        # Prompts whose files are left as they are, since the content has faults there.
+        self._faulty: set[tuple[str, str]] = set()
+        self._written = self._removed = 0
+        self._losses: Counter[str] = Counter()
+        self._kept: dict[str, None] = {}  # in order, each once
+        self._faults: list[str] = []
+
+    def report(self) -> Report:
+        return Report(
+            len(self._done), self._written, self._removed, self._losses, [*self._kept], self._faults
+        )
+
+    def take(self, owner: str, name: str) -> None:
+        """Write the file of a repo."""
+        try:
+            versions = content.list_versions(self._root, owner, name).versions
+            if versions:
+                record = self._read(owner, name, versions[-1])
+                text, losses = write_as(record, self._format)
+                if self._write(f"{owner}/{name}{ENDINGS[self._format]}", text.encode()):
+                    self._losses.update(losses)
+        except ContentError as error:
+            self._faulty.add((owner, name))
+            self._faults += map(str, error.faults)
+
+    def _read(self, owner: str, name: str, version: Version) -> dict[str, Any]:
+        """The record of a version, as ``write_as`` takes it."""
+        stored, text = content.read_version(self._root, owner, name, version)
+        body = body_of(text, stored.front_matter_bytes)
+        return msgspec.to_builtins(
+            {
+                "owner": owner, "name": name, "version": str(version), "title": stored.title,
+                "description": stored.description, "tags": stored.tags, "license": stored.license,
+                "variables": stored.variables, "parameters": stored.parameters, "body": body,
+                "messages": parse_messages(body),
+            }
+        )  # fmt: skip
+
+    def _write(self, path: str, data: bytes) -> bool:
+        """Whether the file is, or was already, as it is to be."""
+        wanted = hashlib.sha256(data).hexdigest()
+        there = self._hash(path)
+        if there not in (None, wanted, self._files.get(path)):
+            self._kept[path] = None
+            return False
+        if there != wanted:
+            self._put(path, data)
+            self._written += 1
+        self._files[path] = wanted
+        self._done.add(path)
+        return True
+
+    def _hash(self, path: str) -> str | None:
+        """The SHA-256 of what is there; empty where that is no file that an export wrote."""
+        folder = os.path.dirname(path)
+        while folder:
+            if os.path.islink(f"{self._folder}/{folder}"):
+                return ""
+            folder = os.path.dirname(folder)
+        try:
+            return hashlib.sha256(read_file(f"{self._folder}/{path}", LIST_BYTES_MAX)).hexdigest()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return ""
+
+    def _put(self, path: str, data: bytes) -> None:
+        """Write a file whole or not at all."""
+        target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(temporary, "wb", opener=_open_no_link) as file:
+                file.write(data)
+            os.replace(temporary, target)
+        except OSError as error:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise OperatorError(f"Cannot write {target}: {error.strerror}.") from None
+
+    def remove_gone(self, owner: str | None) -> None:
+        """Remove what was written for prompts, versions and formats that are no more."""
+        for path, wanted in [*self._files.items()]:
+            handle, name, *_ = re.split("[/.]", path)
+            is_other = owner is not None and handle != owner
+            if path in self._done or is_other or (handle, name) in self._faulty:
+                continue
+            there = self._hash(path)
+            if there not in (None, wanted):
+                self._kept[path] = None
+                continue
+            if there:
+                self._remove(path)
+            del self._files[path]
+
+    def _remove(self, path: str) -> None:
+        try:
+            os.unlink(f"{self._folder}/{path}")
+        except OSError as error:
+            raise OperatorError(
+                f"Cannot remove {self._folder}/{path}: {error.strerror}. Remove it by hand."
+            ) from None
+        self._removed += 1
+        with contextlib.suppress(OSError):  # until a folder that has more in it
+            os.removedirs(os.path.dirname(f"{self._folder}/{path}"))
+
+    def write_list(self) -> None:
+        """Note what was written, also by a run that was interrupted."""
+        listed = Exported(dict(sorted(self._files.items())))
+        data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
+        if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():
+            self._put(LIST_FILE, data)

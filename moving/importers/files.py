@@ -1,0 +1,221 @@
+"""Prompts that are files: one, or all below a folder. Reads; writes nothing.
+
+The text is the file's bytes, front matter and all; only what tells the roles of messages is put
+in our own way (``chats``). Of a ``.prompt.yml``, which is no text, the messages are taken. A
+``system.md`` and the ``user.md`` beside it are one prompt with two messages.
+
+Files as ``hubctl export`` wrote them, by the list in their folder, become the texts that they were:
+their front matter is the export's, and their placeholders are ours.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from builder.model.errors import OperatorError
+from builder.model.plural import counted
+from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.text.core_yaml import load_yaml, spellings
+from builder.text.messages import write_messages
+from builder.text.prompts import parse_document
+from builder.text.summary import clean_title, names_a_part, title_of
+from moving.export.listing import LIST_FILE, Exported, read_list
+from moving.importers import chats
+from moving.importers.folders import (
+    ASSISTANT_SUFFIXES,
+    MESSAGE_SUFFIXES,
+    SKILL_FILE,
+    SUFFIXES,
+    Found,
+    find_prompts,
+)
+from moving.importers.foreign import check_connection, translate
+from moving.importers.items import Item, PassedOver, Rejection, decode_text
+from moving.importers.naming import telling_name, to_words
+from publisher.write.fields import parse_loosely
+
+# Such a file has data to try the prompt with, too, and an export's may have schemas of tools.
+_LARGE_YAML_VALUES_MAX = 50_000
+# Data to try a prompt with is none of its metadata.
+TRIALS = ("testData", "evaluators")
+# An export's file is larger than its prompt: braces that are text take five times their bytes, and
+# all metadata is in it.
+EXPORTED_BYTES_MAX = 4 * 1024 * 1024
+_EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "values_max": _LARGE_YAML_VALUES_MAX}
+EMPTY = "empty"
+SHOWN_BESIDE = 3
+# A name of this form in the front matter of Markdown is an identifier, and no title.
+_identifier = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
+
+
+def read_files(
+    source: str, own: Collection[str] = (), *, markdown: bool = False
+) -> Iterator[Item | Rejection | PassedOver]:
+    """The items of a file, or of the files of a folder (``find_prompts``). Raises OperatorError for
+    a folder inside one of the hub's ``own``, by their real paths.
+    """
+    if not os.path.isdir(source):
+        path = Path(source)
+        yield from _read_prompt(Found(path, path.name), Path("/"), None)
+        return
+    root = Path(source).resolve()
+    for path in own:
+        if root.is_relative_to(path):
+            raise OperatorError(
+                f"{source} is inside {path}, a folder of this hub, and so no source of an import. "
+                "To publish a file from there, run `hubctl publish OWNER/NAME FILE`."
+            )
+    exported = None
+    try:
+        exported = read_list(str(root))
+    except OperatorError as error:
+        yield Rejection(LIST_FILE, str(error).removesuffix("."))
+    listed = exported.files if exported else ()
+    for one in find_prompts(root, listed, own, markdown=markdown):
+        if isinstance(one, Found):
+            yield from _read_prompt(one, root, exported)
+        else:
+            yield one
+
+
+def _read_prompt(
+    found: Found, root: Path, exported: Exported | None
+) -> Iterator[Item | Rejection | PassedOver]:
+    """The prompt of a file, with the message of the user that is in the file beside it."""
+    items: list[Item] = []
+    for one in filter(None, (found, found.user)):
+        item = _read(one, root, exported)
+        if isinstance(item, Item) and item.text.strip("\ufeff \t\r\n"):
+            items.append(item)
+        else:
+            yield PassedOver(one.where, EMPTY) if isinstance(item, Item) else item
+    if len(items) == 2:
+        items = [_join(*items)]
+    yield from map(_with_title, items)
+
+
+def _join(system: Item, user: Item) -> Item:
+    """One prompt with two messages, and the front matter of the first file."""
+    body = parse_document(system.text).body
+    messages = [Message("system", body), Message("user", parse_document(user.text).body)]
+    return system._replace(
+        text=system.text[: len(system.text) - len(body)] + write_messages(messages),
+        fields=user.fields | system.fields,
+        warnings=system.warnings + user.warnings,
+    )
+
+
+def _with_title(item: Item) -> Item:
+    """With the title of its text, or with its name in words."""
+    heading = title_of(parse_document(item.text).body)
+    return item._replace(title=to_words(item.name) if names_a_part(heading) else heading)
+
+
+def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejection:
+    path, where, _, beside = found
+    name = path.name.lower()
+    is_listed = exported is not None and where in exported.files
+    bytes_max = EXPORTED_BYTES_MAX if is_listed else CONTENT_BYTES_MAX
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(bytes_max + 1)
+        if len(raw) > bytes_max:
+            return Rejection(where, f"larger than {bytes_max:,} bytes")
+        is_ours = is_listed and exported.is_whole(where, raw)
+        text = decode_text(raw)
+        if name.endswith(MESSAGE_SUFFIXES):
+            messages, front, warnings = read_message_file(text)
+            prompt = chats.as_prompt(messages)
+            text = prompt if isinstance(prompt, str) else write_messages(prompt)
+        else:
+            limits = _EXPORTED_LIMITS if is_listed else {}
+            text, front, warnings = _read_text(text, path.suffix.lower(), is_ours, limits)
+            warnings += check_connection(front)
+    except OSError as error:
+        return Rejection(where, f"cannot be read: {error.strerror}")
+    except ValueError as error:
+        return Rejection(where, str(error))
+    # What a hub wrote has its variables.
+    convention = "none" if is_ours else _convention(name, front)
+    fields, author, notes = read_front({k: one for k, one in front.items() if k not in TRIALS})
+    is_title = is_listed or "title" in front or not name.endswith(".md")
+    if not is_title and _identifier.fullmatch(fields.get("title", "")):
+        del fields["title"]
+    return Item(
+        where,
+        where.split("/")[0] if is_listed else "",
+        _name(path, front, root, is_listed),
+        text, fields, [*warnings, *notes, *_tell_beside(beside)], convention,
+        author, len(beside), _kind(name),
+    )  # fmt: skip
+
+
+def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str:
+    own = front.get("name")
+    if path.name.lower() == SKILL_FILE and isinstance(own, str) and own.strip():
+        return own
+    return _stem(path) if is_listed else telling_name(_stem(path), path.resolve().parent, root)
+
+
+def _tell_beside(files: Sequence[tuple[str, int]]) -> list[str]:
+    if not files:
+        return []
+    more = len(files) - SHOWN_BESIDE
+    shown = ", ".join(name for name, _ in files[:SHOWN_BESIDE])
+    size = sum(size for _, size in files)
+    return [
+        f"Left out of the skill: {counted(len(files), 'file')}, {counted(size, 'byte')}: {shown}"
+        + (f" and {more:,} more." if more > 0 else ".")
+    ]
+
+
+def _convention(name: str, front: dict[str, Any]) -> str:
+    """The convention of placeholders in a file of this name."""
+    if name.endswith(ASSISTANT_SUFFIXES):
+        return "none" if name.endswith(".instructions.md") else "vscode"
+    if name.endswith(".prompty"):
+        # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
+        return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
+    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "auto"
+
+
+def _kind(name: str) -> str:
+    """What an assistant's file is: prompt, instructions, agent or chatmode; empty for others."""
+    return name.rsplit(".", 2)[1] if name.endswith(ASSISTANT_SUFFIXES) else ""
+
+
+def _stem(path: Path) -> str:
+    suffix = max((s for s in SUFFIXES if path.name.lower().endswith(s)), key=len, default="")
+    return path.name[: len(path.name) - len(suffix)]
+
+
+def _read_text(
+    text: str, suffix: str, is_ours: bool, limits: dict[str, int]
+) -> tuple[str, dict[str, Any], list[str]]:
+    """A text with messages in our way, what its front matter says, and warnings."""
+    document = parse_document(text, **limits)
+    convert = chats.BY_SUFFIX.get(suffix)
+    body = convert(document.body, is_ours) if convert else document.body
+    # Without a body, the front matter is all that there is to publish.
+    if not (is_ours and body.strip()):
+        body = text[: len(text) - len(document.body)] + body
+    return body, document.front or {}, document.warnings
+
+
+def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
+    """Metadata that is right, in our terms; who wrote it (empty: nobody is named); and warnings."""
+    ours, author = translate(front)
+    if isinstance(ours.get("title"), str):
+        ours["title"] = clean_title(ours["title"]) or None
+    fields, warnings = parse_loosely(ours)
+    return fields, author, warnings
+
+
+def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
+    """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
+    document, notes = load_yaml(text, _LARGE_YAML_VALUES_MAX)
+    found = document.pop("messages", None) if isinstance(document, dict) else None
+    messages, warnings = chats.read_list(spellings(found))
+    return messages, document, notes + warnings

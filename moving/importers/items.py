@@ -1,0 +1,207 @@
+"""What every kind of source is turned into, and how the columns of a table become that."""
+
+import codecs
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from builder.model.errors import HubError, OperatorError, RequestError
+from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.text.prompts import parse_document
+from builder.text.summary import clean_title
+from moving.importers import chats
+from moving.importers.foreign import translate
+from moving.importers.naming import to_words
+from publisher.write.fields import parse_loosely, split_tags
+
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+# Metadata that a column of just this name holds.
+COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
+# What a chat front end calls a prompt by.
+NAME_COLUMNS = ("command",)
+TITLE_COLUMNS = ("title", "name", "act")
+PROMPT_COLUMNS = ("prompt", "content", "text", "messages")
+TAGS_COLUMNS = ("tags",)
+CONTRIBUTOR_COLUMNS = ("contributor", "author", "owner")
+
+
+class Item(NamedTuple):
+    """A prompt found in a source; ``where`` is its row, line or file.
+
+    ``name`` and ``owner`` are as the source spells them, to make a repo's name and an owner's
+    handle of; an empty owner is the default one. ``fields`` is metadata that is right, with what
+    the text's front matter says. ``convention`` is that of the body's placeholders, ``auto`` where
+    the kind of source has none. ``author``: who wrote it, as the source spells it. ``beside``: how
+    many other files of a skill are left out. ``kind``: what tells prompts of one name apart.
+    ``title``: of a new prompt, where ``fields`` have none.
+    """
+
+    where: str
+    owner: str
+    name: str
+    text: str
+    fields: dict[str, Any]
+    warnings: list[str]
+    convention: str = "auto"
+    author: str = ""
+    beside: int = 0
+    kind: str = ""
+    title: str = ""
+
+
+class Rejection(NamedTuple):
+    """What is no item, and why."""
+
+    where: str
+    reason: str
+
+
+def reason_of(error: HubError) -> str:
+    """What a Rejection says of an error. Where fields are wrong, only that."""
+    if isinstance(error, RequestError) and error.code == "validation_failed":
+        return "; ".join(f"{field}: {message}" for field, message in error.details)
+    return str(error).removesuffix(".")
+
+
+class PassedOver(NamedTuple):
+    """What is no item either, but was never meant to be one, or is there twice: no fault."""
+
+    where: str
+    reason: str
+
+
+class Revision(NamedTuple):
+    """A version of a prompt with a history, as its source has it.
+
+    ``prompt`` is a text, or the messages of a chat, with placeholders of ``convention``. ``fields``
+    is metadata that is right (``parse_loosely``), ``published_at`` a Time, ``labels`` are as the
+    source spells them. ``number`` is the source's own number of the version: it becomes the
+    ordinal.
+    """
+
+    where: str
+    prompt: str | list[Message]
+    fields: dict[str, Any]
+    warnings: list[str]
+    convention: str = "none"
+    changelog: str = ""
+    published_at: str | None = None
+    labels: tuple[str, ...] = ()
+    number: int | None = None
+
+
+class History(NamedTuple):
+    """A prompt with all its versions, oldest first; ``owner`` and ``name`` as in Item."""
+
+    where: str
+    owner: str
+    name: str
+    revisions: list[Revision]
+
+
+class Document(NamedTuple):
+    """A part of a vendor's export: ``value`` is JSON, or the text of a file that is none.
+    ``where`` is its file, and in the file its line, row or place in a list.
+    """
+
+    where: str
+    value: Any
+
+
+class Columns(NamedTuple):
+    """Which columns hold what. None, and no tags: look for one of the usual names.
+
+    An empty ``contributor``: whatever there is, nobody is named. ``name``: what names are made of;
+    empty: the titles.
+    """
+
+    title: str | None = None
+    prompt: str | None = None
+    tags: tuple[str, ...] = ()
+    contributor: str | None = None
+    name: str = ""
+
+    def find(self, there: Iterable[str]) -> "Columns":
+        """As spelled among ``there``, whatever the case. Raises OperatorError."""
+        spelled: dict[str, str] = {}
+        for key in there:
+            spelled.setdefault(key.strip().casefold(), key)
+        tags = self.tags or [key for key in TAGS_COLUMNS if key in spelled]
+        name = next((spelled[key] for key in NAME_COLUMNS if key in spelled), "")
+        is_named = name and self.title is None and not spelled.keys() & {*TITLE_COLUMNS}
+        return Columns(
+            name if is_named else _find(spelled, self.title, TITLE_COLUMNS, "--title-column"),
+            _find(spelled, self.prompt, PROMPT_COLUMNS, "--prompt-column"),
+            tuple(_find(spelled, tag, (), "--tags-column") for tag in tags),
+            "" if self.contributor == "" else self._find_contributor(spelled),
+            name,
+        )
+
+    def _find_contributor(self, spelled: dict[str, str]) -> str:
+        if self.contributor is None and not spelled.keys() & {*CONTRIBUTOR_COLUMNS}:
+            return ""
+        return _find(spelled, self.contributor, CONTRIBUTOR_COLUMNS, "--contributor-column")
+
+
+def decode_text(raw: bytes) -> str:
+    """UTF-8, or UTF-16 with a byte order mark, as text. Raises ValueError."""
+    try:
+        return raw.decode("utf-16" if raw.startswith(UTF_16_MARKS) else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}. Save it as UTF-8") from None
+
+
+def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
+    """The prompt in a row, with ``columns`` as found in it."""
+    title, text = row.get(columns.title), row.get(columns.prompt)
+    told: list[str] = []
+    if isinstance(text, list):
+        try:
+            text, told = chats.from_list(text)
+        except ValueError as error:
+            return Rejection(where, str(error))
+    contributor = (columns.contributor and row.get(columns.contributor)) or ""
+    for column, value in (
+        (columns.title, title), (columns.prompt, text), (columns.contributor, contributor),
+    ):  # fmt: skip
+        if not isinstance(value, str):
+            return Rejection(where, f"its {column!r} is not text")
+    if len(text) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer
+        return Rejection(
+            where, f"its {columns.prompt!r} is larger than {CONTENT_BYTES_MAX:,} bytes"
+        )
+    name = clean_title(str((columns.name and row.get(columns.name)) or "")).lstrip("/ ")
+    title = to_words(name) if columns.title == columns.name else clean_title(title)
+    if not title:
+        return Rejection(where, f"its {columns.title!r} is empty. Give each prompt a title")
+    metadata = {
+        key.strip().casefold(): value
+        for key, value in row.items()
+        if key.strip().casefold() in COLUMN_FIELDS and value not in ("", None)
+    }
+    tags = _list_tags(row.get(column) for column in columns.tags)
+    metadata |= {"title": title} | ({"tags": tags} if tags else {})
+    front = parse_document(text)
+    ours, _ = translate(front.front or {})
+    fields, warnings = parse_loosely(ours | metadata)
+    return Item(where, contributor, name or title, text, fields, told + front.warnings + warnings)
+
+
+def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], option: str) -> str:
+    for column in usual if wanted is None else [wanted.strip().casefold()]:
+        if column in spelled:
+            return spelled[column]
+    looked_for = " or ".join(map(repr, usual if wanted is None else [wanted]))
+    there_are = ", ".join(spelled.values()) or "none"
+    raise OperatorError(
+        f"No column {looked_for}. The columns are: {there_are}. Choose one with {option}."
+    )
+
+
+def _list_tags(cells: Iterable[Any]) -> list[Any]:
+    tags: list[Any] = []
+    for cell in cells:
+        tags += (
+            split_tags(cell) if isinstance(cell, str) else cell if isinstance(cell, list) else []
+        )
+    return tags

@@ -1,0 +1,83 @@
+"""Prompts in JSON: an object on each line, or a list of objects. Reads; writes nothing."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+import msgspec
+
+from builder.model.errors import OperatorError
+from moving.importers.items import Columns, Item, Rejection, decode_text, make_item
+
+SUFFIXES = (".jsonl", ".ndjson")
+JSON_SUFFIX = ".json"
+JSON_BYTES_MAX = 64 * 1024 * 1024
+# More than any prompt with its metadata.
+LINE_BYTES_MAX = 2 * 1024 * 1024
+
+
+def read_lines(path: str, columns: Columns) -> Iterator[Item | Rejection]:
+    """The items of the lines; the keys of an object are its columns. Raises OSError."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(iter(partial(_next_line, file), b""), start=1):
+            if len(line) > LINE_BYTES_MAX:
+                yield Rejection(f"line {number}", f"larger than {LINE_BYTES_MAX:,} bytes")
+                continue
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.strip():
+                yield _read_line(f"line {number}", line, columns)
+
+
+def read_json(path: str, columns: Columns) -> Iterator[Item | Rejection]:
+    """The items of a list of objects, which is the whole file, or the only such list in an object.
+
+    Raises OperatorError where there is none, and OSError.
+    """
+    if os.path.getsize(path) > JSON_BYTES_MAX:
+        raise OperatorError(f"{path} is larger than {JSON_BYTES_MAX:,} bytes. Split it.")
+    with open(path, "rb") as file:
+        raw = file.read()
+    try:
+        value = msgspec.json.decode(decode_text(raw).removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        raise OperatorError(f"{path} is not JSON: {error}.") from None
+    lists = value.values() if isinstance(value, dict) else [value]
+    lists = [one for one in lists if isinstance(one, list) and one and _is_of_objects(one)]
+    if len(lists) != 1:
+        raise OperatorError(
+            f"{path} has {len(lists)} lists of objects. Pass a file that is a list of prompts, or "
+            "an object with one such list."
+        )
+    for number, row in enumerate(lists[0], start=1):
+        yield _read_row(f"entry {number}", row, columns)
+
+
+def _is_of_objects(rows: list[Any]) -> bool:
+    return all(isinstance(row, dict) for row in rows)
+
+
+def _next_line(file: BinaryIO) -> bytes:
+    """A line, or the beginning of one that is too large; empty at the end."""
+    line = rest = file.readline(LINE_BYTES_MAX + 1)
+    while len(line) > LINE_BYTES_MAX and rest and not rest.endswith(b"\n"):
+        rest = file.readline(LINE_BYTES_MAX)
+    return line
+
+
+def _read_line(where: str, line: bytes, columns: Columns) -> Item | Rejection:
+    try:
+        row = msgspec.json.decode(line)
+    except (ValueError, RecursionError) as error:
+        return Rejection(where, f"not JSON: {error}")
+    if not isinstance(row, dict):
+        return Rejection(where, "not a JSON object")
+    return _read_row(where, row, columns)
+
+
+def _read_row(where: str, row: dict[str, Any], columns: Columns) -> Item | Rejection:
+    try:
+        return make_item(where, row, columns.find(row))
+    except OperatorError as error:
+        return Rejection(where, str(error))

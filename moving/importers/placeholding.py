@@ -1,0 +1,137 @@
+"""Prompts of other sources with our variables in the place of their placeholders. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from builder.model.plural import counted
+from builder.model.records import Description, Message, Variable
+from builder.text.foreign import find_foreign
+from builder.text.placeholders import VARIABLES_MAX, guess, turn, turn_messages
+from builder.text.prompts import parse_document
+from moving.importers.items import Item
+
+GUESSED_MAX = 1_000
+DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
+# How the summary shows a convention's placeholders.
+_SHOWN = {
+    "dollar": "${name}", "single": "{name}", "f-string": "{name}", "mustache": "{{{name}}}",
+    "jinja": "{{ name | default(…) }}", "typed": "{{name | type:…}}", "vscode": "${input:name}",
+}  # fmt: skip
+
+
+@dataclass
+class Counts:
+    """How many prompts have had their placeholders turned, by convention, and how many have kept
+    what looks like a placeholder, or logic, as text, or front matter that cannot be read.
+    """
+
+    turned: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    unread: int = 0
+
+    def add(self, versions: Sequence[tuple[str, "Placed"]]) -> None:
+        """Count one prompt more, whose versions these are, each with its convention."""
+        self.turned.update({convention for convention, placed in versions if placed.is_turned})
+        self.kept += any(placed.is_kept for _, placed in versions)
+        self.unread += any(placed.is_unread for _, placed in versions)
+
+    def tell(self, dry_run: bool = False) -> list[str]:
+        """The lines for the summary."""
+        became, kept = ("would become", "would keep") if dry_run else ("became", "kept")
+        told = [
+            f"{_SHOWN[one]} {became} {{{{name}}}} in {counted(count, 'prompt')} ({one})"
+            for one, count in sorted(self.turned.items())
+        ]
+        if self.kept:
+            told.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
+        lines = [f"Placeholders: {'; '.join(told)}"] if told else []
+        if self.unread:
+            lines.append(
+                f"Front matter: {counted(self.unread, 'prompt')} {kept} as text what cannot be read"
+            )
+        return lines
+
+
+class Placed(NamedTuple):
+    """A prompt with our variables; ``fields`` with what is known of them. ``is_unread``: it has
+    front matter that cannot be read.
+    """
+
+    text: str
+    fields: dict[str, Any]
+    warnings: list[str]
+    is_turned: bool
+    is_kept: bool
+    is_unread: bool
+
+
+class Placing:
+    """Turns the placeholders of a source's items, and counts.
+
+    ``wanted`` is their convention. With ``auto`` it is that of each file's kind, or else that which
+    the first GUESSED_MAX texts of ``found`` show.
+    """
+
+    def __init__(self, found: Iterable[object], wanted: str) -> None:
+        texts = (one.text for one in found if isinstance(one, Item) and one.convention == "auto")
+        self._wanted = wanted
+        self._guessed = guess(islice(texts, GUESSED_MAX)) if wanted == "auto" else wanted
+        self.counts = Counts()
+
+    def turn(self, item: Item) -> Item:
+        own = self._guessed if item.convention == "auto" else item.convention
+        convention = own if self._wanted == "auto" else self._wanted
+        placed = turn_prompt(item.text, item.fields, convention)
+        self.counts.add([(convention, placed)])
+        warnings = item.warnings + placed.warnings
+        return item._replace(text=placed.text, fields=placed.fields, warnings=warnings)
+
+
+def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
+    """A text, whose front matter stays as it is, or messages, with placeholders turned; and so in
+    the description.
+
+    What ``fields`` declare of a variable wins. Publishing warns of what is foreign in the text that
+    is made, so there is a warning only of the rest.
+    """
+    front, is_unread = "", False
+    if isinstance(prompt, str):
+        document = parse_document(prompt)
+        is_unread = bool(document.fault)
+        front = prompt[: len(prompt) - len(document.body)]
+        turned = turn(document.body, convention)
+    else:
+        turned = turn_messages(prompt, convention)
+    foreign = find_foreign(turned.text)
+    warnings = list(turned.notes)
+    if turned.kept and not foreign:
+        warnings.append(
+            f"These look like placeholders or logic, and stay text: {', '.join(turned.kept)}."
+        )
+    if described := turn(fields.get("description", ""), convention).text:
+        fields = fields | {"description": described[:DESCRIPTION_CHARS_MAX]}
+    variables = _merge(fields.get("variables", []), turned.variables)
+    fields = fields | ({"variables": variables} if variables else {})
+    is_kept = bool(turned.kept or foreign)
+    return Placed(front + turned.text, fields, warnings, turned.is_turned, is_kept, is_unread)
+
+
+def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:
+    """The declared variables, with what the text knows beside them, and then its own."""
+    known = {variable.name: variable for variable in found}
+    merged = []
+    for variable in declared:
+        text = known.pop(variable.name, None)
+        if text and not variable.description:
+            variable = replace(variable, description=text.description)
+        is_plain = variable.default is None and variable.type == "string"
+        if text and text.default is not None and is_plain:
+            variable = replace(variable, default=text.default, required=False)
+        merged.append(variable)
+    # A record holds no more; those left out are variables, of which only the name is known.
+    return [*merged, *known.values()][:VARIABLES_MAX]

@@ -1,0 +1,303 @@
+"""Imports a source: gives each of its items or histories an owner and a name, and publishes it.
+
+Safe to repeat: what is there already, unchanged, is left alone. One item's fault is told with
+its place and does not stop the rest. The disk is waited for once, at the end; after a power
+cut in the middle, ``hubctl check`` names what to remove before the import is repeated.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
+
+from builder.model import names
+from builder.model.errors import HubError, OperatorError, RequestError, bounded, cut
+from builder.model.plural import counted
+from builder.model.records import Draft
+from builder.store import content
+from builder.text.one_line import one_line
+from moving.importers import files, folders, lines, tables
+from moving.importers.histories import Target, import_history
+from moving.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
+from moving.importers.naming import Names, display_name, handle_of, name_of
+from moving.importers.placeholding import Counts, Placing
+from publisher.write.drafts import make_draft
+from publisher.write.fields import parse_loosely
+from publisher.write.publish import preview, publish
+from publisher.write.store import Store
+
+# The longest name that file systems have.
+SOURCE_CHARS_MAX = 255
+
+
+class Options(NamedTuple):
+    """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
+    ``tags`` are for all. Without ``changelog`` it names the source. Repos of other owners are
+    updated for ``allowed_owners`` only. ``placeholders`` is the convention of all texts, or
+    ``auto``: as the source says. ``markdown``: as for ``find_prompts``.
+    """
+
+    owner: str = "imported"
+    columns: Columns = Columns()
+    license: str | None = None
+    tags: tuple[str, ...] = ()
+    changelog: str | None = None
+    dry_run: bool = False
+    allowed_owners: tuple[str, ...] = ()
+    placeholders: str = "auto"
+    markdown: bool = False
+
+
+@dataclass
+class Outcome:
+    """What came of an import, in the order of the source: ``owner/name x.y.z`` of repos, or, of
+    those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
+    owners' repos that the source would change. ``placeholders``: of all prompts of the source.
+
+    ``versions`` and ``labels``: how many were published and moved with histories. ``beside``: how
+    many skills have other files, which are left out. ``titles``: of ``owner/name``.
+    """
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    placeholders: Counts = field(default_factory=Counts)
+    versions: int = 0
+    labels: int = 0
+    passed_over: list[PassedOver] = field(default_factory=list)
+    beside: int = 0
+    titles: dict[str, str] = field(default_factory=dict, compare=False)
+
+
+def import_source(
+    path: str,
+    store: Store,
+    options: Options,
+    progress: Callable[[str, int, int], None],
+    own: Collection[str] = (),
+) -> Outcome:
+    """Publish every prompt of a table, of JSON, of a prompt file or of a folder of them. ``own``:
+    folders of the hub, as ``read_files`` has them.
+
+    ``progress`` is called with what is done, how many, and of how many. Raises OperatorError
+    where nothing of the source can be read, RequestError ``storage_unavailable``.
+    """
+    # The name of a file is bytes, and need not be text.
+    name = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
+    source = one_line(name, SOURCE_CHARS_MAX)
+    return import_found(_read(path, options, own), source, store, options, progress)
+
+
+def import_found(
+    found: Iterable[Item | History | Rejection | PassedOver], source: str, store: Store,
+    options: Options, progress: Callable[[str, int, int], None],
+) -> Outcome:  # fmt: skip
+    """Publish what was found in a source, which is read once the options are found to be right;
+    ``source`` is what changelogs call it. Raises as ``import_source``.
+    """
+    check_owners(options)
+    content.list_owners(store.root)  # is there a content folder, and is it one?
+    found = list(found)
+    placing = Placing(found, options.placeholders)
+    task = _Task(store, options, source, placing, progress)
+    try:
+        task.take_all(found)
+    finally:
+        if not options.dry_run:
+            os.sync()
+    return task.outcome
+
+
+def check_owners(options: Options) -> None:
+    """Raises RequestError ``invalid_name``, ``name_reserved``."""
+    names.check_possible_owner(options.owner)
+    for owner in options.allowed_owners:
+        names.check_owner(owner)
+
+
+def _read(
+    path: str, options: Options, own: Collection[str]
+) -> Iterator[Item | Rejection | PassedOver]:
+    suffix = os.path.splitext(path)[1].lower()
+    try:
+        if os.path.isdir(path) or path.lower().endswith(folders.SUFFIXES):
+            yield from files.read_files(path, own, markdown=options.markdown)
+        elif suffix in tables.SUFFIXES:
+            yield from tables.read_table(path, options.columns)
+        elif suffix in lines.SUFFIXES:
+            yield from lines.read_lines(path, options.columns)
+        elif suffix == lines.JSON_SUFFIX:
+            yield from lines.read_json(path, options.columns)
+        else:
+            kinds = (*tables.SUFFIXES, *lines.SUFFIXES, lines.JSON_SUFFIX, *folders.SUFFIXES)
+            raise OperatorError(
+                f"{path} is neither a folder nor a file that ends in {', '.join(kinds)}. "
+                "Pass one of these."
+            )
+    except OSError as error:
+        raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
+
+
+class _Task:
+    """One run: what has been given out and seen so far, and the outcome."""
+
+    def __init__(
+        self, store: Store, options: Options, source: str, placing: Placing,
+        progress: Callable[[str, int, int], None],
+    ) -> None:  # fmt: skip
+        self.outcome = Outcome()
+        self._store = store
+        self._options = options
+        self._own = {options.owner, *options.allowed_owners}
+        self._source = source
+        self._placing = placing
+        self._progress = progress
+        self._names = Names()
+        self._seen: dict[tuple[str, str, str], str] = {}
+        self._noted: set[str] = set()  # notes on names, which many items may share
+
+    def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
+        histories = self._name_histories([one for one in found if isinstance(one, History)])
+        total, done = sum(_steps(one) for one in found), 0
+        for one in found:
+            tick = count(done)
+            self._progress("Importing", next(tick), total)
+            if isinstance(one, Rejection):
+                self.outcome.rejected.append(one)
+            elif isinstance(one, PassedOver):
+                self.outcome.passed_over.append(one)
+            elif isinstance(one, Item):
+                self._take_item(self._placing.turn(one))
+            else:
+                owner, name = histories[id(one)]
+                tell = partial(self._tell, tick, total)
+                self._try(one.where, owner, name, partial(self._publish_history, one, tell))
+            done += _steps(one)
+        self.outcome.placeholders = self._placing.counts
+
+    def _tell(self, tick: Iterator[int], total: int) -> None:
+        self._progress("Importing", next(tick), total)
+
+    def _name_histories(self, histories: list[History]) -> dict[int, tuple[str, str]]:
+        """The owner and the name of each, by its id: the same each time, in whatever order they
+        come. Where several come to one name, it is that of the one that is spelled so.
+        """
+        named: dict[int, tuple[str, str]] = {}
+        first: dict[tuple[str, str], str] = {}
+        asked = [(*self._named(one), one) for one in histories]
+        asked.sort(key=lambda ask: (ask[2].name != ask[1], ask[2].name, ask[2].where))
+        for owner, base, one in asked:
+            name = self._names.give(owner, base)
+            named[id(one)] = owner, name
+            other = first.setdefault((owner, base), one.name)
+            if name != base:
+                self.outcome.warnings.append(
+                    f"{one.where}: imported as {owner}/{name}, because {cut(repr(other), 80)} has "
+                    f"the name {base} already."
+                )
+        return named
+
+    def _named(self, one: Item | History) -> tuple[str, str]:
+        """The owner and the name of one. Warns where another name replaces a reserved one."""
+        nobody = self._options.columns.contributor == ""
+        notes: list[str] = []
+        owner = handle_of("" if nobody else one.owner, self._options.owner, notes)
+        name = name_of(one.name, notes)
+        new = [note for note in notes if note not in self._noted]
+        self.outcome.warnings += [f"{one.where}: {note}" for note in new]
+        self._noted.update(notes)
+        return owner, name
+
+    def _take_item(self, one: Item) -> None:
+        owner, base = self._named(one)
+        first = self._seen.setdefault((owner, base, one.text), one.where)
+        if first != one.where:
+            self.outcome.passed_over.append(PassedOver(one.where, f"the same as {first}"))
+            return
+        self.outcome.beside += one.beside > 0
+        # One that is rejected keeps its name, too: a corrected one renames no other.
+        name = self._names.give(owner, base, one.kind)
+        self._try(one.where, owner, name, partial(self._publish, one))
+
+    def _try(self, where: str, owner: str, name: str, publish: Callable[[str, str], None]) -> None:
+        try:
+            publish(owner, name)
+        except HubError as error:
+            code = error.code if isinstance(error, RequestError) else ""
+            if code == "storage_unavailable":
+                raise
+            if code == "not_owner":
+                self.outcome.refused.append(f"{owner}/{name}")
+                return
+            self.outcome.rejected.append(Rejection(where, reason_of(error)))
+
+    def _publish_history(
+        self, history: History, progress: Callable[[], None], owner: str, name: str
+    ) -> None:
+        target = Target(
+            self._store, owner, name, self._source, self._draft_of_past,
+            convention=self._options.placeholders, create_only=owner not in self._own,
+            dry_run=self._options.dry_run,
+        )  # fmt: skip
+        result = import_history(history, target, progress)
+        outcome, repo = self.outcome, f"{owner}/{name}"
+        outcome.rejected += result.rejected
+        outcome.warnings += bounded(result.warnings)
+        outcome.titles[repo] = history.name
+        outcome.versions += result.versions
+        outcome.labels += result.labels
+        self._placing.counts.add(result.placed)
+        if result.versions or result.labels:
+            told = [counted(result.versions, "version")] if result.versions else []
+            told += [counted(result.labels, "label")] if result.labels else []
+            done = outcome.created if result.is_new else outcome.updated
+            done.append(f"{repo} with {' and '.join(told)}")
+        elif result.is_here:
+            outcome.unchanged.append(repo)
+
+    def _draft_of_past(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
+        changelog = fields["changelog"] or self._options.changelog
+        told = f"Imported from {self._source}" if changelog is None else changelog
+        return self._make_draft(fields | {"changelog": told})
+
+    def _publish(self, item: Item, owner: str, name: str) -> None:
+        is_there = bool(content.list_versions(self._store.root, owner, name).versions)
+        told = "Changed in" if is_there else "Imported from"
+        changelog = self._options.changelog
+        by = f" by {author}" if (author := display_name(item.author)) else ""
+        changelog = f"{told} {self._source}{by}" if changelog is None else changelog
+        title = {"title": item.title} if item.title and not is_there else {}
+        made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
+        draft, notes = self._make_draft(made | title | item.fields)
+        # The item's fields have taken in its front matter.
+        options = {
+            "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
+        }  # fmt: skip
+        if self._options.dry_run:
+            done = preview(self._store.root, owner, name, draft, **options)
+        else:
+            done = publish(self._store, owner, name, draft, sync=False, **options)
+        self.outcome.titles[f"{owner}/{name}"] = item.fields.get("title", item.title)
+        repo = f"{owner}/{name} {done.version}"
+        if done.unchanged:
+            self.outcome.unchanged.append(repo)
+            return
+        (self.outcome.updated if done.previous_version else self.outcome.created).append(repo)
+        warnings = bounded(item.warnings + notes + done.warnings)
+        self.outcome.warnings.extend(f"{item.where}: {warning}" for warning in warnings)
+
+    def _make_draft(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
+        """A draft with what the options say, too."""
+        if self._options.license:
+            fields = {"license": self._options.license} | fields
+        tags, notes = parse_loosely({"tags": [*self._options.tags, *fields.get("tags", [])]})
+        return make_draft(fields | (tags if tags["tags"] else {})), notes
+
+
+def _steps(one: Item | History | Rejection | PassedOver) -> int:
+    return max(len(one.revisions), 1) if isinstance(one, History) else 1

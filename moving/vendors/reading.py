@@ -1,0 +1,90 @@
+"""What several vendors' modules do with what they read. Pure."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from builder.model.errors import cut
+from moving.importers.foreign import translate
+from moving.importers.items import Document
+
+_COMMIT_CHARS = 8
+_SHOWN_MAX = 10
+_NAME_CHARS_MAX = 40
+# Of a tool on another server: what it is called with.
+_KEYS_OF_TOOLS = ("authorization", "headers")
+_place_in_file = re.compile(r", (?:entry|line|row) ([0-9,]{1,20})$")
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text of more than white space."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def get_text(value: Any, key: str) -> str:
+    """The text there; empty where there is none."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if is_text(found) else ""
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """``value``, or an empty dict where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def open_list(document: Document, key: str) -> Iterator[Document]:
+    """What a document has, which is one thing, or a list of them as ``key``."""
+    where, value = document
+    entries = as_dict(value).get(key)
+    if not isinstance(entries, list):
+        yield document
+        return
+    for number, one in enumerate(entries, start=1):
+        yield Document(f"{where}, entry {number:,}", one)
+
+
+def shorten(name: str) -> str:
+    """A name that a stranger has chosen, as a message shows it."""
+    return cut("".join(char if char.isprintable() else "?" for char in name), _NAME_CHARS_MAX)
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Names as a message lists them: each once, sorted, and not too many."""
+    shown = [shorten(name) for name in sorted(set(names))]
+    more = len(shown) - _SHOWN_MAX
+    return ", ".join(shown[:_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def name_from_place(where: str) -> str:
+    """A name for a prompt that has none: that of its file, with its place in it."""
+    found = _place_in_file.search(where)
+    stem = os.path.splitext(os.path.basename(where[: found.start()] if found else where))[0]
+    return f"{stem} {found[1].replace(',', '')}" if found else stem
+
+
+def write_changelog(text: str, commit: str, vendor: str) -> str:
+    """What a vendor says of a version, with the start of its commit there, if it has one."""
+    source = f"Commit {commit[:_COMMIT_CHARS]} of {vendor}" if commit else ""
+    return "\n\n".join(filter(None, (text.strip(), source)))
+
+
+def read_parameters(settings: dict[str, Any], warnings: list[str]) -> dict[str, Any] | None:
+    """A model and its settings in our names; None where nothing is set."""
+    found = {key: value for key, value in settings.items() if value not in (None, [], {})}
+    if "tools" in found:
+        found["tools"] = leave_out_keys(found["tools"], warnings)
+    return translate({"parameters": found})[0]["parameters"] or None
+
+
+def leave_out_keys(tools: Any, warnings: list[str]) -> Any:
+    """Tools without what those on other servers are called with: anybody could read it here."""
+    if not isinstance(tools, list):
+        return tools
+    if any(key in as_dict(tool) for tool in tools for key in _KEYS_OF_TOOLS):
+        warnings.append(f"Left out {' and '.join(_KEYS_OF_TOOLS)} of tools, which can have keys.")
+    return [
+        {key: value for key, value in tool.items() if key not in _KEYS_OF_TOOLS}
+        if isinstance(tool, dict) else tool
+        for tool in tools
+    ]  # fmt: skip

@@ -1,0 +1,74 @@
+"""Copies of the databases that are no caches, whoever writes to them meanwhile."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+
+from builder.model.errors import OperatorError
+from builder.stats.database import PULLS_FILE, pulls_file
+from builder.store import sqlite
+from builder.store.sqlite import DatabaseFile
+from operate.backup.objects import Objects, StoredFile
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
+
+# By name in the state folder.
+FILES = {ACCOUNTS_FILE: accounts_file, PULLS_FILE: pulls_file}
+_BUSY_SECONDS = 30.0
+
+
+def kinds(has_accounts: bool) -> dict[str, Callable[[str], DatabaseFile]]:
+    """Those of FILES that a hub uses; one whose accounts are elsewhere may have an old file."""
+    return {name: make for name, make in FILES.items() if has_accounts or name != ACCOUNTS_FILE}
+
+
+def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[StoredFile]:
+    """Store the databases of a state folder, each as it is at one moment. Needs room for a copy of
+    the largest there. Raises OperatorError, also for one that is damaged.
+    """
+    stored = []
+    for name, make in kinds(has_accounts).items():
+        file = make(state)
+        if not os.path.lexists(file.path):
+            continue
+        with _copied(file) as copy, open(copy, "rb") as opened:
+            stored.append(objects.put_file(name, opened))
+    return stored
+
+
+@contextlib.contextmanager
+def _copied(file: DatabaseFile) -> Iterator[str]:
+    """The path of a copy, for as long as the context lasts."""
+    folder = f"{file.path}.backup"
+    with file.telling(), contextlib.ExitStack() as undone:
+        undone.callback(shutil.rmtree, folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)  # a killed backup's rest
+        os.mkdir(folder, 0o700)
+        copy = f"{folder}/copy"
+        with (
+            contextlib.closing(sqlite.open_for_reading(file.path, timeout=_BUSY_SECONDS)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+            file.check_sound(target)
+        yield copy
+
+
+def check_unused(state: str) -> None:
+    """Raises OperatorError where another process has a database of the state folder open."""
+    for make in FILES.values():
+        path = make(state).path
+        if not os.path.exists(path):
+            continue
+        # Only who is alone with a database can end its write-ahead log.
+        try:
+            with contextlib.closing(sqlite3.connect(path, timeout=0)) as db:
+                db.execute("PRAGMA journal_mode = DELETE").fetchall()
+        except sqlite3.Error as error:
+            if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise OperatorError(
+                    f"Another process uses {path}. Stop `hubctl serve` and all other commands of "
+                    "this hub, then restore again."
+                ) from error
+            # A damaged one is used by nobody.

@@ -1,0 +1,142 @@
+"""The content's files as they are at one moment of each prompt, while others publish.
+
+A prompt's folder is listed under the lock that publications take, so its texts, records, labels
+and withdrawals belong together. Files of content are never written in place, so they can be read
+after that; one that is gone by then was withdrawn, and the folder is listed again.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from builder.model.errors import OperatorError
+from builder.store.content import CLOCK_GRAIN_NS
+from builder.store.plain_files import mark_of_files
+from operate.backup.objects import Objects, StoredFile
+
+# The files are listed in so many objects, by unit: a publication changes one of these.
+SHARDS = 256
+# Each failed attempt means that something was withdrawn meanwhile.
+_ATTEMPTS = 100
+_GONE = (FileNotFoundError, NotADirectoryError)
+
+
+class Units(NamedTuple):
+    """What is listed at once, by shard: prompts' folders, and files beside them; paths relative to
+    the content. ``skipped``: what is no plain file or folder, or has a name that is not UTF-8.
+    """
+
+    shards: dict[int, list[str]]
+    skipped: list[str]
+
+
+def find_units(root: str) -> Units:
+    """Look at the folders of the content and of the owners. Raises OperatorError."""
+    units = Units({}, [])
+    for path, is_folder in _scan(root, "", units.skipped):
+        inside = _scan(root, path, units.skipped) if is_folder else [(path, False)]
+        for unit, _ in inside:
+            units.shards.setdefault(zlib.crc32(unit.encode()) % SHARDS, []).append(unit)
+    return units
+
+
+def store_unit(
+    root: str, unit: str, old: Mapping[str, StoredFile], objects: Objects, skipped: list[str]
+) -> list[StoredFile]:
+    """Store the files of a unit that are not as in ``old``, by path; returns all of them in order.
+
+    Adds to ``skipped``. Raises OperatorError.
+    """
+    for _ in range(_ATTEMPTS):
+        left_out: list[str] = []
+        with contextlib.suppress(*_GONE):
+            paths = sorted(_list(root, unit, left_out))
+            files = [_store(root, path, old.get(path), objects) for path in paths]
+            skipped += left_out
+            return files
+    raise OperatorError(
+        f"{root}/{unit} changes faster than it can be copied. Back up again when it is quiet."
+    )
+
+
+def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
+    """The files of a unit; none where it is gone."""
+    try:
+        descriptor = os.open(
+            f"{root}/{unit}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+    except _GONE:
+        return []
+    except OSError as error:
+        raise _unreadable(f"{root}/{unit}", error) from error
+    try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            return [unit]
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return [*_walk(root, unit, skipped)]
+    finally:
+        os.close(descriptor)
+
+
+def _walk(root: str, folder: str, skipped: list[str]) -> Iterator[str]:
+    for path, is_folder in _scan(root, folder, skipped):
+        if is_folder:
+            yield from _walk(root, path, skipped)
+        else:
+            yield path
+
+
+def _scan(root: str, folder: str, skipped: list[str]) -> Iterator[tuple[str, bool]]:
+    """Path of each file and folder in a folder, and which of the two it is, in no order."""
+    where = f"{root}/{folder}"
+    try:
+        with os.scandir(where) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                path = f"{folder}/{entry.name}".lstrip("/")
+                is_folder = entry.is_dir(follow_symlinks=False)
+                is_file = entry.is_file(follow_symlinks=False)
+                if (is_folder or is_file) and _is_utf8(entry.name):
+                    yield path, is_folder
+                else:
+                    skipped.append(path)
+    except _GONE:
+        return
+    except OSError as error:
+        raise _unreadable(where, error) from error
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _store(root: str, path: str, old: StoredFile | None, objects: Objects) -> StoredFile:
+    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
+    full = f"{root}/{path}"
+    try:
+        mark = mark_of_files((os.stat(full, follow_symlinks=False),), settled_ns)
+        if mark and old and old.mark == mark and objects.has(old):
+            return old
+        descriptor = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb", buffering=0) as file:
+            return objects.put_file(path, file, mark)
+    except _GONE:
+        raise
+    except OSError as error:
+        raise _unreadable(full, error) from error
+
+
+def _unreadable(path: str, error: OSError) -> OperatorError:
+    return OperatorError(
+        f"Cannot read {path}: {error.strerror}. Run the backup as the user who runs the hub."
+    )

@@ -1,0 +1,178 @@
+"""What is published, as commits: one for each publication, change of a label and withdrawal, with
+its author, its time and its text.
+
+All of these texts are of others. They reach git by ``fast-import``, which is told their length, so
+nothing in them can be taken for an order; and they lose what a terminal would obey.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from builder.model.errors import ContentError, Fault
+from builder.model.names import Version
+from builder.store import content, label_files, withdrawn_files
+from builder.text.one_line import one_line
+from operate.git import files
+from operate.git.branch import PLAIN, Entries, Importing
+from operate.git.files import (
+    HOME,
+    Place,
+    event_in,
+    is_gone,
+    version_in,
+    withdrawal_in,
+    withdrawn_in,
+)
+
+# More than these at once become one commit, which lists so many of them.
+COMMITS_MAX = 100
+SUBJECT_CHARS_MAX = 120
+LINE_CHARS_MAX = 1000
+HUB = "hub"
+
+
+class Commit(NamedTuple):
+    """``author``: the handle of an owner, or HUB. ``at``: RFC 3339; empty: now. ``rank`` orders
+    what has the same time. Paths are those of the content.
+    """
+
+    at: str
+    rank: int
+    subject: str
+    body: str
+    author: str
+    writes: dict[str, str]
+    deletes: Sequence[str] = ()
+
+
+def commits_of(
+    root: str, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
+) -> list[Commit]:
+    """What makes a place on the branch (``theirs``) what it is here (``ours``). ``before``: as it
+    was when both were the same. Raises ContentError, OSError.
+    """
+    writes = {
+        path: blob for path, blob in ours.items()
+        if path not in theirs or theirs[path][:2] != (PLAIN, blob)
+    }  # fmt: skip
+    if not place.name:
+        who = place.owner or HUB
+        told = f"{place.owner}: profile" if place != HOME else "Home page"
+        return [Commit("", 0, told, "", who, writes)] if writes else []
+    here, there = withdrawn_in(ours), withdrawn_in(theirs)
+    stale = [path for path in theirs if path not in ours and is_gone(here, path)]
+    # What was withdrawn on the branch and could not be taken in: its text stays away from there.
+    writes = {
+        path: blob for path, blob in writes.items()
+        if not is_gone(there, path) or is_gone(here, path)
+    }  # fmt: skip
+    known = {*theirs, *before}
+    commits = []
+    for path in [path for path in writes if path not in known]:
+        if path.endswith(".json") and (version := version_in(path)):
+            text = f"{place.path}/{version}.md"
+            own = {one: writes.pop(one) for one in (text, path) if one in writes}
+            commits.append(_publication(root, place, version, own))
+        elif number := event_in(path):
+            commits.append(_move(root, place, number, {path: writes.pop(path)}))
+        elif what := withdrawal_in(path):
+            commits.append(_withdrawal(root, place, what, {path: writes.pop(path)}, stale))
+            stale = []
+    for version in filter(None, map(version_in, writes)):
+        _read_record(root, place, version)
+    if writes or stale:
+        told = "What was published here was changed or removed on this branch, and is back."
+        commits.append(Commit("", 3, f"{place.path}: restored", told, HUB, writes, sorted(stale)))
+    return commits
+
+
+def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
+    """Raises ContentError where the text is not that of the record, too."""
+    path = f"{place.path}/{version}.md"
+    record = content.read_record(root, place.owner, place.name, Version.parse(version))
+    if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
+        raise ContentError([Fault(path, "changed after publication; restore it")])
+    return record
+
+
+def _publication(root: str, place: Place, version: str, writes: dict[str, str]) -> Commit:
+    record = _read_record(root, place, version)
+    subject = f"{place.path} {version}"
+    return _commit(record.published_at, 0, subject, record.changelog, record.publisher, writes)
+
+
+def _move(root: str, place: Place, number: int, writes: dict[str, str]) -> Commit:
+    event = label_files.read_event(root, place.path, number)
+    did = f"label {event.label} to {event.version}" if event.version else f"no label {event.label}"
+    return _commit(event.at, 1, f"{place.path} {did}", event.note, event.by, writes)
+
+
+def _withdrawal(
+    root: str, place: Place, what: str, writes: dict[str, str], stale: list[str]
+) -> Commit:
+    stored = withdrawn_files.read_withdrawn(root, place.path, what).withdrawn
+    version = "" if what == withdrawn_files.WHOLE else f" {what}"
+    subject = f"{place.path}{version} withdrawn ({stored.reason})"
+    commit = _commit(stored.at, 2, subject, stored.note, stored.by, writes)
+    return commit._replace(deletes=sorted(stale))
+
+
+def _commit(
+    at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, str]
+) -> Commit:
+    """With a text of its author: its first line goes into the subject if it fits there."""
+    lines = [one_line(line, LINE_CHARS_MAX) for line in text.splitlines()]
+    while lines and not lines[0]:
+        del lines[0]
+    if lines:
+        whole = f"{subject}: {lines[0]}"
+        subject = one_line(whole, SUBJECT_CHARS_MAX)
+        if subject == whole:
+            del lines[0]
+    return Commit(at, rank, subject, "\n".join(lines).strip(), author, writes)
+
+
+def together(commits: list[Commit]) -> Commit:
+    """One commit for many."""
+    shown = [commit.subject for commit in commits[:COMMITS_MAX]]
+    if len(commits) > COMMITS_MAX:
+        shown.append(f"and {len(commits) - COMMITS_MAX:,} more")
+    writes: dict[str, str] = {}
+    deletes: list[str] = []
+    for commit in commits:
+        writes |= commit.writes
+        deletes += commit.deletes
+    told = f"{len(commits):,} changes"
+    return Commit("", 0, told, "\n".join(shown), HUB, writes, deletes)
+
+
+def write_commits(
+    importing: Importing, commits: Iterable[Commit], root: str, prefix: str, host: str
+) -> bool:
+    """Give commits to git, with the files as they are. False: one is not as it was seen any more,
+    so none of this must be used.
+    """
+    now = int(datetime.now(UTC).timestamp())
+    for commit in commits:
+        seconds = int(datetime.fromisoformat(commit.at).timestamp()) if commit.at else now
+        author = _person(commit.author, host, max(0, seconds))
+        # Last, so that nothing in the text before is read as a trailer.
+        parts = [commit.subject, commit.body, f"By: {commit.author}"]
+        importing.commit(author, _person(HUB, host, now), "\n\n".join(filter(None, parts)) + "\n")
+        for path in commit.deletes:
+            importing.delete(prefix + path)
+        for path, blob in commit.writes.items():
+            try:
+                data = files.read(root, path)
+            except FileNotFoundError:
+                return False
+            if files.blob_id(data) != blob:
+                return False
+            importing.write(prefix + path, data)
+    return True
+
+
+def _person(handle: str, host: str, seconds: int) -> str:
+    return f"{handle} <{handle}@users.noreply.{host}> {seconds} +0000"

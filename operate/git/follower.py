@@ -1,0 +1,264 @@
+"""Follows the builds of a service: what they made visible is committed and pushed, and what others
+have pushed is taken in, in a thread of its own.
+
+Nothing waits for it. What fails is tried again, later and later, and the status says so.
+"""
+
+import contextlib
+import fcntl
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from builder.model.background import Background, Failures, pause_seconds
+from builder.model.errors import OperatorError
+from builder.model.records import format_time
+from builder.model.settings import Settings
+from builder.pipeline.context import Named
+from builder.pipeline.rebuild import Outcome
+from builder.store.site import read_hub
+from operate.git.branch import Branch, Moved
+from operate.git.files import Place
+from operate.git.incoming import ContentChanged
+from operate.git.options import GitOptions, resolve
+from operate.git.sync import Done, Sync
+from publisher.log import log_event
+from publisher.outside.git_program import Git, GitError, GitStopped
+from publisher.write.store import Store
+
+if TYPE_CHECKING:
+    from publisher.nodes.turn import Turn
+
+# From so many repos on, a look at all costs less.
+PLACES_MAX = 10_000
+# So often in a row somebody else may be faster.
+MOVES_MAX = 5
+# What is published within this time is pushed together.
+GATHER_SECONDS = 1.0
+# How often the remote is asked what is new.
+FETCH_SECONDS = 60.0
+# How often, at most, everything is compared, because another process has published, or a build has
+# failed.
+LOOK_SECONDS = 300.0
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
+# How often a node of several looks whether it is its turn.
+TURN_SECONDS = 10.0
+# What the end of the service waits for the last push.
+STOP_SECONDS = 5.0
+
+log = logging.getLogger("hub.git")
+
+
+class GitFollower(Background):
+    """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
+    ``Rebuilder.request``. ``turn``: works only while it is this node's; None: always. Raises
+    OperatorError where the remote is a name that means nothing.
+    """
+
+    def __init__(
+        self, settings: Settings, store: Store, options: GitOptions,
+        rebuild: Callable[[Iterable[Named] | None], None], turn: "Turn | None" = None,
+    ) -> None:  # fmt: skip
+        super().__init__("git")
+        options = resolve(options, settings.content)
+        self._settings = settings
+        self._turn = turn
+        self._git = Git(f"{settings.state}/git", options.remote)
+        self._branch = Branch(
+            self._git, options.branch, f"{options.folder}/" if options.folder else ""
+        )
+        self._sync = Sync(settings, store, self._branch, rebuild)
+        # What has to be compared; everything, if ``_is_all``.
+        self._places: set[Place] = set()
+        self._is_all = True
+        self._since: float | None = None
+        self._fetch_at = self._look_at = 0.0
+        self._serial: int | None = None
+        self._failures = Failures()
+        self._last_push: str | None = None
+        self._last_check: str | None = None
+        self._problems: dict[Place, str] = {}
+
+    def __exit__(self, *_: object) -> None:
+        """Push what waits, if that takes no longer than seconds; the next start does the rest."""
+        self._stop(STOP_SECONDS)
+        self._git.stop()
+        self._stop(STOP_SECONDS)
+        if self._turn:
+            self._turn.release()
+
+    def tell(self, outcome: Outcome) -> None:
+        """Note what a build has come to; returns at once."""
+        with self._changed:
+            if isinstance(outcome, Exception) or len(outcome.changed) > PLACES_MAX:
+                self._is_all = True  # nobody says what was published
+            else:
+                self._places.update(Place(owner, name or "") for owner, name in outcome.changed)
+                if not outcome.changed:
+                    return
+            self._since = self._since or time.monotonic()
+            self._changed.notify_all()
+
+    def status(self) -> dict[str, Any]:
+        """How it is going, for anybody: no prompt's name, and nothing that git said.
+
+        ``status``: ``ok``, ``starting`` or ``failing``. ``waiting``: places (prompts, profiles)
+        that are to be compared; ``problems_count``: those that could not be pushed or taken in.
+        Times are RFC 3339, None where there was none.
+        """
+        with self._changed:
+            is_failing = self._failures.count > 0
+            return {
+                "status": "failing" if is_failing else "ok" if self._last_check else "starting",
+                "last_push": self._last_push,
+                "last_check": self._last_check,
+                "waiting": len(self._places),
+                "waiting_seconds": round(time.monotonic() - self._since, 3) if self._since else 0.0,
+                **self._failures.status(),
+                "problems_count": len(self._problems),
+            }
+
+    # The thread
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                if not self._is_our_turn():
+                    continue
+                with self._alone():
+                    self._repair()
+                    self._branch.open()
+                    self._exchange()
+                    while self._wait() and self._is_our_turn():
+                        self._exchange()
+            except GitStopped:
+                return
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
+                self._note_failure(error)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the only right to use the repository. Raises OperatorError."""
+        path = f"{self._settings.state}/git.lock"
+        with open(path, "a", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OperatorError(
+                    f"Another process of this hub follows the branch: it locks {path}."
+                ) from None
+            yield
+
+    def _wait(self) -> bool:
+        """Wait until there is something to do; False: the service ends."""
+        while True:
+            if self._turn:
+                self._turn.take()  # so that it stays this node's
+            with self._changed:
+                now = time.monotonic()
+                is_to_push = self._since is not None and not self._failures.count
+                if self._is_stopping:
+                    return is_to_push
+                due = self._fetch_at
+                if is_to_push:
+                    due = min(due, self._since + GATHER_SECONDS)
+                if due <= now:
+                    return True
+                longest = TURN_SECONDS if self._turn else FETCH_SECONDS
+                self._changed.wait(min(due - now, longest))
+
+    def _is_our_turn(self) -> bool:
+        """Whether this node exchanges now; else another does, and this one looks again later."""
+        if not self._turn or self._turn.take() is not None:
+            return True
+        with self._changed:
+            # What others push meanwhile is not known here.
+            self._is_all, self._since = True, None
+            self._fetch_at = time.monotonic() + TURN_SECONDS
+        return False
+
+    def _exchange(self) -> None:
+        """Make both sides the same. Raises GitError, GitStopped, OperatorError, RequestError."""
+        with self._changed:
+            self._note_others()
+            is_all, places = self._is_all, self._places | self._problems.keys()
+            taken, self._places, self._is_all = self._places, set(), False
+            since, self._since = self._since, None
+        started = time.monotonic()
+        try:
+            with _telling_of_the_disk():
+                done = self._run_sync(None if is_all else places)
+        except BaseException:
+            with self._changed:
+                self._places |= taken
+                self._is_all = self._is_all or is_all
+                self._since = since or self._since
+            raise
+        self._note_success(done, time.monotonic() - started)
+        if done.commits:
+            self._branch.tidy()
+
+    def _run_sync(self, places: set[Place] | None) -> Done:
+        for _ in range(MOVES_MAX):
+            with contextlib.suppress(Moved, ContentChanged):
+                return self._sync.run(places)
+            time.sleep(random.uniform(0, 0.2))
+        raise GitError(f"The branch or the content changed in each of {MOVES_MAX} attempts")
+
+    def _note_others(self) -> None:
+        """Look at everything if somebody else may have published."""
+        now = time.monotonic()
+        hub = read_hub(self._settings.out)
+        serial = hub.serial if hub else None
+        if now >= self._look_at and serial != self._serial:
+            self._is_all = True
+        if self._is_all:
+            self._look_at, self._serial = now + LOOK_SECONDS, serial
+
+    def _note_success(self, done: Done, seconds: float) -> None:
+        for place, told in done.problems.items():
+            if self._problems.get(place) != told:
+                log_event(log, logging.WARNING, "git_problem", path=place.path, reason=told)
+        for path, kept in done.conflicts.items():
+            log_event(log, logging.WARNING, "git_conflict", path=path, kept_on=kept)
+        if done.commits or done.taken:
+            log_event(
+                log, logging.INFO, "git", commits=done.commits, taken_in=len(done.taken),
+                milliseconds=round(seconds * 1000, 1),
+            )  # fmt: skip
+        with self._changed:
+            self._last_check = format_time(datetime.now(UTC))
+            if done.commits:
+                self._last_push = self._last_check
+            self._problems = done.problems
+            self._failures.clear()
+            self._fetch_at = time.monotonic() + FETCH_SECONDS * random.uniform(0.8, 1.0)
+
+    def _note_failure(self, error: Exception) -> None:
+        log_event(log, logging.ERROR, "git", error)
+        with self._changed:
+            self._failures.add("The exchange failed. The log has the cause.")
+            pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+            self._fetch_at = time.monotonic() + pause
+
+    def _repair(self) -> None:
+        """Make the repository anew if it is damaged. Looks seldom: that reads all of it."""
+        failures = self._failures.count
+        if failures > 1 and failures & (failures - 1) == 0 and self._branch.repair():
+            log_event(log, logging.WARNING, "git_repository_made_anew")
+
+
+@contextlib.contextmanager
+def _telling_of_the_disk() -> Iterator[None]:
+    """Turn the errors of the system, of which the log has no words, into OperatorError."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot use {error.filename or 'the disk'}: {error.strerror}. Check that the user who "
+            "runs hubctl may write there, and that the disk has space."
+        ) from error

@@ -1,0 +1,128 @@
+"""Takes in what others have merged: into the content folder, by the same steps as a publication, if
+the rules of `hubctl check` allow it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+
+from builder.model.errors import ContentError, Fault
+from builder.model.names import Version
+from builder.model.withdrawn import withdrawn_file
+from builder.store import content
+from builder.store.check import check_repo
+from operate.git import files
+from operate.git.branch import PLAIN, Entries
+from operate.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
+from publisher.write import disk
+from publisher.write.store import Store
+
+_THEN = "wait for the next attempt"
+
+
+class ContentChanged(Exception):
+    """Somebody has published meanwhile: look again."""
+
+
+def take_in(
+    store: Store, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
+    read: Callable[[str], bytes], sync: bool,
+) -> list[Fault]:  # fmt: skip
+    """Put files of the branch, which are not here, into the content folder; or find why they must
+    not get there, and change nothing.
+
+    ``ours``: the files of the place as they are here. ``read``: as ``Branch.reading`` gives.
+    ``staging``: a folder to try it in. ``sync`` as in ``Store``. Raises
+    ContentChanged, RequestError ``storage_unavailable``, OSError.
+    """
+    for path, entry in entries.items():
+        if entry.mode != PLAIN:
+            return [Fault(path, "not a plain file")]
+        if entry.size > files.bytes_max(path):
+            return [Fault(path, f"larger than {files.bytes_max(path):,} bytes")]
+    came = {path: read(entry.id) for path, entry in entries.items()}
+    if faults := _faults(store.root, staging, place, ours, came):
+        return faults
+    if place.name:
+        _put_repo(store, place, ours, came, sync)
+    else:
+        _put_single(store, place, ours, came)
+    return []
+
+
+def _faults(
+    root: str, staging: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+) -> list[Fault]:
+    """What would be wrong with a place that is not wrong already."""
+    shutil.rmtree(staging, ignore_errors=True)
+    gone = withdrawn_in([*ours, *came])
+    for path in {*ours, *came}:
+        if path not in came and is_gone(gone, path):
+            continue
+        os.makedirs(os.path.dirname(f"{staging}/{path}"), exist_ok=True)
+        data = came[path] if path in came else files.read(root, path)
+        disk.write_new(f"{staging}/{path}", data, sync=False)
+    try:
+        if place.name:
+            merged = {*check_repo(staging, place.owner, place.name)}
+            known = {*check_repo(root, place.owner, place.name)} if merged and ours else set()
+            return sorted(fault for fault in merged - known if not fault.is_warning)
+        if place == HOME:
+            content.read_home(staging)
+        else:
+            content.read_owner(staging, place.owner)
+    except ContentError as error:
+        return error.faults
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return []
+
+
+def _put_repo(
+    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
+) -> None:
+    root, owner, name = store.root, place.owner, place.name
+    versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
+    events = sorted((number, came[path]) for path in came if (number := event_in(path)))
+    withdrawn = [
+        (what, came[f"{place.path}/{withdrawn_file(what)}"]) for what in withdrawn_in(came).files
+    ]
+
+    def work() -> None:
+        if {*files.names_in(root, place)} != ours.keys():
+            raise ContentChanged
+        for version in versions:
+            text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
+            store.write_version(owner, name, str(version), text, record, sync=sync)
+        if events:
+            store.write_events(owner, name, events, sync=sync)
+        if withdrawn:
+            store.write_withdrawal(owner, name, withdrawn, sync=sync)
+
+    store.decide(owner, name, work)
+    if sync and not ours:
+        with disk.telling(_THEN):
+            disk.sync_folder(f"{root}/{owner}")
+            disk.sync_folder(root)
+
+
+def _put_single(
+    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+) -> None:
+    root = store.root
+    ((path, data),) = came.items()
+
+    def is_as_seen() -> bool:
+        if files.ids_in(root, place) != ours:
+            raise ContentChanged
+        return True
+
+    if place != HOME:
+        store.replace_profile(place.owner, data, is_as_seen)
+    elif is_as_seen():
+        temporary = f"{root}/.{path}.tmp"
+        with disk.telling(_THEN):
+            disk.unlink(temporary)
+            disk.write_new(temporary, data)
+            os.rename(temporary, f"{root}/{path}")
+            disk.sync_folder(root)

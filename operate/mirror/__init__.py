@@ -1,0 +1,1 @@
+"""A copy of another hub that follows it."""

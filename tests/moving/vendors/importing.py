@@ -1,0 +1,46 @@
+"""Imports what a vendor's API has, as the command does."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from builder.store import content
+from builder.store.check import check
+from builder.store.labels import read_labels
+from moving.importers.run import Options, Outcome, import_found
+from moving.vendors.api import download_to
+from moving.vendors.documents import read_documents
+from publisher.write.store import Folder
+
+
+class Importing(NamedTuple):
+    """Imports from the API at ``url`` into a hub below ``folder``, for the owner ada."""
+
+    module: ModuleType
+    url: str
+    folder: Path
+    keys: dict[str, str]
+
+    def __call__(self) -> Outcome:
+        export, root = str(self.folder / "export"), self.folder / "content"
+        root.mkdir(exist_ok=True)
+        download_to(
+            self.module, self.url, export, lambda *_: None, self.keys,
+            pause=lambda seconds: None,
+        )  # fmt: skip
+        found = self.module.read_histories(read_documents(export))
+        outcome = import_found(
+            found, self.module.TITLE, Folder(str(root)), Options(owner="ada"), lambda *_: None
+        )
+        assert all(fault.is_warning for fault in check(str(root)))
+        return outcome
+
+    def read(self, name: str) -> list[str]:
+        """The texts of a prompt's versions."""
+        root = str(self.folder / "content")
+        versions = content.list_versions(root, "ada", name).versions
+        return [content.read_version(root, "ada", name, version)[1] for version in versions]
+
+    def read_labels(self, name: str) -> dict[str, str]:
+        """The version that each label names."""
+        return read_labels(str(self.folder / "content"), "ada", name).versions()

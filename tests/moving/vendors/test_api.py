@@ -1,0 +1,381 @@
+"""Downloads of a vendor's API: what is asked, what is kept, and what goes wrong."""
+
+import email.utils
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from builder.model.errors import OperatorError
+from moving.vendors import api as module_of_api
+from moving.vendors.api import (
+    PAUSES_SECONDS,
+    PER_SECOND,
+    USER_AGENT,
+    Api,
+    ApiError,
+    download_to,
+    file_part,
+)
+from moving.vendors.kept import JOURNAL
+from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+
+KEY = "sk-a-secret-of-one-test"
+ENVIRON = {"EXAMPLE_KEY": f" {KEY}\n", "EXAMPLE_ID": "id"}
+
+
+def vendor(download: Callable[[Api], None]) -> ModuleType:
+    module = ModuleType("moving.vendors.an_example")
+    module.TITLE, module.API_URL, module.KEYS = "Example", None, ("EXAMPLE_ID", "EXAMPLE_KEY")
+    module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
+    module.download = download
+    return module
+
+
+class Downloading:
+    """Downloads from a fake API to a folder; ``paused`` has what would have been waited for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.paused: list[float] = []
+        self.told: list[tuple[str, int, int]] = []
+
+    def __call__(
+        self, api: FakeApi, download: Callable[[Api], None], path: str = "", **environ: str
+    ) -> None:
+        self.now = 0.0
+        download_to(
+            vendor(download), api.url + path, str(self.folder),
+            lambda *told: self.told.append(told), ENVIRON | environ,
+            pause=self.paused.append, clock=self.tick,
+        )  # fmt: skip
+
+    def tick(self) -> float:
+        """An hour passes between any two requests."""
+        self.now += 3600
+        return self.now
+
+    def read(self, file: str) -> Any:
+        return json.loads((self.folder / file).read_text())
+
+
+@pytest.fixture
+def downloading(tmp_path: Path) -> Downloading:
+    return Downloading(tmp_path / "deep" / "export")
+
+
+def three(api: Api) -> None:
+    """Download three prompts, by name."""
+    listed = api.get("prompts", {"page": 1})["data"]
+    for done, name in enumerate(listed):
+        api.count(done, len(listed))
+        api.keep(f"prompts/{file_part(name)}.json", f"/prompts/{name}")
+
+
+def shop(asked: Asked) -> Said:
+    if asked.headers["Authorization"] != f"Bearer {KEY}":
+        return Said(401, {"message": f"no such key: {asked.headers['Authorization']}"})
+    if asked.path == "/v1/prompts":
+        return Said(200, {"data": ["a", "b", "c"], "page": asked.params["page"]})
+    return Said(200, {"path": asked.path})
+
+
+def test_what_is_asked_and_what_is_kept(downloading: Downloading) -> None:
+    with fake_api(shop) as api:
+        downloading(api, three, "/v1/")
+    assert [asked.path for asked in api.asked] == [
+        "/v1/prompts", "/v1/prompts/a", "/v1/prompts/b", "/v1/prompts/c",
+    ]  # fmt: skip
+    assert {asked.headers["User-Agent"] for asked in api.asked} == {USER_AGENT}
+    assert downloading.read("prompts/b.json") == {"path": "/v1/prompts/b"}
+    assert downloading.told[-1] == ("Downloading prompts", 2, 3)
+    assert stat.S_IMODE(os.stat(downloading.folder).st_mode) == 0o700
+    kept = [path for path in downloading.folder.rglob("*") if path.is_file()]
+    assert len(kept) == 4
+    assert not any(KEY in path.read_text() for path in kept)
+
+
+def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(
+    downloading: Downloading,
+) -> None:
+    def interrupted(api: Api) -> None:
+        api.keep("a.json", "prompts/a")
+        raise KeyboardInterrupt
+
+    with fake_api(shop) as api:
+        with pytest.raises(KeyboardInterrupt):
+            downloading(api, interrupted)
+        downloading(api, lambda api: [api.keep(f"{one}.json", f"prompts/{one}") for one in "abc"])
+        assert [asked.path[-1] for asked in api.asked] == list("abc")
+        with pytest.raises(KeyboardInterrupt):
+            downloading(api, interrupted)
+        assert len(api.asked) == 4
+        # Only a whole download says what is no longer there.
+        assert downloading.read("b.json")
+        outside = downloading.folder.parent / "outside.json"
+        outside.touch()
+        with open(downloading.folder / JOURNAL, "r+") as journal:
+            lines = journal.readlines()
+            journal.seek(0)
+            journal.writelines([lines[0], '"../outside.json"\n', *lines[1:]])
+        downloading(api, lambda api: api.keep("a.json", "prompts/a"))
+        assert len(api.asked) == 4
+    assert downloading.read("a.json")
+    assert not (downloading.folder / "b.json").exists()
+    assert outside.exists()
+
+
+def test_what_a_crash_left_half_is_asked_for_again(downloading: Downloading) -> None:
+    def cut(api: Api) -> None:
+        api.keep("a.json", "prompts/a")
+        (downloading.folder / "a.json").write_text('{"pa')
+        with open(downloading.folder / JOURNAL, "a") as journal:
+            journal.write('"b.js')
+        raise KeyboardInterrupt
+
+    def both(api: Api) -> None:
+        api.keep("a.json", "prompts/a")
+        api.keep("b.json", "prompts/b")
+        raise KeyboardInterrupt
+
+    with fake_api(shop) as api:
+        for download in (cut, both, both):
+            with pytest.raises(KeyboardInterrupt):
+                downloading(api, download)
+    assert [asked.path[-1] for asked in api.asked] == ["a", "a", "b"]
+    assert downloading.read("a.json") == {"path": "/prompts/a"}
+
+
+def test_folders_that_are_not_of_this_download_are_refused(
+    downloading: Downloading, tmp_path: Path
+) -> None:
+    def twice(api: Api) -> None:
+        with pytest.raises(OperatorError, match="under way"):
+            downloading(fake, three, "/v1")
+
+    with fake_api(shop) as fake:
+        downloading(fake, twice, "/v1")
+        with pytest.raises(OperatorError, match="from elsewhere"):
+            downloading(fake, three, "/v2")
+        downloading.folder = tmp_path
+        with pytest.raises(OperatorError, match=r"other files.*--save"):
+            downloading(fake, three, "/v1")
+        downloading.folder = tmp_path / "file" / "in"
+        (tmp_path / "file").touch()
+        with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Not a directory"):
+            downloading(fake, three, "/v1")
+    assert not fake.asked
+
+
+def test_an_answer_that_cannot_be_written_is_told(downloading: Downloading) -> None:
+    def twice(api: Api) -> None:
+        api.keep("a", "a")
+        api.keep("a/b.json", "b")
+
+    with fake_api(shop) as api:
+        for _ in range(2):
+            with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Fix that and run"):
+                downloading(api, twice)
+    assert [asked.path for asked in api.asked] == ["/a", "/b", "/b"]
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("header", "low", "high"),
+    [
+        ("7", 7, 7), ("", 1, 1), ("soon", 1, 1), ("-3", 1, 1), ("0", 1, 1),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 1, 1),
+    ],
+)  # fmt: skip
+def test_it_waits_as_it_is_told(
+    header: str, low: float, high: float, downloading: Downloading
+) -> None:
+    answers = [Said(429, {}, {"Retry-After": header}), Said(200, {"a": 1})]
+    with fake_api(lambda _: answers.pop(0)) as api:
+        downloading(api, lambda api: api.keep("a.json", "a"))
+    [paused] = downloading.paused
+    assert low <= paused <= high
+    assert downloading.read("a.json") == {"a": 1}
+
+
+def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(
+    downloading: Downloading,
+) -> None:
+    header = {"Retry-After": email.utils.formatdate(time.time() + HOUR, usegmt=True)}
+    with fake_api(lambda _: Said(503, {}, header)) as api:
+        with pytest.raises(ApiError, match=r"HTTP 503\. It asks to wait [\d,]+ seconds\. Run"):
+            downloading(api, lambda api: api.get("a"))
+        assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 529])
+def test_what_may_pass_is_tried_a_few_times(status: int, downloading: Downloading) -> None:
+    with fake_api(lambda _: Said(status, {"error": {"message": "busy"}})) as api:
+        with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. Run the same"):
+            downloading(api, lambda api: api.keep("a.json", "a"))
+        assert len(api.asked) == 1 + len(PAUSES_SECONDS)
+    assert downloading.paused == list(PAUSES_SECONDS)
+    assert not (downloading.folder / "a.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (Said(401, {"message": f"wrong: {KEY}"}), "HTTP 401: wrong: …. Check EXAMPLE_ID and EX"),
+        (Said(403, b"<html>"), "HTTP 403. Check EXAMPLE_ID and EXAMPLE_KEY."),
+        (Said(404, {"error": "no\x1b[2J\nsuch"}), "/a answers HTTP 404: no [2J such."),
+        (Said(400, {"error": {"message": "x" * 9999}}), "xxx…."),
+        (Said(400, {"error": [1], "detail": {}}), "/a answers HTTP 400."),
+        (Said(200, b"<html>"), "/a answers with something that is not JSON. Check the address."),
+        (Said(200, b""), "not JSON"),
+        (Said(200, b"[" * 100_000), "not JSON"),
+        (Said(302, b"", {"Location": "https://elsewhere.example/"}),
+         "HTTP 302. It leads to https://elsewhere.example/, which is not followed."),
+        (Said(302, b"", {"Location": "/a"}), "HTTP 302. It leads to http://127.0.0.1"),
+    ],
+)  # fmt: skip
+def test_other_faults_end_it_at_once(said: Said, message: str, downloading: Downloading) -> None:
+    with fake_api(lambda _: said) as api, pytest.raises(ApiError) as caught:
+        downloading(api, lambda api: api.get("a"))
+    assert message in str(caught.value)
+    assert caught.value.status == said.status
+    assert downloading.paused == []
+    assert len(api.asked) <= 4
+    assert KEY not in str(caught.value)
+
+
+def test_a_redirect_to_no_url(downloading: Downloading) -> None:
+    with fake_api(lambda _: Said(302, b"", {"Location": "http://[/"})) as api:
+        with pytest.raises(ApiError, match=r"did not come \(ValueError: Invalid IPv6 URL\)\.$"):
+            downloading(api, lambda api: api.get("a"))
+        assert len(api.asked) == 1
+
+
+def test_redirects_within_the_host_are_followed(downloading: Downloading) -> None:
+    def moved(asked: Asked) -> Said:
+        if asked.path == "/a":
+            return Said(307, b"", {"Location": "/a/?page=2"})
+        return Said(200, asked.params)
+
+    with fake_api(moved) as api:
+        downloading(api, lambda api: api.keep("a.json", "a", {"page": 1}))
+    assert downloading.read("a.json") == {"page": "2"}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_no_proxy_gets_what_is_for_this_machine(
+    host: str, downloading: Downloading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_api(shop) as api, fake_api(lambda _: Said(418, {})) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        api.url = api.url.replace("127.0.0.1", host)
+        downloading(api, three, "/v1/")
+        assert api.asked and not proxy.asked
+
+
+def test_answers_are_bounded(downloading: Downloading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_of_api, "ANSWER_BYTES_MAX", 1000)
+    monkeypatch.setattr(module_of_api, "REQUESTS_MAX", 5)
+    monkeypatch.setattr(module_of_api, "KEPT_BYTES_MAX", 1800)
+
+    def endless(api: Api) -> None:
+        while True:
+            api.get("small")
+
+    def many(api: Api) -> None:
+        for number in range(4):
+            api.keep(f"{number}.json", "small")
+
+    with fake_api(lambda asked: Said(200, "x" * (2000 if asked.path == "/big" else 900))) as api:
+        with pytest.raises(ApiError, match=r"GET .*/big is larger than 1,000 bytes"):
+            downloading(api, lambda api: api.get("big"))
+        with pytest.raises(ApiError, match="asked 5 times"):
+            downloading(api, endless)
+        with pytest.raises(ApiError, match="more than 1,800 bytes"):
+            downloading(api, many)
+    assert len(api.asked) == 1 + 5 + 2
+
+
+def test_no_connection(downloading: Downloading) -> None:
+    """A wrong address is told at once; a connection that is lost later is tried again."""
+    with fake_api(shop) as api:
+        pass
+    with pytest.raises(ApiError, match=r"did not come .*refused"):
+        downloading(api, lambda api: api.get("a"))
+    assert downloading.paused == []
+
+    def answers_once(_: Asked) -> Said:
+        return Said(200 if len(api.asked) == 1 else 0, {})
+
+    with (
+        fake_api(answers_once) as api,
+        pytest.raises(ApiError, match=r"did not come .*Tried 6 times"),
+    ):
+        downloading(api, lambda api: [api.get("a"), api.get("a")])
+    assert downloading.paused == list(PAUSES_SECONDS)
+
+
+def test_requests_keep_their_distance(downloading: Downloading) -> None:
+    downloading.tick = lambda: 0.0
+    with fake_api(lambda _: Said(200, {})) as api:
+        downloading(api, lambda api: [api.get("a"), api.get("a")])
+    assert downloading.paused == [1 / PER_SECOND]
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"EXAMPLE_KEY": ""}, "needs EXAMPLE_KEY in the environment. Set it,"),
+        ({"EXAMPLE_KEY": "", "EXAMPLE_ID": " "}, "needs EXAMPLE_ID and EXAMPLE_KEY in"),
+        ({"EXAMPLE_KEY": f"{KEY}\nx"}, "EXAMPLE_KEY has characters that no key has"),
+        ({"EXAMPLE_KEY": f"{KEY}é"}, "EXAMPLE_KEY has characters that no key has"),
+    ],
+)
+def test_keys_that_cannot_be_sent(
+    environ: dict[str, str], message: str, downloading: Downloading
+) -> None:
+    with fake_api(shop) as api, pytest.raises(OperatorError) as caught:
+        downloading(api, three, **environ)
+    assert message in str(caught.value) and KEY not in str(caught.value)
+    assert not api.asked and not downloading.folder.exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "http://elsewhere.example", "https://me:secret@x.example", "https://x.example?a=1", "x"],
+)
+def test_addresses_that_keys_are_not_sent_to(url: str, downloading: Downloading) -> None:
+    with pytest.raises(OperatorError) as caught:
+        download_to(vendor(three), url, str(downloading.folder), print, ENVIRON)
+    assert "https://HOST" in str(caught.value) and "secret" not in str(caught.value)
+    assert not downloading.folder.exists()
+
+
+def test_names_become_files_that_are_no_others() -> None:
+    names = [
+        "a", "A", "a/b", "a%2fb", "..", ".", "", " a", "ä", "a~b", "\0", "\ud800", "x" * 300,
+        "x" * 301, file_part("A"), file_part("..").lower(),
+    ]  # fmt: skip
+    parts = [file_part(name) for name in names]
+    assert len({part.lower() for part in parts}) == len(names)
+    assert all("/" not in part and not part.startswith(".") for part in parts)
+    assert max(map(len, parts)) < 200
+    assert file_part("movie critic-2.1_x") == "movie critic-2.1_x"
+
+
+@pytest.mark.parametrize("file", ["../x.json", "/x.json", "a//b.json", f"{JOURNAL}", "a/.b"])
+def test_a_module_that_does_not_clean_its_files_is_wrong(
+    file: str, downloading: Downloading
+) -> None:
+    with fake_api(lambda _: Said(200, {})) as api, pytest.raises(ValueError):
+        downloading(api, lambda api: api.keep(file, "a"))
+    assert os.listdir(downloading.folder) == [JOURNAL]

@@ -1,0 +1,161 @@
+"""A hub with prompts, labels, a withdrawal and accounts; a place for its backups."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from builder.model.settings import Settings
+from builder.store.content import CLOCK_GRAIN_NS
+from operate.backup.places import FolderPlace
+from operate.backup.restore import Options, restore
+from operate.backup.restore import Report as Restored
+from operate.backup.take import Report, back_up
+from operate.deploy.parallel import Work
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.people.sessions import Sessions
+from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
+from publisher.write.labels import change_label
+from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
+from publisher.write.withdraw import withdraw
+from tests.operate.deploy.conftest import bucket, s3  # noqa: F401
+from tests.support.catalogues import settings_in
+
+SECRET = "s" * 32
+
+
+class Hub(NamedTuple):
+    """The three folders of a hub, and what is done there, as its owner Ann does it."""
+
+    settings: Settings
+
+    def publish(self, name: str, text: str, **fields: Any) -> Published:
+        draft = make_draft({"content": text, **fields})
+        return publish(
+            Folder(self.settings.content), "ann", name, draft, publisher="ann", sync=False
+        )
+
+    def label(self, name: str, label: str, version: str) -> None:
+        draft = make_label_draft({"version": version})
+        change_label(Folder(self.settings.content), "ann", name, label, draft, by="ann", sync=False)
+
+    def withdraw(self, name: str, version: str | None) -> None:
+        draft = make_withdrawal_draft({"reason": "secret", "note": "Use another."})
+        withdraw(Folder(self.settings.content), "ann", name, version, draft, by="ann", sync=False)
+
+    def back_up(self, place: FolderPlace, **options: Any) -> Report:
+        options = {"keep": 10, "work": Work(2)} | options
+        return back_up(self.settings.content, self.settings.state, place, **options)
+
+    def restore(
+        self, place: FolderPlace, *, jobs: int = 2, on_wait: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> Restored:  # fmt: skip
+        content, state = self.settings.content, self.settings.state
+        return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
+
+    def shown(self) -> list[str]:
+        """What is in the content folder, but for what a restore collects there."""
+        return [name for name in os.listdir(self.settings.content) if name[0] != "."]
+
+    def database(self) -> Database:
+        return Database(self.settings.state)
+
+
+def fill(hub: Hub) -> None:
+    """Publications, labels, a withdrawal, and Ann's account with a session and a token."""
+    hub.publish("story", "Tell a story.", labels=["production"])
+    hub.publish("story", "Tell a long story.", labels=["production", "canary"])
+    hub.publish("story", "Tell a secret.")
+    hub.label("story", "canary", "1.0.2")
+    hub.withdraw("story", "1.0.2")
+    hub.publish("poem", "---\ntitle: A poem\ntags: [verse]\n---\nWrite {{lines}} lines.\n")
+    Path(hub.settings.content, "home.md").write_text("Welcome.\n")
+    with hub.database() as database:
+        accounts = Accounts(database)
+        accounts.add_owner("ann")
+        accounts.create_token("ann", "laptop")
+        Sessions(database).begin("ann", SECRET, address="192.0.2.1", agent="Firefox")
+
+
+def settle() -> None:
+    """Wait until files are old enough to be known by their marks."""
+    time.sleep(CLOCK_GRAIN_NS / 1e9)
+
+
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here cuts the power, and a sync waits for all that the machine writes."""
+    monkeypatch.setattr(os, "sync", lambda: None)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Hub:
+    hub = Hub(settings_in(tmp_path / "hub"))
+    fill(hub)
+    return hub
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> FolderPlace:
+    return FolderPlace(str(tmp_path / "backup"))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Hub:
+    """Folders for another hub; there is nothing in them."""
+    return Hub(settings_in(tmp_path / "other"))
+
+
+class Killed(NamedTuple):
+    """What came of a function of which a call failed: whether there was that call, and, of an
+    error, what was told.
+    """
+
+    has_happened: bool
+    told: str
+
+
+# All calls by which files change; what is before a call has reached the disk.
+CHANGING = ("open", "rename", "makedirs", "mkdir", "unlink", "rmdir", "sync", "fsync", "chmod")
+
+
+def kill_at(number: int, work: Callable[[], object]) -> bool:
+    """Do work in a process that dies at the given change of a file; False if there are fewer."""
+    pid = os.fork()
+    if pid == 0:
+        calls = iter(range(1, 1_000_000))
+
+        def dying(real: Callable) -> Callable:
+            def call(*args: Any, **options: Any) -> Any:
+                if next(calls) == number:
+                    os._exit(9)
+                return real(*args, **options)
+
+            return call
+
+        try:
+            for name in CHANGING:
+                setattr(os, name, dying(getattr(os, name)))
+            work()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 9), "the work has failed"
+    return code == 9
+
+
+def killings(work: Callable[[], object]) -> Iterator[int]:
+    """Kill work at each of its changes of files in turn; the number of each."""
+    number = 1
+    while kill_at(number, work):
+        yield number
+        number += 1

@@ -1,0 +1,221 @@
+"""At every moment of a deployment, what a reader can get to is there; wherever it is killed."""
+
+import itertools
+import random
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from builder.model.routes import ROUTES, match_file
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from operate.deploy.folder import Folder
+from operate.deploy.order import RANKS, Delete, Put, groups, keys_of, match_key
+from tests.operate.deploy.conftest import Sites, deploy_to
+from tests.operate.deploy.links import HOME, broken, broken_records, by_rules, links
+from tests.support.catalogues import read_tree, write_version
+
+INDEX = "sitemap.xml"
+
+
+class Died(BaseException):
+    """Nothing of ours catches it, as nothing catches a kill."""
+
+
+class Dying(Folder):
+    """A folder whose deployment is killed after some puts and deletes, and before the next."""
+
+    def __init__(self, name: str, steps: int) -> None:
+        super().__init__(name)
+        self.steps_left = steps
+
+    def put(self, put: Put, path: str) -> str:
+        self._step()
+        return super().put(put, path)
+
+    def delete(self, key: str) -> None:
+        self._step()
+        super().delete(key)
+
+    def _step(self) -> None:
+        if not self.steps_left:
+            raise Died
+        self.steps_left -= 1
+
+
+def deploy_step_by_step(
+    root: Path,
+    settings: Settings,
+    state: Path,
+    look: Callable[[dict[str, bytes]], None],
+    steps: int = 1,
+) -> int:
+    """Deploy by deployments that die after some steps each; look at what is there after each.
+
+    Returns how many died.
+    """
+    deaths = 0
+    while True:
+        try:
+            deploy_to(Dying(str(root), steps), settings, state, jobs=1)
+        except Died:
+            deaths += 1
+            look(read_tree(root))
+        else:
+            return deaths
+
+
+@pytest.mark.parametrize(("memory", "steps"), [("remembered", 1), ("forgotten", 4)])
+def test_killed_at_any_point_readers_miss_nothing_and_the_next_goes_on(
+    sites: Sites, tmp_path: Path, memory: str, steps: int
+) -> None:
+    root, state = tmp_path / "www", tmp_path / "state"
+    deploy_to(Folder(str(root)), sites.old, state)
+    old, new = read_tree(sites.old.out), read_tree(sites.new.out)
+    assert read_tree(root) == old
+
+    def look(tree: dict[str, bytes]) -> None:
+        assert broken(tree, by_rules) == []
+        assert broken_records(tree, by_rules) == []
+        if old.keys() - tree.keys():
+            # Readers who began on the old site can go on until all of the new one is there.
+            assert tree.items() >= new.items()
+        if tree["api/v1/hub.json"] == new["api/v1/hub.json"]:
+            assert tree.items() >= new.items()
+        if memory == "forgotten":
+            for file in state.glob("deploy-*.sqlite3"):
+                file.unlink()
+
+    deaths = deploy_step_by_step(root, sites.new, state, look, steps)
+
+    assert read_tree(root) == new
+    changed = sum(old.get(file) != data for file, data in new.items())
+    # The last step's deployment dies only if there is another one to do.
+    assert deaths == (changed + len(old.keys() - new.keys()) - 1) // steps
+
+
+def test_the_first_deployment_has_records_only_of_what_is_there(
+    sites: Sites, tmp_path: Path
+) -> None:
+    def look(tree: dict[str, bytes]) -> None:
+        if HOME in tree:
+            # What says how far all is comes last of all, and pages link to it.
+            missed = {line.partition(": ")[2] for line in broken(tree, by_rules, [HOME])}
+            assert missed <= {"/api/v1/hub.json"}
+        if INDEX in tree:
+            assert tree.keys() >= {by_rules(path) for path in links(INDEX, tree[INDEX])}
+        assert broken_records(tree, by_rules) == []
+
+    deaths = deploy_step_by_step(tmp_path / "www", sites.new, tmp_path / "state", look)
+
+    new = read_tree(sites.new.out)
+    assert read_tree(tmp_path / "www") == new
+    assert deaths == len(new) - 1
+
+
+def test_any_order_within_a_group_is_right(sites: Sites, tmp_path: Path) -> None:
+    """Uploads of a group run at once: the steps of each are shuffled here."""
+    old, new = read_tree(sites.old.out), read_tree(sites.new.out)
+    puts = [
+        Put(file, file, match_file(file).route, "", b"", 0, "there" if file in old else None)
+        for file, data in new.items()
+        if old.get(file) != data
+    ]
+    deletes = [Delete(file, match_file(file).route) for file in old.keys() - new.keys()]
+    for seed in range(4):
+        tree = dict(old)
+        for group in groups(puts, deletes):
+            random.Random(seed).shuffle(group)
+            for step in group:
+                if isinstance(step, Put):
+                    tree[step.key] = new[step.key]
+                else:
+                    del tree[step.key]
+                assert broken(tree, by_rules) == []
+                assert broken_records(tree, by_rules) == []
+        assert tree == new
+
+
+def test_the_other_way_round_a_reader_would_miss_something(sites: Sites) -> None:
+    """The order matters, and the look at it notices."""
+    old, new = read_tree(sites.old.out), read_tree(sites.new.out)
+    puts = [
+        Put(file, file, match_file(file).route, "", b"", 0, "there" if file in old else None)
+        for file, data in new.items()
+        if old.get(file) != data
+    ]
+    tree = dict(old)
+    missed = 0
+    for group in reversed(list(groups(puts, []))):
+        for step in group:
+            tree[step.key] = new[step.key]
+            missed += len(broken(tree, by_rules))
+    assert missed
+
+
+def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path) -> None:
+    """Whatever is published during deployments, what is deployed is of one moment."""
+    build(small, index=False)
+    root, state = tmp_path / "www", Path(small.state)
+    published = threading.Event()
+    looks = 0
+
+    def publish() -> None:
+        try:
+            for number in range(14):
+                owner, name = f"owner-{number % 3}", f"repo-{number % 5}"
+                version = f"1.{number // 10}.{number}"
+                tags = [f"tag-{number % 4}"]
+                write_version(small.content, owner, name, version, f"Text {number}\n", tags=tags)
+                if number % 6 == 5:
+                    shutil.rmtree(Path(small.content, owner, name))
+                build(small, index=False)
+        finally:
+            published.set()
+
+    class Watched(Folder):
+        def end_group(self) -> None:
+            nonlocal looks
+            super().end_group()
+            looks += 1
+            if is_first_done:
+                assert broken(read_tree(self.root), by_rules) == []
+
+    is_first_done = False
+    deploy_to(Watched(str(root)), small, state)
+    is_first_done = True
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    rounds = 0
+    while not published.is_set():
+        deploy_to(Watched(str(root)), small, state, jobs=4)
+        rounds += 1
+    publisher.join()
+    deploy_to(Folder(str(root)), small, state)
+    assert read_tree(root) == read_tree(small.out)
+    assert rounds and looks > rounds
+    assert not list(state.glob("*.snapshot"))
+
+
+def test_every_route_has_its_place() -> None:
+    ranks = {scope: {RANKS[r.name] for r in ROUTES if r.scope == scope} for scope in (
+        "version", "versions", "repo", "owner", "tag", "list",
+    )}  # fmt: skip
+    for before, after in itertools.pairwise(ranks.values()):
+        assert max(before) < min(after)
+    assert max(RANKS, key=RANKS.get) == "hub"
+    assert RANKS["version_raw"] < RANKS["version_page"] < RANKS["version"]
+    assert RANKS["raw"] < RANKS["versions"] < RANKS["repo"]
+    assert RANKS["stylesheet"] == min(RANKS.values())
+
+
+def test_keys_lead_back_to_their_files(sites: Sites) -> None:
+    for file in read_tree(sites.new.out):
+        match = match_file(file)
+        for key in keys_of(match, files_only=False):
+            assert match_key(key) == match, key
+    for key in ("", "logo.PNG", "a/b/c", ".well-known/x", "index", "cli/hub.exe", "api/v1/repos/A"):
+        assert match_key(key) is None, key

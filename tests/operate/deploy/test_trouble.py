@@ -1,0 +1,138 @@
+"""What goes wrong between here and a bucket: it is told, nothing is lost, the next one goes on."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError
+from operate.deploy.destination import Destination, open_destination
+from tests.operate.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected
+from tests.operate.deploy.links import broken, by_key
+from tests.operate.deploy.proxy import Proxy, Seen
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment
+
+
+def run(bucket: str, sites: Sites, state: Path, *options: str, **changes: str):
+    """`hubctl deploy` as a process."""
+    return subprocess.run(
+        [HUBCTL, "deploy", f"s3://{bucket}", "--out", sites.new.out, "--state", str(state),
+         *options],
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=clean_environment(**changes),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch.*Check the credentials"),
+        ({"AWS_ACCESS_KEY_ID": "AKIANOBODY"}, "InvalidAccessKeyId.*Check the credentials"),
+        ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "Set AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_wrong_credentials(
+    bucket: str, proxy: Proxy, sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, str], message: str,
+) -> None:  # fmt: skip
+    for key, value in changes.items():
+        if value:
+            monkeypatch.setenv(key, value)
+        else:
+            monkeypatch.delenv(key)
+    destination = open_destination(f"s3://{bucket}", jobs=2, endpoint_url=proxy.url)
+    with pytest.raises(OperatorError, match=message):
+        deploy_to(destination, sites.new, tmp_path)
+    destination.close()
+    assert proxy.count("PUT") == 0
+
+
+def test_no_such_bucket(bucket: str, s3: S3, sites: Sites, tmp_path: Path) -> None:
+    # Under a host name, too, the bucket goes into the path.
+    endpoint = s3.url.replace("127.0.0.1", "localhost")
+    done = run("no-such-bucket", sites, tmp_path, AWS_ENDPOINT_URL=endpoint)
+    assert done.returncode == 1
+    assert "NoSuchBucket" in done.stderr and "Create it" in done.stderr
+    assert "Traceback" not in done.stderr and done.stdout == ""
+
+
+def test_without_the_library_it_is_said_what_to_install(bucket: str, tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['boto3'] = None; sys.argv = ['hubctl', 'deploy', 's3://x']; "
+        "from cli.hubctl import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1 and "pip install boto3" in done.stderr
+
+
+def test_busy_damaged_and_meddled_with(
+    opened: Destination, s3: S3, bucket: str, proxy: Proxy, look: Look, sites: Sites,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    new = expected(sites.new.out)
+    proxy.before = lambda seen: "busy" if seen.method == "PUT" and seen.number % 40 == 7 else None
+    report = deploy_to(opened, sites.old, tmp_path)
+    assert proxy.count("PUT") > report.new
+    assert look() == expected(sites.old.out)
+
+    # The service says that it has stored something else.
+    proxy.seen.clear()
+    proxy.before = lambda seen: "damage" if seen.method == "PUT" and seen.number == 30 else None
+    with pytest.raises(OperatorError, match=r"changed on its way to s3://"):
+        deploy_to(opened, sites.new, tmp_path)
+    assert broken(look(), by_key) == []
+
+    # Somebody else is at work in the last moment.
+    def meddle(seen: Seen) -> None:
+        if seen.method == "PUT" and seen.key.endswith("hub.json"):
+            s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}top", Body=b"somebody else's")
+            s3.client.delete_object(Bucket=bucket, Key=f"{PREFIX}search")
+
+    proxy.before = meddle
+    message = "search is missing\n  top has other content\nMake sure"
+    with pytest.raises(OperatorError, match=message):
+        deploy_to(opened, sites.new, tmp_path)
+
+    proxy.before = lambda seen: None
+    report = deploy_to(opened, sites.new, tmp_path)
+    assert (report.new, report.changed) == (1, 1)
+    assert look() == new
+
+
+def test_the_service_dies_and_the_deployer_is_killed(
+    opened: Destination, bucket: str, proxy: Proxy, look: Look, sites: Sites, tmp_path: Path
+) -> None:
+    old, new = expected(sites.old.out), expected(sites.new.out)
+    deploy_to(opened, sites.old, tmp_path)
+    proxy.seen.clear()
+    proxy.before = lambda seen: "cut" if seen.method == "PUT" and seen.number > 20 else None
+    with pytest.raises(OperatorError, match=r"(?s)try again when the service answers.*continue"):
+        deploy_to(opened, sites.new, tmp_path)
+    assert broken(look(), by_key) == []
+
+    command = [HUBCTL, "deploy", f"s3://{bucket}/{PREFIX}", "--endpoint-url", proxy.url]
+    command += ["--out", sites.new.out, "--state", str(tmp_path), "--jobs", "8"]
+    done = sum(old.get(key) != data for key, data in look().items())
+    assert done >= 20
+    for puts in (5, 30):
+        processes: list[Process] = []
+        proxy.seen.clear()
+        proxy.before = lambda seen, puts=puts, processes=processes: (
+            processes[0].send(signal.SIGKILL)
+            if seen.method == "PUT" and seen.number == puts
+            else None
+        )
+        processes.append(Process(*command, env=clean_environment()))
+        assert processes[0].wait() == -signal.SIGKILL
+        assert look() != new
+        assert broken(look(), by_key) == []
+        assert list(tmp_path.glob("deploy-*.snapshot"))
+
+    proxy.before = lambda seen: None
+    proxy.seen.clear()
+    report = deploy_to(opened, sites.new, tmp_path)
+    assert look() == new
+    # What had arrived did not go again.
+    assert report.new + report.changed <= len(new.items() - old.items()) - done - 5 - 30 + 2 * 8
+    assert not list(tmp_path.glob("deploy-*.snapshot"))

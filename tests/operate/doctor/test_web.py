@@ -1,0 +1,419 @@
+"""A hub behind hosts that do not honour what it sends: each spoils one thing."""
+
+import gzip
+import http.client
+import http.server
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from email.utils import formatdate
+from typing import Any, NamedTuple
+
+import pytest
+import requests
+
+from builder.model.settings import Settings
+from builder.stats.agents import is_bot
+from operate.doctor import web
+from operate.doctor.asked import Asked, find_sample
+from operate.doctor.examine import ONLINE, REACH, examine
+from operate.doctor.findings import Finding, Subject
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX
+from tests.operate.doctor.conftest import told
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import DEADLINE_SECONDS, Server, in_thread, serving, wait_until
+
+Headers = dict[str, str]
+TEXT = "/api/v1/repos/ann/review/versions/1.1.0.txt"
+SKIPPED = {"transfer-encoding", "connection", "content-length", "date"}
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Headers
+    body: bytes
+
+
+Pass = Callable[[str, str, Headers], Answer]
+Spoil = Callable[[str, str, Headers, Pass], Answer]
+
+
+def as_it_is(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+    return passed(method, target, headers)
+
+
+class Front(http.server.ThreadingHTTPServer):
+    """What stands before the hub. ``spoil`` gets each request, and how to pass it on."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = 0
+        self.spoil: Spoil = as_it_is
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def pass_on(self, method: str, target: str, headers: Headers) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.upstream, DEADLINE_SECONDS)
+        connection.request(method, target, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        kept = {name: value for name, value in answer.getheaders() if name.lower() not in SKIPPED}
+        return Answer(answer.status, {name.title(): value for name, value in kept.items()}, body)
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Front
+
+    def do_GET(self) -> None:
+        headers = {name: value for name, value in self.headers.items() if name != "Connection"}
+        answer = self.server.spoil(self.command, self.path, headers, self.server.pass_on)
+        self.send_response_only(answer.status)
+        for name, value in ({"Date": formatdate(usegmt=True)} | answer.headers).items():
+            self.send_header(name, value)
+        if answer.status != 304:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if answer.status != 304:
+            self.wfile.write(answer.body)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def _front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Front, Settings]]:
+    settings = settings_in(tmp_path_factory.mktemp("web"), queries=True)
+    write_small_catalogue(settings.content)
+    front = Front()
+    with in_thread(front), serving(settings, "--base-url", front.url, "--port", "0") as server:
+        front.upstream = server.port
+        wait_until(
+            lambda: requests.get(f"{front.url}/healthz").json()["status"] == "ok", "the first build"
+        )
+        yield front, settings._replace(base_url=front.url)
+
+
+@pytest.fixture
+def front(_front: tuple[Front, Settings]) -> Iterator[Front]:
+    yield _front[0]
+    _front[0].spoil = as_it_is
+
+
+@pytest.fixture
+def hub(front: Front, _front: tuple[Front, Settings]) -> Subject:
+    return Subject(_front[1], None)
+
+
+@pytest.fixture
+def asked(hub: Subject) -> Iterator[Asked]:
+    with closing(Asked(hub)) as asked:
+        yield asked
+
+
+def altered(alter: Callable[[Answer], Answer], path: str = "/") -> Spoil:
+    """A host that alters the answers to what begins so."""
+
+    def spoil(method: str, target: str, sent: Headers, passed: Pass) -> Answer:
+        answer = passed(method, target, sent)
+        return alter(answer) if target.startswith(path) else answer
+
+    return spoil
+
+
+def without(headers: Headers, names: tuple[str, ...]) -> Headers:
+    return {name: value for name, value in headers.items() if name not in names}
+
+
+def dashed(headers: Headers) -> Headers:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def drop(*names: str) -> Spoil:
+    """A host that does not pass these headers of answers on."""
+    return altered(lambda answer: answer._replace(headers=without(answer.headers, names)))
+
+
+def change(path: str, **headers: str) -> Spoil:
+    """A host that sends other headers with what is at a path."""
+    return altered(lambda one: one._replace(headers=one.headers | dashed(headers)), path)
+
+
+def forget(*names: str) -> Spoil:
+    """A host that does not pass these headers of requests on."""
+    return lambda method, target, sent, passed: passed(method, target, without(sent, names))
+
+
+def answer_itself(path: str, status: int, body: bytes = b"", **headers: str) -> Spoil:
+    """A host that answers by itself what begins so."""
+    return altered(lambda _: Answer(status, dashed(headers), body), path)
+
+
+def without_query(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+    return passed(method, target.partition("?")[0], headers)
+
+
+def other_host(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+    return passed(method, target, headers | {"Host": "backend.internal"})
+
+
+@altered
+def minify(answer: Answer) -> Answer:
+    return answer._replace(body=answer.body.strip()) if answer.status == 200 else answer
+
+
+@altered
+def compress(answer: Answer) -> Answer:
+    compressed = answer.headers | {"Content-Encoding": "gzip"}
+    return answer._replace(body=gzip.compress(answer.body), headers=compressed)
+
+
+def test_a_host_that_passes_all_on(hub: Subject) -> None:
+    online = [one for name, one in examine(hub) if name in (REACH, *ONLINE)]
+    assert {finding.level for finding in online} == {"ok"}
+    assert len(online) == 1 + len(ONLINE)
+
+
+@pytest.mark.parametrize(
+    ("check", "spoil", "level", "expected"),
+    [
+        (web.reach, answer_itself("/", 301, Location="https://www.hub.example/"), "problem",
+         "HTTP 301, a redirect to https://www.hub.example/"),
+        (web.reach, answer_itself("/", 200, b"<p>Parked."), "problem", "not the hub.json"),
+        (web.reach, answer_itself("/", 200, b'{"data":{"base_url":"http://a.example"}}'),
+         "problem", "says that its address is http://a.example"),
+        (web.clock, change("/", Date="Mon, 23 Nov 2020 07:00:00 GMT"), "problem",
+         "seconds behind this machine's"),
+        (web.clock, change("/", Date="yesterday"), "warning", "no Date"),
+        (web.service, answer_itself("/healthz", 503), "problem", "/healthz answers HTTP 503"),
+        (web.service, answer_itself("/healthz", 200, json.dumps({
+            "status": "failing", "last_error": {"message": "ann/x: no text"}}).encode()),
+         "problem", "The last build failed: ann/x: no text"),
+        (web.service, answer_itself("/healthz", 200, json.dumps({
+            "status": "behind", "lag_seconds": 90.0}).encode()), "warning", "90 seconds behind"),
+        (web.files, minify, "problem", f"{TEXT} has other bytes than"),
+        (web.files, answer_itself(TEXT, 403), "problem", f"{TEXT} answers HTTP 403"),
+        (web.files, answer_itself("/api/v1/hub.json", 200, b"{}", Age="86000"), "warning",
+         "from a cache that has had it for 86000 seconds"),
+        (web.files, change(TEXT, Content_Type="text/markdown"), "problem",
+         "has the type text/markdown and not text/plain"),
+        (web.files, change("/", Cache_Control="max-age=14400"), "warning",
+         "has the cache rule 'max-age=14400' and not 'public, max-age=604800, immutable'"),
+        (web.files, drop("Access-Control-Allow-Origin"), "warning", "has no CORS header"),
+        (web.files, drop("Etag"), "warning", "has no ETag"),
+        (web.files, forget("If-None-Match"), "warning", "answers 200 instead of 304"),
+        (web.queries, without_query, "problem", "not with the text of 1.0.0"),
+        (web.queries, answer_itself("/api/v1/repos?q=", 503), "problem", "answers HTTP 503"),
+        (web.errors, answer_itself("/api/v1/repos/nobody", 200, b"<p>Home"), "problem",
+         "which is not there, answers HTTP 200"),
+        (web.errors, answer_itself("/api/v1/repos/nobody", 404, b"<p>", Content_Type="text/html"),
+         "problem", "answers text/html, where the API has JSON"),
+        (web.compression, forget("Accept-Encoding"), "warning", "is not compressed"),
+        (web.compression, drop("Vary"), "warning", "without `Vary: Accept-Encoding`"),
+        (web.compression, answer_itself("/docs", 404), "problem", "answers HTTP 404"),
+        (web.account, other_host, "problem", "/account is refused"),
+        (web.account, answer_itself("/account", 502), "problem", "/account answers HTTP 502"),
+        (web.account, change("/account", Age="12"), "problem", "A cache keeps /account"),
+        (web.account, change("/account", Cache_Control="public, max-age=60"), "problem",
+         "A cache keeps /account"),
+        (web.account, compress, "problem", "/account is compressed"),
+        (web.writes, answer_itself("/api/v1/repos/nobody", 405), "problem", "answers HTTP 405"),
+    ],
+)  # fmt: skip
+def test_what_a_host_can_spoil(
+    front: Front, asked: Asked, check: web.WebCheck, spoil: Spoil, level: str, expected: str
+) -> None:
+    assert {one.level for one in check(asked)} == {"ok"}
+    front.spoil = spoil
+    wrong = told(check(asked), level)
+    assert any(expected in one for one in wrong), list(check(asked))
+
+
+def test_a_limit_of_reads_is_waited_for(front: Front, asked: Asked) -> None:
+    refused = []
+
+    def limit(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        if not refused:
+            refused.append(target)
+            return Answer(429, {"Retry-After": "1"}, b"")
+        return passed(method, target, headers)
+
+    front.spoil = limit
+    assert [one.level for one in web.errors(asked)] == ["ok"]
+    assert len(refused) == 1
+    front.spoil = answer_itself("/", 429, Retry_After="86400")  # not for so long
+    assert told(web.errors(asked), "problem")
+
+
+def test_a_flood_is_not_read(front: Front, asked: Asked) -> None:
+    front.spoil = answer_itself("/", 200, b" " * (DOCUMENT_BYTES_MAX + 1))
+    (wrong,) = told(web.reach(asked), "problem")
+    assert "No answer from" in wrong and "more than 1,048,576 bytes" in wrong
+
+
+def test_it_counts_as_no_pull(front: Front, asked: Asked) -> None:
+    agents = []
+
+    def note(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        agents.append(headers["User-Agent"])
+        return passed(method, target, headers)
+
+    front.spoil = note
+    assert list(web.files(asked))
+    assert agents and all(map(is_bot, agents))
+
+
+def members_only(cache_control: str) -> Spoil:
+    """A hub that only members may read, with this rule for caches."""
+
+    def spoil(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        if headers.get("Authorization") != "Bearer hub_right":
+            return Answer(401, {}, b"{}")
+        answer = passed(method, target, headers)
+        kept = {name: text for name, text in answer.headers.items() if "Access-Control" not in name}
+        return answer._replace(headers=kept | {"Cache-Control": cache_control})
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        (None, "is for members only. Set HUB_TOKEN"),
+        ("hub_wrong", "is for members only, and refuses this token."),
+        ("hub_right", None),
+    ],
+)
+def test_a_hub_for_members(
+    front: Front, asked: Asked, token: str | None, expected: str | None
+) -> None:
+    front.spoil = members_only("private, max-age=15")
+    asked._token = token
+    if expected:
+        (wrong,) = told(web.reach(asked), "problem")
+        assert expected in wrong
+    else:
+        for check in (web.reach, web.files, web.queries, web.errors, web.compression):
+            assert {one.level for one in check(asked)} == {"ok"}
+        front.spoil = members_only("public, max-age=15")
+        assert any(
+            "caches on the way may keep it" in one for one in told(web.files(asked), "problem")
+        )
+
+
+def test_a_token_goes_only_where_it_is_asked_for_and_nobody_listens(
+    front: Front, asked: Asked
+) -> None:
+    sent = []
+
+    def note(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        sent.append(headers.get("Authorization"))
+        return passed(method, target, headers)
+
+    asked._token = "hub_right"
+    front.spoil = note
+    for check in (web.reach, web.files, web.transport):
+        list(check(asked))
+    assert set(sent) == {None}
+    asked.base_url = "http://hub.example"
+    assert not asked.become_member()
+
+
+def test_a_name_without_a_host(asked: Asked) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    asked.base_url = f"http://127.0.0.1:{port}"
+    (wrong,) = told(web.reach(asked), "problem")
+    assert f"No answer from http://127.0.0.1:{port}/api/v1/hub.json: ConnectionRefused" in wrong
+
+
+def test_a_host_that_stops_answering_half_way(front: Front, hub: Subject) -> None:
+    """What cannot be asked is told, and the other checks go on."""
+
+    def hang_up(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        if target.startswith("/docs"):
+            raise ConnectionAbortedError
+        return passed(method, target, headers)
+
+    front.spoil = hang_up
+    front.handle_error = lambda *_: None
+    found = dict(examine(hub))
+    assert found["compression"].what.startswith("No answer: ")
+    assert found["publishing"].level == "ok"
+
+
+def test_a_site_of_files_alone(front: Front, asked: Asked) -> None:
+    """Nothing is asked that such a host cannot do."""
+    asked.hub.queries = False
+    front.spoil = answer_itself("/", 404)
+    for check in (web.service, web.queries):
+        assert [one.level for one in check(asked)] == ["ok"]
+    for check in (web.account, web.writes):
+        assert list(check(asked)) == []
+    (warning,) = told(web.errors(asked), "warning")
+    assert "where the API has JSON" in warning
+
+
+def test_a_host_without_rules(live: Server, static_url: str) -> None:
+    with closing(Asked(Subject(live.settings._replace(base_url=static_url), None))) as asked:
+        asked.hub.queries = False
+        found = told(web.files(asked), "warning")
+    assert sum("this host has it at the path of its file alone" in one for one in found) == 2
+
+
+class _Scripted:
+    """Stands for a hub at ports 80 and 443, which tests cannot have."""
+
+    def __init__(self, base_url: str, **answers: Any) -> None:
+        self.base_url = base_url
+        self._answers = answers
+
+    def get(self, url: str) -> requests.Response:
+        found = self._answers["http" if "://" in url else "https"]
+        if isinstance(found, Exception):
+            raise found
+        answer = requests.Response()
+        answer.status_code, headers = found
+        answer.headers.update(headers)
+        return answer
+
+
+HSTS = {"Strict-Transport-Security": "max-age=31536000"}
+TO_HTTPS = {"Location": "https://hub.example/"}
+
+
+@pytest.mark.parametrize(
+    ("base_url", "answers", "expected"),
+    [
+        ("http://127.0.0.1:8000", {}, None),
+        ("http://hub.example", {}, "has no TLS, so nobody can sign in"),
+        ("https://hub.example", {"https": (200, HSTS), "http": (301, TO_HTTPS)}, None),
+        ("https://hub.example", {"https": (200, {}), "http": (301, TO_HTTPS)},
+         "no Strict-Transport-Security"),
+        ("https://hub.example", {"https": (200, HSTS), "http": (200, {})},
+         "answers HTTP 200 instead of a redirect"),
+        ("https://hub.example", {"https": (200, HSTS), "http": requests.ConnectionError()},
+         "does not answer"),
+    ],
+)  # fmt: skip
+def test_the_way_to_https(base_url: str, answers: dict[str, Any], expected: str | None) -> None:
+    found: list[Finding] = list(web.transport(_Scripted(base_url, **answers)))
+    if expected:
+        (wrong,) = told(found, "warning")
+        assert expected in wrong
+    else:
+        assert [one.level for one in found] == ["ok"]
+
+
+def test_accounts_are_not_asked_for_where_they_are_closed(asked: Asked) -> None:
+    asked.base_url = "http://hub.example"
+    assert list(web.account(asked)) == []
+
+
+def test_without_a_site_there_is_no_sample(tmp_path: Any) -> None:
+    assert find_sample(str(tmp_path)) is None
+    (tmp_path / "api/v1").mkdir(parents=True)
+    (tmp_path / "api/v1/catalogue.jsonl").write_text('{"owner":"ann"}\n[]\nnonsense')
+    assert find_sample(str(tmp_path)) is None

@@ -1,0 +1,94 @@
+"""A hub, a bare repository and somebody else's clone of it, for tests."""
+
+import io
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from builder.model.settings import Settings
+from builder.pipeline.context import Named
+from operate.git.branch import Branch
+from operate.git.sync import Done, Sync
+from publisher.outside.git_program import Git
+from publisher.write.store import Folder
+
+PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
+
+
+def git(folder: str | Path, *arguments: str, **options: Any) -> str:
+    """What git prints, run in a folder with no settings but its own."""
+    environment = {
+        "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
+        "LC_ALL": "C.UTF-8",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], env=environment, capture_output=True, check=False,
+        **options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+class Place:
+    """``content`` of a hub, and the ``remote``. ``builds``: what was asked to be built."""
+
+    def __init__(self, settings: Settings, folder: Path, prefix: str = "content/") -> None:
+        self.settings = settings
+        self.content = Path(settings.content)
+        self.remote = folder / "remote.git"
+        self.prefix = prefix
+        self.builds: list[list[Named] | None] = []
+        self._clone = folder / "clone"
+        if not self.remote.exists():
+            git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(self.remote))
+        os.makedirs(settings.state, exist_ok=True)
+
+    def sync(self) -> Sync:
+        program = Git(f"{self.settings.state}/git", str(self.remote))
+        branch = Branch(program, "main", self.prefix)
+        branch.open()
+        store = Folder(self.settings.content)
+        return Sync(self.settings, store, branch, self.rebuild)
+
+    def rebuild(self, changed: Iterable[Named] | None) -> None:
+        self.builds.append(changed if changed is None else [*changed])
+
+    def run(self) -> Done:
+        """Compare everything, once."""
+        return self.sync().run(None)
+
+    def files(self, ref: str = "main") -> dict[str, bytes]:
+        """The content on the branch, byte for byte, by path."""
+        listed = git(self.remote, "ls-tree", "-r", "-z", "--name-only", ref).split("\0")[:-1]
+        paths = [path for path in listed if not path.endswith(".gitattributes")]
+        shown = io.BytesIO(subprocess.run(
+            ["git", "-C", str(self.remote), "cat-file", "--batch"], capture_output=True, check=True,
+            input="".join(f"{ref}:{path}\n" for path in paths).encode(),
+        ).stdout)  # fmt: skip
+        files = {}
+        for path in paths:
+            size = int(shown.readline().split()[2])
+            files[path.removeprefix(self.prefix)] = shown.read(size)
+            shown.readline()
+        return files
+
+    def log(self, shown: str) -> list[str]:
+        """The commits of the branch, oldest first, in a format of `git log`."""
+        text = git(self.remote, "log", "--reverse", f"--format={shown}%x00", "main")
+        return [entry.removeprefix("\n") for entry in text.split("\0")[:-1]]
+
+    def clone(self) -> Path:
+        """Somebody else's clone with all that is on the branch; its content."""
+        if not self._clone.exists():
+            git(self.remote, "clone", "--quiet", str(self.remote), str(self._clone))
+        git(self._clone, "fetch", "--quiet")
+        git(self._clone, "reset", "--quiet", "--hard", "origin/main")
+        return self._clone / self.prefix
+
+    def merge(self) -> None:
+        """Push what has changed in the clone."""
+        git(self._clone, "add", "--all")
+        git(self._clone, *PERSON, "commit", "--quiet", "--message", "A pull request")
+        git(self._clone, "push", "--quiet")

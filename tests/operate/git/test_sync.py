@@ -1,0 +1,459 @@
+"""The content folder and a branch become the same, and neither loses anything."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.store.check import check
+from operate.git import commits, sync
+from operate.git.branch import Branch, Moved
+from operate.git.files import Place as FilesPlace
+from operate.git.incoming import ContentChanged
+from publisher.outside.git_program import Git
+from tests.operate.git.places import PERSON, Place, git
+from tests.support.catalogues import (
+    edit_record,
+    read_tree,
+    write_label,
+    write_owner,
+    write_version,
+    write_withdrawn,
+)
+from tests.support.depth import some
+
+REVIEW = FilesPlace("ann", "review")
+
+
+def is_same(place: Place) -> bool:
+    return place.files() == read_tree(place.content)
+
+
+def test_each_publication_is_a_commit(place: Place) -> None:
+    done = place.run()
+    assert is_same(place)
+    assert done.commits == 5
+    assert place.log("%an <%ae> %aI %s")[:4] == [
+        "ann <ann@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 ann/review 1.0.0",
+        "ann <ann@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 ann/story 1.0.0",
+        "bob <bob@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 bob/sql 1.0.0",
+        "ann <ann@users.noreply.hub.example> 2025-02-13T18:00:00+00:00 ann/review 1.1.0: With "
+        "care.",
+    ]
+    assert place.log("%s")[4:] == ["ann: profile"]
+    assert place.run().commits == 0
+    assert place.builds == []
+
+
+def test_git_changes_no_line_end_in_a_clone(place: Place) -> None:
+    write_version(place.content, "ann", "lines", "1.0.0", b"One\r\nTwo\n")
+    place.run()
+    clone = place.clone()
+    git(clone, "-c", "core.autocrlf=true", "checkout-index", "--force", "--all")
+    assert {path: data for path, data in read_tree(clone).items() if path[0] != "."} == read_tree(
+        place.content
+    )
+
+
+def test_labels_and_withdrawals_are_commits(place: Place) -> None:
+    place.run()
+    write_label(place.content, "ann/review", 1, "production", "1.1.0", note="Passed.")
+    write_label(place.content, "ann/review", 2, "production", None)
+    write_withdrawn(place.content, "bob/sql", "1.0.0", note="Use another.")
+    place.run()
+    assert is_same(place)
+    assert place.log("%an %s")[5:] == [
+        "ann ann/review label production to 1.1.0: Passed.",
+        "ann ann/review no label production",
+        "ann bob/sql 1.0.0 withdrawn (secret): Use another.",
+    ]
+
+
+def test_what_was_withdrawn_before_the_push_never_gets_there(place: Place) -> None:
+    write_version(place.content, "bob", "key", "1.0.0", "hunter2\n")
+    write_withdrawn(place.content, "bob/key")
+    place.run()
+    assert is_same(place)
+    assert "hunter2" not in git(place.remote, "log", "--all", "--patch")
+
+
+def test_texts_of_others_are_only_texts(place: Place) -> None:
+    changelog = (
+        "Red \x1b[31m\u202etext\nD content/ann\ndata 5\n\nreset refs/heads/main\n" + "long " * 999
+        + "\n\nCo-authored-by: Bob <bob@example.org>\n"
+    )  # fmt: skip
+    write_version(place.content, "ann", "evil", "1.0.0", "Hi\n", changelog=changelog)
+    write_version(place.content, "ann", "old", "1.0.0", "Hi\n", published_at="0800-01-01T00:00:00Z")
+    write_version(place.content, "ann", "new", "1.0.0", "Hi\n", published_at="9999-01-01T00:00:00Z")
+    place.run()
+    assert is_same(place)
+    message = next(one for one in place.log("%B") if one.startswith("ann/evil"))
+    lines = message.split("\n")
+    assert lines[0] == "ann/evil 1.0.0: Red [31m text"
+    assert lines[2:4] == ["D content/ann", "data 5"]
+    assert max(map(len, lines)) <= commits.LINE_CHARS_MAX
+    assert place.log("%(trailers:only)")[-1].strip() == "By: ann"
+    dates = dict(line.split(" ", 1)[::-1] for line in place.log("%at %s"))
+    assert (dates["ann/old 1.0.0"], dates["ann/new 1.0.0"]) == ("0", "253370764800")
+
+
+def test_many_at_once_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (commits, sync):
+        monkeypatch.setattr(module, "COMMITS_MAX", 3)
+    write_label(place.content, "ann/review", 1, "production", "1.1.0")
+    place.run()
+    assert is_same(place)
+    (message,) = place.log("%B")
+    assert message.split("\n") == [
+        "6 changes", "", "ann/review 1.0.0", "ann/story 1.0.0", "bob/sql 1.0.0", "and 3 more", "",
+        "By: hub", "",
+    ]  # fmt: skip
+
+
+def test_many_places_are_pushed_part_by_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "PLACES_MAX", 2)
+    pushed = []
+    push = Branch.push
+    monkeypatch.setattr(Branch, "push", lambda *args: (pushed.append(args), push(*args)))
+    place.run()
+    assert is_same(place)
+    assert len(pushed) == 3
+
+
+def test_what_others_merge_is_taken_in(place: Place) -> None:
+    place.run()
+    clone = place.clone()
+    write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n", labels=["production"],
+                  label_number=1)  # fmt: skip
+    write_version(clone, "eve", "new", "1.0.0", "New.\n")
+    write_owner(clone, "eve")
+    (clone / "home.md").write_text("Welcome.\n")
+    (clone / "notes.txt").write_text("No content.\n")
+    place.merge()
+    done = place.run()
+    assert (done.commits, done.problems) == (0, {})
+    assert {**read_tree(place.content), "notes.txt": b"No content.\n"} == place.files()
+    assert [*check(str(place.content))] == []
+    assert place.builds == [None]
+    write_version(place.clone(), "eve", "new", "1.1.0", "Newer.\n")
+    place.merge()
+    assert place.sync().run(set()).taken == [FilesPlace("eve", "new")]
+    assert place.builds[1:] == [[("eve", "new")]]
+
+
+def test_what_is_lost_comes_back_from_the_branch(place: Place) -> None:
+    write_withdrawn(place.content, "bob/sql")
+    write_label(place.content, "ann/review", 7, "production", "1.1.0")
+    before = read_tree(place.content)
+    place.run()
+    shutil.rmtree(place.content / "ann")
+    assert place.run().commits == 0
+    assert read_tree(place.content) == before
+    for folder in (place.content, Path(place.settings.state)):
+        shutil.rmtree(folder)
+        folder.mkdir()
+    assert place.run().commits == 0
+    assert read_tree(place.content) == before
+
+
+def test_a_withdrawal_on_the_branch_counts_here(place: Place) -> None:
+    place.run()
+    write_withdrawn(place.clone(), "ann/review", "1.1.0")
+    place.merge()
+    assert place.run().problems == {}
+    assert not (place.content / "ann/review/1.1.0.md").exists()
+    assert is_same(place)
+
+
+@pytest.mark.parametrize(
+    "fault", ["hash", "field", "no record", "no text", "link", "size", "ordinal", "withdrawal"]
+)
+def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
+    edit_record(place.content / "ann/review/1.1.0.json", ordinal=2)
+    place.run()
+    before = read_tree(place.content)
+    clone = place.clone()
+    record = write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n")
+    text = record.with_suffix(".md")
+    match fault:
+        case "hash":
+            text.write_text("Otherwise.\n")
+        case "field":
+            edit_record(record, colour="red")
+        case "no record":
+            record.unlink()
+        case "no text":
+            text.unlink()
+        case "link":
+            text.unlink()
+            text.symlink_to("/etc/passwd")
+        case "size":
+            text.write_bytes(b"a" * (256 * 1024 + 1))
+        case "ordinal":
+            edit_record(record, ordinal=2)
+        case "withdrawal":
+            write_withdrawn(clone, "ann/review", "1.1.0").write_text("{}")
+    write_version(clone, "bob", "good", "1.0.0", "Good.\n")
+    place.merge()
+    done = place.run()
+    assert done.problems.keys() == {REVIEW}
+    assert done.problems[REVIEW].startswith("not taken in: ann/review/")
+    taken = {path: data for path, data in read_tree(place.content).items() if "good" in path}
+    assert len(taken) == 2
+    assert read_tree(place.content) == {**before, **taken}
+    # It is tried again when it is corrected; what is published here meanwhile gets there.
+    write_version(place.content, "ann", "review", "1.2.0", "Third {{code}}\n")
+    place.sync().run({REVIEW})
+    assert "ann/review/1.2.0.md" in place.files()
+    clone = place.clone()
+    for path in ("2.0.0.md", "2.0.0.json", "withdrawn/1.1.0.json"):
+        (clone / "ann/review" / path).unlink(missing_ok=True)
+    write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n")
+    place.merge()
+    assert place.sync().run({REVIEW}).problems == {}
+    assert is_same(place)
+
+
+def test_the_number_stays_with_who_was_told_so(place: Place) -> None:
+    place.run()
+    write_version(place.clone(), "ann", "review", "1.2.0", "Theirs {{code}}\n")
+    place.merge()
+    write_version(place.content, "ann", "review", "1.2.0", "Ours {{code}}\n")
+    done = place.run()
+    assert is_same(place)
+    (kept,) = {*done.conflicts.values()}
+    assert done.conflicts.keys() == {"ann/review/1.2.0.md", "ann/review/1.2.0.json"}
+    assert place.files(kept)["ann/review/1.2.0.md"] == b"Theirs {{code}}\n"
+    assert place.log("%s")[-1] == "ann/review: restored"
+    assert place.run().conflicts == {}
+
+
+def test_a_published_version_comes_back(place: Place) -> None:
+    place.run()
+    clone = place.clone()
+    shutil.rmtree(clone / "bob")
+    text = clone / "ann/review/1.0.0.md"
+    text.write_text("Changed\n")
+    text.chmod(0o755)
+    place.merge()
+    before = read_tree(place.content)
+    done = place.run()
+    assert done.conflicts.keys() == {"ann/review/1.0.0.md"}
+    assert read_tree(place.content) == before
+    assert is_same(place)
+    assert sorted(place.log("%s")[-2:]) == ["ann/review: restored", "bob/sql: restored"]
+
+
+def test_a_text_that_was_damaged_here_does_not_get_there(place: Place) -> None:
+    place.run()
+    before = place.files()
+    (place.content / "ann/review/1.0.0.md").write_text("Changed\n")
+    done = place.run()
+    assert done.problems[REVIEW].startswith("not pushed: ann/review/1.0.0.md")
+    assert place.files() == before
+
+
+def test_a_file_that_cannot_be_read_stops_no_other(place: Place) -> None:
+    (place.content / "home.md").symlink_to("/etc/passwd")
+    (place.content / "ann/story/1.0.0.md").unlink()
+    done = place.run()
+    assert {where.path: told.partition(":")[0] for where, told in done.problems.items()} == {
+        "home.md": "not pushed", "ann/story": "not pushed",
+    }  # fmt: skip
+    assert {path.split("/")[1] for path in place.files()} == {"owner.json", "review", "sql"}
+
+
+@pytest.mark.parametrize("path", ["ann/owner.json", "home.md"])
+def test_profiles_and_the_home_page_follow_who_changes_them(place: Place, path: str) -> None:
+    def text(bio: str) -> bytes:
+        made = write_owner(place.settings.state, "ann", bio=bio) if "/" in path else None
+        return made.read_bytes() if made else bio.encode()
+
+    def told(bio: str) -> tuple[bool, bool]:
+        return (place.content / path).read_bytes() == text(bio), place.files()[path] == text(bio)
+
+    (place.content / path).write_bytes(text("A"))
+    place.run()
+    (place.clone() / path).write_bytes(text("B"))
+    place.merge()
+    place.run()
+    assert told("B") == (True, True)
+    (place.content / path).write_bytes(text("A"))  # on purpose, back to what it was
+    assert place.run().conflicts == {}
+    assert told("A") == (True, True)
+    (place.clone() / path).write_bytes(text("C"))
+    place.merge()
+    (place.content / path).write_bytes(text("D"))
+    done = place.run()
+    assert told("D") == (True, True)
+    assert place.files(done.conflicts[path])[path] == text("C")
+
+
+def test_a_hub_that_is_behind_takes_the_newer_profile(place: Place) -> None:
+    place.run()
+    write_owner(place.clone(), "ann", bio="Newer.")
+    place.merge()
+    shutil.rmtree(place.settings.state)  # so nobody knows what both had
+    Path(place.settings.state).mkdir()
+    assert place.run().conflicts == {}
+    assert is_same(place)
+    assert b"Newer." in place.files()["ann/owner.json"]
+
+
+def test_a_faulty_profile_is_left_there(place: Place) -> None:
+    place.run()
+    (place.clone() / "ann/owner.json").write_text("{")
+    place.merge()
+    one = place.sync()
+    done = one.run(None)
+    assert done.problems.keys() == {FilesPlace("ann")}
+    assert one.run(done.problems.keys()).problems == done.problems
+    assert place.files()["ann/owner.json"] == b"{"
+    write_owner(place.content, "ann", bio="Mine.")
+    assert one.run(done.problems.keys()).problems == {}
+    assert is_same(place)
+
+
+def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.run()
+    write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
+    one = place.sync()
+    with monkeypatch.context() as patch:
+        write_version(place.clone(), "eve", "new", "1.0.0", "Theirs.\n")
+        find_next = Branch.next
+        patch.setattr(Branch, "next", lambda self: (place.merge(), find_next(self))[1])
+        with pytest.raises(Moved):
+            one.run({FilesPlace("ann", "story")})
+    one.run({FilesPlace("ann", "story")})
+    assert is_same(place)
+    assert {"ann/story/1.1.0.md", "eve/new/1.0.0.md"} <= place.files().keys()
+
+
+def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.run()
+    clone = place.clone()
+    write_version(clone, "ann", "story", "1.1.0", "Theirs.\n")
+    write_version(clone, "ann", "new", "1.0.0", "New.\n")
+    place.merge()
+    one = place.sync()
+    with monkeypatch.context() as patch:
+
+        def publish(self):
+            write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
+            return reading(self)
+
+        reading = Branch.reading
+        patch.setattr(Branch, "reading", publish)
+        with pytest.raises(ContentChanged):
+            one.run(None)
+    assert place.builds == [[("ann", "new")]]  # which came before
+    assert one.run(None).conflicts
+    assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
+    assert is_same(place)
+
+
+def test_a_file_that_goes_while_it_is_pushed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = place.sync()
+    with monkeypatch.context() as patch:
+
+        def withdraw(*args):
+            if (place.content / "bob/sql/1.0.0.md").exists():
+                write_withdrawn(place.content, "bob/sql", "1.0.0")
+            return write_commits(*args)
+
+        write_commits = sync.write_commits
+        patch.setattr(sync, "write_commits", withdraw)
+        with pytest.raises(ContentChanged):
+            one.run(None)
+    one.run(None)
+    assert is_same(place)
+
+
+def test_only_what_was_touched_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.run()
+    os.utime(f"{place.settings.state}/git.looked", (4e9, 4e9))
+    read = []
+    monkeypatch.setattr(sync.files, "read", lambda root, path: read.append(path))
+    place.run()
+    assert read == []
+
+
+def test_a_branch_of_files_without_a_folder(place: Place) -> None:
+    place.prefix = ""
+    place.run()
+    write_version(place.clone(), "eve", "new", "1.0.0", "New.\n")
+    place.merge()
+    place.run()
+    assert is_same(place)
+
+
+def test_the_rest_of_the_branch_stays_as_it_is(place: Place, tmp_path: Path) -> None:
+    clone = tmp_path / "own"
+    git(tmp_path, "clone", "--quiet", str(place.remote), str(clone))
+    (clone / "hub.toml").write_text("site-name = 'Ours'\n")
+    shutil.copytree(place.content / "ann", clone / "content/ann")
+    git(clone, "add", "--all")
+    git(clone, *PERSON, "commit", "--quiet", "--message", "Start")
+    git(clone, "push", "--quiet", "origin", "HEAD:main")
+    place.run()
+    assert place.log("%s") == ["Start", "bob/sql 1.0.0"]
+    assert place.files() == {**read_tree(place.content), "hub.toml": b"site-name = 'Ours'\n"}
+
+
+def test_a_branch_that_was_removed_or_rewritten(place: Place) -> None:
+    place.run()
+    before = place.log("%H")
+    git(place.remote, "update-ref", "-d", "refs/heads/main")
+    write_version(place.content, "ann", "story", "1.1.0", "More.\n")
+    place.run()
+    assert place.log("%H")[:-1] == before
+    tree = git(place.remote, "rev-parse", "main^{tree}").strip()
+    new = git(place.remote, *PERSON, "commit-tree", tree, "-m", "New").strip()
+    git(place.remote, "update-ref", "refs/heads/main", new)
+    write_version(place.content, "ann", "story", "1.2.0", "More.\n")
+    place.run()
+    assert place.log("%s") == ["New", "ann/story 1.2.0"]
+    assert is_same(place)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.run()
+    clone = place.clone()
+    write_version(clone, "eve", "new", "1.0.0", "New.\n")
+    write_version(clone, "ann", "story", "1.1.0", "Theirs.\n")
+    place.merge()
+    write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
+    write_version(place.content, "ann", "review", "1.2.0", "Ours.\n")
+    folder = place.remote.parent
+    shutil.copytree(folder, f"{folder}-start")
+    calls, cut_at = 0, None
+    run = Git.started
+
+    def started(self, *arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == cut_at:
+            raise Killed
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(Git, "started", started)
+    place.run()
+    assert calls > 10
+    for cut_at in some(range(1, calls + 1)):
+        shutil.rmtree(folder)
+        shutil.copytree(f"{folder}-start", folder)
+        calls = 0
+        with pytest.raises(Killed):
+            place.run()
+        place.run()
+        assert is_same(place), cut_at
+        assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
+        subjects = place.log("%s")
+        assert len(subjects) == len({*subjects}), cut_at

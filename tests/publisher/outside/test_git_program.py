@@ -1,0 +1,108 @@
+"""git is bounded in time and in what it may say, asks nobody, and tells no password."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError
+from operate.git.options import parse_git_options, resolve
+from publisher.outside import git_program
+from publisher.outside.git_program import Git, GitError, GitStopped
+from tests.operate.git.places import git
+from tests.support.servers import DEADLINE_SECONDS
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """The port of a server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def program_for(folder: Path, remote: str) -> Git:
+    made = Git(f"{folder}/git", remote)
+    os.makedirs(made.folder)
+    made.run("init", "--quiet", "--bare")
+    return made
+
+
+def test_a_remote_that_never_answers(tmp_path: Path, silent_port: int) -> None:
+    made = program_for(tmp_path, f"http://127.0.0.1:{silent_port}/x.git")
+    with pytest.raises(GitError, match=r"git ls-remote took longer than 0\.2 seconds"):
+        made.run("ls-remote", "hub", seconds=0.2)
+
+
+def test_the_end_of_the_service_ends_git(tmp_path: Path, silent_port: int) -> None:
+    made = program_for(tmp_path, f"http://127.0.0.1:{silent_port}/x.git")
+    threading.Timer(0.2, made.stop).start()
+    with pytest.raises(GitStopped):  # not GitError, which tells of the limit
+        made.run("ls-remote", "hub", seconds=DEADLINE_SECONDS)
+    with pytest.raises(GitStopped):
+        made.run("version")
+
+
+def test_nobody_is_asked_and_no_password_is_told(tmp_path: Path) -> None:
+    made = program_for(tmp_path, "ssh://ada:hunter2@127.0.0.1:1/x.git")
+    assert made._environment["GIT_TERMINAL_PROMPT"] == "0"
+    assert "BatchMode=yes" in made._environment["GIT_SSH_COMMAND"]
+    assert "hunter2" not in Path(made.folder, "config").read_text()
+    with pytest.raises(GitError) as raised:
+        made.run("fetch", "https://bob:hunter2@127.0.0.1:1/ada:hunter2/x", seconds=30.0)
+    assert "hunter2" not in str(raised.value) and "bob" not in str(raised.value)
+    assert "127.0.0.1" in str(raised.value)
+    assert str(raised.value).startswith("git fetch failed: ")
+
+
+def test_no_more_is_kept_of_a_complaint_than_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = program_for(tmp_path, "/nowhere")
+    kept = []
+    censored = made.censored
+    monkeypatch.setattr(made, "censored", lambda text: (kept.append(text), censored(text))[1])
+    with pytest.raises(GitError) as raised:
+        made.run("-c", f"alias.loud=!head -c {1 << 20} /dev/zero | tr '\\0' x >&2; false", "loud")
+    assert [len(text) for text in kept] == [git_program.COMPLAINT_BYTES_MAX]
+    assert len(raised.value.why) <= git_program.COMPLAINT_CHARS_MAX
+
+
+def test_variables_that_name_another_repository_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "Ada")
+    monkeypatch.setenv("GIT_SSH_COMMAND", "ssh -i key")
+    made = program_for(tmp_path, "/nowhere")
+    assert made.run("config", "user.name") == b"Ada\n"
+    assert made.run("config", "remote.hub.url") == b"/nowhere\n"
+    assert made._environment["GIT_SSH_COMMAND"].startswith("ssh -i key -o BatchMode")
+
+
+@pytest.mark.parametrize(
+    "given", [("-x", "main", None), ("x", "-x", None), ("x", "a..b", None), ("x", "a b", None),
+              ("x", "main", "../up"), ("x", "main", ".git"), ("x", "main", "a\nb")],
+)  # fmt: skip
+def test_what_cannot_be(given: tuple[str, str, str | None]) -> None:
+    with pytest.raises(OperatorError, match="Invalid --git"):
+        parse_git_options(*given)
+
+
+def test_the_remote_of_the_clone_that_the_content_is_in(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "remote", "add", "origin", "https://git.example/hub")
+    (tmp_path / "some/prompts").mkdir(parents=True)
+    for remote, folder, found in [
+        ("origin", None, ("https://git.example/hub", "main", "some/prompts")),
+        ("origin", ".", ("https://git.example/hub", "main", "")),
+        ("https://x.example/y", None, ("https://x.example/y", "main", "content")),
+    ]:
+        options = parse_git_options(remote, "main", folder)
+        assert resolve(options, f"{tmp_path}/some/prompts") == found
+    with pytest.raises(OperatorError, match="no git clone with a remote named 'upstream'"):
+        resolve(parse_git_options("upstream", "main", None), str(tmp_path))
