@@ -28,7 +28,7 @@ _hub() {
         *:4:push) words='major minor patch auto' ;;
         esac
         [[ $word != -* || $COMP_CWORD -eq 1 ]] ||
-            words="$("$hub" help "$command" 2>/dev/null | grep -oE -- '--[a-z][a-z-]*') --help"
+            words="$("$hub" help "$command" 2>/dev/null | grep -oE -- '--[a-z][a-z-]*' || :) --help"
         ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))
