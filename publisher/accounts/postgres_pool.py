@@ -28,6 +28,10 @@ BUSY_SECONDS = 10.0
 ANSWER_SECONDS = 20.0
 _LOOKED_EVERY_SECONDS = 0.25
 
+# A warning of a commit whose wait for a standby was canceled: it succeeds, and is lost with the
+# primary. PostgreSQL's documentation: 27.2.8.
+_UNCONFIRMED = "01000"
+
 # A standby may not know yet what was revoked, so only a primary is asked. Nothing is prepared and
 # no setting lasts, since a pooler gives each transaction to another connection.
 _OPTIONS = {
@@ -35,6 +39,10 @@ _OPTIONS = {
     "target_session_attrs": "read-write", "keepalives_idle": 60, "keepalives_interval": 10,
     "keepalives_count": 3, "tcp_user_timeout": round(ANSWER_SECONDS * 1000),
 }  # fmt: skip
+
+
+class Unconfirmed(psycopg.OperationalError):
+    """A transaction is committed on this server alone, and may be lost with it."""
 
 
 class Connections:
@@ -73,11 +81,26 @@ class Connections:
         finally:
             self._free.release()
 
+    @contextlib.contextmanager
     def limiting(
         self, connection: psycopg.Connection, seconds: float | None = None
-    ) -> contextlib.AbstractContextManager[None]:
-        """Close the connection if the block takes longer than this: to it, it is then lost."""
-        return self._watch.limiting(connection, seconds or ANSWER_SECONDS)
+    ) -> Iterator[None]:
+        """Close the connection if the block takes longer than this: to it, it is then lost. Raises
+        Unconfirmed.
+        """
+        states: list[str | None] = []
+
+        def note(notice: psycopg.errors.Diagnostic) -> None:
+            states.append(notice.sqlstate)
+
+        connection.add_notice_handler(note)
+        try:
+            with self._watch.limiting(connection, seconds or ANSWER_SECONDS):
+                yield
+        finally:
+            connection.remove_notice_handler(note)
+        if _UNCONFIRMED in states:
+            raise Unconfirmed("no standby has confirmed the commit")
 
     def close(self) -> None:
         self._is_closed = True

@@ -20,7 +20,7 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.log import log_event
 from publisher.nodes import rows
 from publisher.nodes.copy import Copy
-from publisher.nodes.rows import Change, Committed, OtherHistory, Row, Unsure
+from publisher.nodes.rows import Change, Committed, OtherHistory, Row
 from publisher.nodes.statements import FORGET_ANSWERS
 
 # How often others' changes are looked for.
@@ -276,7 +276,7 @@ class Commits(Background):
             self._try_at = time.monotonic() + pause
             self._changed.notify_all()
             count = self._failures.count
-            if isinstance(error, psycopg.OperationalError | Unsure | RequestError):
+            if isinstance(error, psycopg.OperationalError | RequestError):
                 # For the operator alone: it names hosts and users.
                 log_event(log, logging.WARNING, "commits", reason=str(error), failures=count)
             else:

@@ -110,10 +110,6 @@ class OtherHistory(Exception):
     """The database does not have what this node has."""
 
 
-class Unsure(Exception):
-    """A transaction may be committed on this server, and be lost with it."""
-
-
 class Committed(NamedTuple):
     """``serials``: of what is there, by request. ``rows``: the page after a mark, without it."""
 
@@ -131,30 +127,18 @@ def make_change(
 
 
 def commit(connection: psycopg.Connection, group: Sequence[Change], mark: Mark) -> Committed:
-    """Commit those of a group that nobody overtook. Raises OtherHistory, Unsure, psycopg.Error."""
-    notices: list[str | None] = []
-
-    def note(notice: psycopg.errors.Diagnostic) -> None:
-        notices.append(notice.sqlstate)
-
+    """Commit those of a group that nobody overtook. Raises OtherHistory, psycopg.Error."""
     columns = _columns(group)
     limits = [f"{round(one * 1000)}ms" for one in (LOCK_SECONDS, STOPPED_SECONDS)]
-    connection.add_notice_handler(note)
-    try:
-        with connection.pipeline():  # nothing is fetched inside
-            connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            connection.execute(_LIMITS, limits)
-            connection.execute(LOCK)  # so PUT sees all that was committed before
-            put = connection.execute(PUT, columns, binary=True)
-            if any(one.kind == WITHDRAWAL for change in group for one in change.files):
-                connection.execute(TAKE_TEXTS, {"request": columns["request"], "whole": WHOLE})
-            since = connection.execute(SINCE, _page(mark), binary=True)
-            done = connection.execute("COMMIT")
-    finally:
-        connection.remove_notice_handler(note)
-    if "01000" in notices or done.statusmessage != "COMMIT":
-        # Somebody has ended the wait for the standby, which is no promise that it has it.
-        raise Unsure("the commit was not confirmed by a standby")
+    with connection.pipeline():  # nothing is fetched inside
+        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        connection.execute(_LIMITS, limits)
+        connection.execute(LOCK)  # so PUT sees all that was committed before
+        put = connection.execute(PUT, columns, binary=True)
+        if any(one.kind == WITHDRAWAL for change in group for one in change.files):
+            connection.execute(TAKE_TEXTS, {"request": columns["request"], "whole": WHOLE})
+        since = connection.execute(SINCE, _page(mark), binary=True)
+        connection.execute("COMMIT")
     return Committed(dict(put.fetchall()), _after(since, mark))
 
 

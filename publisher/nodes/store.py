@@ -204,7 +204,10 @@ class Shared:
             # Whatever it was, it may come from what this node did not have yet.
             self._confirm(owner, repo, by_owner)
             raise
-        self._confirm(owner, repo, by_owner)
+        if self._turn.serial is None:
+            # What is found may be committed on the primary alone, without an answer to anybody: to
+            # confirm it, something is committed after it.
+            self._commit(owner, repo, [], by_owner=by_owner)
         return result
 
     def _begin_turn(self) -> None:

@@ -35,6 +35,9 @@ def program(name: str) -> str:
 class Postgres:
     """A server that can be stopped and started again. It asks for PASSWORD over TCP."""
 
+    # Of databases: one server may have been made of another.
+    _numbers = itertools.count()
+
     def __init__(self, **settings: str) -> None:
         # Not below pytest's folder, which is for its user alone.
         self.folder = Path(tempfile.mkdtemp(prefix="hub-pg-"))
@@ -42,7 +45,6 @@ class Postgres:
         # It does not run as root.
         self._user = "postgres" if os.geteuid() == 0 else getpass.getuser()
         self._process: subprocess.Popen | None = None
-        self._numbers = itertools.count()
         # What empties the database of ``accounts``.
         self._emptying: list[str] = []
         if os.geteuid() == 0:
@@ -69,6 +71,10 @@ class Postgres:
             of.url("postgres") + "?application_name=standby",
         )  # fmt: skip
 
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self.execute("postgres", "SELECT pg_promote()")
+
     def start(self) -> None:
         """Start it, unless it runs."""
         if self._process:
@@ -76,6 +82,7 @@ class Postgres:
         settings = {
             "port": str(self.port), "listen_addresses": "127.0.0.1", "fsync": "off",
             "unix_socket_directories": str(self.folder), "shared_buffers": "16MB",
+            "wal_retrieve_retry_interval": "100ms",
         } | self._settings  # fmt: skip
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(

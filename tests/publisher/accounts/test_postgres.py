@@ -29,6 +29,7 @@ from publisher.accounts.schema import MIGRATIONS, SCHEMA_VERSION
 from publisher.web import readiness as readiness_module
 from publisher.web.readiness import Readiness
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres, running_postgres
+from tests.support.postgres_pair import running_pair
 from tests.support.servers import DEADLINE_SECONDS, free_port, wait_until
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
@@ -509,39 +510,29 @@ def test_a_statement_that_takes_too_long(url: str, monkeypatch: pytest.MonkeyPat
 
 def test_a_standby_that_is_lost(installed_tools: None, monkeypatch: pytest.MonkeyPatch):
     """A commit waits for it without an end, and the server ends only what comes after."""
-    with running_postgres() as primary:
-        standby = Postgres()
-        try:
-            standby.copy(primary)
-            standby.start()
-            primary.execute(
-                "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'",
-                "SELECT pg_reload_conf()",
-            )  # fmt: skip
-            wait_until(
-                lambda: primary.execute(
-                    "postgres", "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
-                ),
-                "the standby",
-            )
-            url = primary.new_database()
-            with pytest.raises(OperatorError, match="read-only"):
-                Database(standby.url("postgres"))
-            with Database(url) as database:
-                Accounts(database).add_owner("ann", NOW)
-            standby.stop()
-            monkeypatch.setattr(pool_module, "ANSWER_SECONDS", 3)
-            monkeypatch.setattr(engine_module, "BUSY_SECONDS", 1)
-            with Database(url) as database:
-                # Nobody knows whether this one is stored.
-                assert "cannot be reached" in str(refusal(database))
-                assert "Another process is using it" in str(refusal(database))
-                assert handles(database) == ["ann"]
-                standby.start()
-                wait_until(lambda: _writes(database), "the standby")
-                assert handles(database) == ["ann", "bob", "eve"]
-        finally:
-            standby.remove()
+    with running_pair() as pair:
+        url = pair.primary.new_database()
+        with pytest.raises(OperatorError, match="read-only"):
+            Database(pair.standby.url("postgres"))
+        with Database(url) as database, ThreadPoolExecutor(1) as thread:
+            Accounts(database).add_owner("ann", NOW)
+            pair.standby.stop()
+            # It succeeds when its wait is canceled, and can be lost with this server.
+            canceled = thread.submit(Accounts(database).add_owner, "cleo", NOW)
+            wait_until(lambda: pair.cancel_waits() or canceled.done(), "an answer")
+            with pytest.raises(RequestError, match="cannot be reached"):
+                canceled.result()
+            assert handles(database) == ["ann", "cleo"]
+        monkeypatch.setattr(pool_module, "ANSWER_SECONDS", 3)
+        monkeypatch.setattr(engine_module, "BUSY_SECONDS", 1)
+        with Database(url) as database:
+            # Nobody knows whether this one is stored.
+            assert "cannot be reached" in str(refusal(database))
+            assert "Another process is using it" in str(refusal(database))
+            assert handles(database) == ["ann", "cleo"]
+            pair.standby.start()
+            wait_until(lambda: _writes(database), "the standby")
+            assert handles(database) == ["ann", "bob", "cleo", "eve"]
 
 
 def _writes(database: Database) -> bool:

@@ -76,6 +76,21 @@ def test_an_answer_that_never_comes_is_taken_for_lost(
     assert put(one, "first\n").version == "1.0.0"
 
 
+def stop_while_sending(nodes: Nodes, connection: psycopg.Connection) -> None:
+    """As a node does that is stopped when the server has the first half of a group."""
+    connection.pgconn.enter_pipeline_mode()
+    for sql in (b"BEGIN", b"SELECT serial FROM hub FOR UPDATE"):
+        connection.pgconn.send_query_params(sql, None)
+    connection.pgconn.send_flush_request()
+    connection.pgconn.flush()
+    wait_until(
+        lambda: nodes.execute(
+            "SELECT 1 FROM pg_locks WHERE relation = 'hub'::regclass AND granted"
+        ),
+        "the lock",
+    )
+
+
 def test_a_node_that_stops_while_it_sends_holds_nobody(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ):
@@ -84,17 +99,7 @@ def test_a_node_that_stops_while_it_sends_holds_nobody(
     one = nodes.start("one")
     with psycopg.connect(nodes.url, application_name="prompt-hub", autocommit=True) as stopped:
         stopped.execute("SET idle_in_transaction_session_timeout = 1")
-        stopped.pgconn.enter_pipeline_mode()
-        for sql in (b"BEGIN", b"SELECT serial FROM hub FOR UPDATE"):
-            stopped.pgconn.send_query_params(sql, None)
-        stopped.pgconn.send_flush_request()
-        stopped.pgconn.flush()
-        wait_until(
-            lambda: nodes.execute(
-                "SELECT 1 FROM pg_locks WHERE relation = 'hub'::regclass AND granted"
-            ),
-            "the lock",
-        )
+        stop_while_sending(nodes, stopped)
         assert put(one, "first\n").version == "1.0.0"
         stopped.close()
 
