@@ -8,20 +8,17 @@ import click
 import msgspec
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import base_url_option, database_option, state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts, format_time
-from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.postgres_url import is_postgres_url
-from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.outside.private_way import is_loopback, is_private_way
 
 # How long a hub on this machine may take to say how it is.
@@ -30,7 +27,7 @@ ANSWER_SECONDS_MAX = 5
 
 @click.group()
 def owner() -> None:
-    """Add, invite, lock, list and copy the owners who publish over HTTP."""
+    """Add, invite, lock and list the owners who publish over HTTP."""
 
 
 @owner.command()
@@ -171,27 +168,6 @@ def unlock(state: str, database_url: str | None, handle: str) -> None:
     with Database(database_url or state) as database:
         is_new = locks.unlock(database, handle)
     click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
-
-
-@owner.command()
-@database_option
-@click.argument("source", metavar="DIR")
-def copy(database_url: str | None, source: str) -> None:
-    """Copy all accounts from the state folder DIR to a PostgreSQL database.
-
-    That database must have no owners. Stop the hub before, and then start it with --database. DIR
-    stays as it is.
-
-    \b
-      hubctl owner copy var --database postgresql://hub@db.example.org/hub
-    """
-    if not database_url:
-        raise click.UsageError("Name the database to copy to, with --database or HUB_DATABASE.")
-    if not os.path.exists(f"{source}/{ACCOUNTS_FILE}"):
-        raise OperatorError(f"{source} has no {ACCOUNTS_FILE}. Name the state folder of the hub.")
-    with Database(source) as there, Database(database_url) as database:
-        owners = copy_accounts(there, database)
-    click.echo(f"Copied the accounts of {counted(owners, 'owner')}.", err=True)
 
 
 @owner.command("list")

@@ -1,18 +1,135 @@
-"""``hubctl store``: the content folder of a node, which is a copy of the database of all nodes."""
+"""``hubctl store``: the database that many nodes share, and the copy of it that each node has."""
 
+import contextlib
 import os
 import shutil
 
 import click
 
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
+from builder.store import check as content_check
 from builder.store.content import STORE_FILE
-from cli.options import content_option
+from builder.store.site import read_hub
+from cli.options import content_option, database_option, folder_options
+from cli.progress import Progress
+from cli.stores import open_store
+from publisher.accounts.copying import copy_accounts
+from publisher.accounts.database import Database, open_postgres
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 
 @click.group()
 def store() -> None:
-    """Look after a node's copy of a database that many nodes share."""
+    """Copy and check the database that many nodes share, and renew a node's copy of it."""
+
+
+@store.command()
+@folder_options
+@database_option
+@click.option(
+    "--to", "target", type=click.Choice(["database", "folder"]), required=True,
+    help="`database`: from the folders into an empty database. `folder`: from the database into "
+    "empty folders.",
+)  # fmt: skip
+def copy(content: str, out: str, state: str, database_url: str | None, target: str) -> None:
+    """Copy prompts and accounts from a hub's folders into a database, or back.
+
+    Stop the hub and all nodes first. Compares everything by its hash in the end. After an
+    interruption, run the same command again. The content folder of the copied hub is then that of
+    the first node, and of a hub that is copied back, that of a hub on one machine.
+
+    \b
+      hubctl store copy --to database --content content --state var
+      hubctl store copy --to folder --content back/content --state back/var
+    """
+    url = _needed(database_url)
+    with Database(url) as database, Progress() as progress:
+        if target == "database":
+            # Late, since its library is optional.
+            from publisher.nodes.transfer import copy_in
+
+            _check_sound(content)
+            hub = read_hub(out)
+            told_serial = hub.serial or 0 if hub else 0
+            count = copy_in(
+                content, database, told_serial, progress, lambda: _copy_accounts(state, database)
+            )
+        else:
+            count = _copy_out(content, state, database, url, progress)
+    click.echo(f"Copied and verified {counted(count, 'change')}.", err=True)
+
+
+def _copy_accounts(state: str, database: Database) -> None:
+    if os.path.exists(f"{state}/{ACCOUNTS_FILE}"):
+        with Database(state) as old:
+            copy_accounts(old, database)
+
+
+def _check_sound(content: str) -> None:
+    """Raises OperatorError."""
+    faults = [fault for fault in content_check.check(content) if not fault.is_warning]
+    if faults:
+        raise OperatorError(
+            f"{content} has {counted(len(faults), 'fault')}, as {faults[0]}. Run `hubctl check "
+            f"--content {content}`, fix them, and copy again."
+        )
+
+
+def _copy_out(
+    content: str, state: str, database: Database, url: str, progress: Progress
+) -> int:  # fmt: skip
+    from publisher.nodes.transfer import find_differences
+
+    ((count,),) = database.execute("SELECT count(*) FROM change")
+    if not count:
+        raise OperatorError(f"The {database.engine.server} has no prompts. Check --database.")
+    with open_store(content, url, progress):
+        different = next(find_differences(content, database, progress), None)
+    if different:
+        raise OperatorError(
+            f"{content} does not have what the database has: {different} differs. Stop all nodes, "
+            "and copy again, into an empty folder."
+        )
+    with Database(state) as accounts:
+        copy_accounts(database, accounts)
+    os.unlink(f"{content}/{STORE_FILE}")  # it is a hub of its own from now on
+    return count
+
+
+@store.command()
+@database_option
+def check(database_url: str | None) -> None:
+    """Check the database: texts against their hashes, withdrawals, and the order of changes.
+
+    Reads everything, and changes nothing. Exits 1 if there is a fault.
+
+    \b
+      hubctl store check --database postgresql://hub@db.example.org/hub
+    """
+    with (
+        contextlib.closing(open_postgres(_needed(database_url), may_change=False)) as engine,
+        Progress() as progress,
+        engine.connections.taken() as connection,
+    ):
+        from publisher.nodes.transfer import find_faults
+
+        if not engine.version:
+            raise OperatorError(f"The {engine.server} has no tables of a hub. Check --database.")
+        faults = 0
+        for fault in find_faults(connection, progress):
+            progress.close()
+            click.echo(fault)
+            faults += 1
+        if faults:
+            raise click.ClickException(f"{counted(faults, 'fault')} in the {engine.server}.")
+        click.echo(f"No faults in the {engine.server}.", err=True)
+
+
+def _needed(database_url: str | None) -> str:
+    if not database_url:
+        raise click.UsageError("Name the database, with --database or HUB_DATABASE.")
+    return database_url
 
 
 @store.command()

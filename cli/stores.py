@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from builder.model.settings import Settings
     from builder.pipeline.context import Named
     from builder.pipeline.rebuild import Rebuilder
+    from cli.progress import Progress
     from publisher.accounts.database import Database
     from publisher.nodes.turn import Turn
     from publisher.write.store import Store
@@ -21,7 +22,9 @@ _LOOK_SECONDS = 0.5
 
 
 @contextlib.contextmanager
-def open_store(content: str, database_url: str | None) -> Iterator[Store]:
+def open_store(
+    content: str, database_url: str | None, progress: Progress | None = None
+) -> Iterator[Store]:
     """For a command: with a database, once the folder has what that has. Raises OperatorError."""
     from publisher.write.store import open_folder
 
@@ -38,6 +41,10 @@ def open_store(content: str, database_url: str | None) -> Iterator[Store]:
     ):
         while not store.wait_ready(_LOOK_SECONDS):
             store.check()
+            status = store.status()
+            if progress:
+                known = status["applied"] + status["behind"]
+                progress("Copying changes", status["applied"], known)
         yield store
 
 

@@ -23,14 +23,18 @@ TABLES = {
 
 
 def copy_accounts(source: Database, target: Database) -> int:
-    """Copy all of it, or nothing; returns how many owners there are.
+    """Copy all of it, or nothing; returns how many owners there are. A target that has the same
+    owners is left as it is.
 
-    Raises OperatorError where the target has owners; RequestError ``storage_unavailable``.
+    Raises OperatorError where the target has others; RequestError ``storage_unavailable``.
     """
+    owners = "SELECT * FROM owner ORDER BY handle"
     with source.transaction(), target.transaction():
-        if target.execute("SELECT 1 FROM owner LIMIT 1"):
+        if there := target.execute(owners):
+            if there == source.execute(owners):
+                return len(there)
             raise OperatorError(
-                "The database of --database has owners already. Copy into an empty database."
+                "There are other accounts where they are to be copied. Copy into an empty database."
             )
         for table, columns in TABLES.items():
             names = "" if columns == "*" else f" ({columns})"

@@ -26,7 +26,7 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE, STORE_FILE
 from publisher.log import log_event
-from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Mark, Row
+from publisher.nodes.rows import EVENT, HUB_FILES, PROFILE, VERSION, WITHDRAWAL, Mark, Row
 from publisher.write import disk, durable
 
 # While more waits to be applied, nothing more is read.
@@ -145,7 +145,8 @@ class Copy(Background):
                     return False
             else:
                 self._failures.clear()
-                self._on_applied([_named(row)])
+                # A build looks at the hub's own files each time.
+                self._on_applied([_named(row)] if row.owner else [])
                 return True
 
     def _pause(self, error: Exception) -> bool:
@@ -184,6 +185,9 @@ def apply_row(root: str, row: Row) -> None:
     """Write the files of a row as the folder of a single machine has them. Raises RequestError
     ``storage_unavailable``, OperatorError.
     """
+    if row.kind in HUB_FILES:
+        with disk.telling(_THEN):
+            return _put(f"{root}/{row.kind}", row.record)
     if not all(part.strip(".") for part in f"{row.repo}/{row.name}".split("/")):
         raise OperatorError(f"The change {row.serial} names {row.repo!r} and {row.name!r}.")
     folder = f"{root}/{row.repo}"
@@ -256,12 +260,21 @@ def _read_saved(root: str) -> Saved:
         ) from error
     if content.list_owners(root):
         raise OperatorError(
-            f"{root} has prompts, and is no copy of the database. Copy them with `hubctl store "
-            "copy`, then pass another folder with --content."
+            f"{root} has prompts, and is no copy of the database. Pass another folder with "
+            "--content. To copy these prompts into a database that has none, run `hubctl store "
+            "copy --to database`."
         )
-    saved = Saved(0, 0, None)
-    with disk.telling(_THEN):  # before there is anything that could be taken for a hub's folder
-        _put(path, msgspec.json.encode(saved))
+    # Before there is anything that could be taken for a hub's folder.
+    return mark_as_copy(root, Mark(0, None))
+
+
+def mark_as_copy(root: str, mark: Mark) -> Saved:
+    """Say of a folder that it is a copy up to a row. Raises RequestError
+    ``storage_unavailable``.
+    """
+    saved = Saved(mark.serial, *mark)
+    with disk.telling(_THEN):
+        _put(f"{root}/{STORE_FILE}", msgspec.json.encode(saved))
     return saved
 
 

@@ -15,6 +15,8 @@ import psycopg
 from msgspec import Struct
 
 from builder.model.withdrawn import WHOLE
+from builder.store.content import FORMAT_FILE, HOME_FILE
+from builder.store.restored import RESTORED_FILE
 from publisher.nodes.statements import END_STOPPED, LOCK, NEWER, PUT, SINCE, TAKE_TEXTS
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
@@ -34,6 +36,8 @@ _LIMITS = (
 )
 
 VERSION, EVENT, WITHDRAWAL, PROFILE = "version", "label", "withdrawal", "profile"
+# Kinds that are files of the hub itself, which has no owner; as of profiles, the last one counts.
+HUB_FILES = (FORMAT_FILE, HOME_FILE, RESTORED_FILE)
 
 
 class Mark(NamedTuple):

@@ -1,0 +1,195 @@
+"""A whole hub from its folders into a database and back, and a look at what the database has."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.hubctl import main
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from tests.support.postgres import Postgres
+
+
+class Hub:
+    """A hub in a folder with all that one can have, and an empty database."""
+
+    def __init__(self, folder: Path, postgres: Postgres) -> None:
+        self.folder = folder
+        self.url = postgres.new_database()
+        self._postgres = postgres
+
+    def run(self, *args: str, place: str = "old", status: int = 0) -> Result:
+        root = self.folder / place
+        variables = {
+            "HUB_CONTENT": str(root / "content"), "HUB_STATE": str(root / "var"),
+            "HUB_OUT": str(root / "out"), "HUB_DATABASE": "",
+        }  # fmt: skip
+        done = CliRunner(env=variables).invoke(main, args)
+        assert done.exit_code == status, done.output
+        return done
+
+    def store(self, *args: str, place: str = "old", status: int = 0) -> str:
+        done = self.run("store", *args, "--database", self.url, place=place, status=status)
+        return done.stdout + done.stderr
+
+    def files(self, place: str) -> dict[str, bytes]:
+        content = self.folder / place / "content"
+        return {
+            str(path.relative_to(content)): path.read_bytes()
+            for path in content.rglob("*")
+            if path.is_file()
+        }
+
+    def execute(self, *statements: str) -> list[tuple]:
+        return self._postgres.execute(self.url.rpartition("/")[2], *statements)
+
+    def publish(self, text: str, name: str = "ann/story", *more: str, **place: str) -> None:
+        (self.folder / "text.md").write_text(text)
+        self.run("publish", name, str(self.folder / "text.md"), *more, **place)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, postgres: Postgres) -> Hub:
+    hub = Hub(tmp_path, postgres)
+    content = tmp_path / "old" / "content"
+    content.mkdir(parents=True)
+    for text in ("one\n", "two\n", "hidden\n"):
+        hub.publish(text)
+    hub.publish("gone\n", "ann/gone")
+    hub.publish("empty profile\n", "bob/other")
+    hub.run("label", "set", "ann/story", "live", "1.0.1")
+    hub.run("withdraw", "ann/story@1.0.2", "--reason", "secret", "--yes")
+    hub.run("withdraw", "ann/gone", "--reason", "legal", "--yes")
+    (content / "home.md").write_text("# A hub\n\nFor tests.\n")
+    (content / ".hub-format").write_text("1\n")
+    restored = {"floor": 20_000, "serial": 7_000, "at": "2026-01-01T00:00:00Z"}
+    (content / "restored.json").write_text(json.dumps(restored))
+    with Database(str(tmp_path / "old" / "var")) as database:
+        Accounts(database).add_owner("ann")
+    return hub
+
+
+def test_there_and_back_nothing_differs(hub: Hub):
+    before = hub.files("old")
+    hub.run("build")
+    assert "Copied and verified" in hub.store("copy", "--to", "database")
+    assert "No faults" in hub.store("check")
+    assert "Copied and verified" in hub.store("copy", "--to", "folder", place="new")
+    assert hub.files("new") == before
+    assert {name: data for name, data in hub.files("old").items() if name != ".hub-store"} == before
+    with Database(str(hub.folder / "new" / "var")) as database:
+        assert [one.handle for one in Accounts(database).owners()] == ["ann"]
+    # Numbers go on above the floor of the restore, in both.
+    hub.publish("more\n", place="new")
+    assert (hub.folder / "new/content/ann/story/1.0.20000.md").read_text() == "more\n"
+    hub.publish("more\n", "ann/story", "--database", hub.url)
+    assert (hub.folder / "old/content/ann/story/1.0.20000.md").read_text() == "more\n"
+    ((first,),) = hub.execute("SELECT min(serial) FROM change")
+    assert first > 7_000  # what readers were told before is not told again
+
+
+def test_the_copied_folder_is_that_of_a_node(hub: Hub):
+    hub.store("copy", "--to", "database")
+    hub.publish("third\n", "ann/story", "--database", hub.url)
+    done = hub.run("publish", "ann/story", str(hub.folder / "text.md"), status=1)
+    assert "is a copy of a database" in done.stderr
+
+
+def test_an_answer_that_was_lost_is_found_by_copying_again(hub: Hub):
+    hub.store("copy", "--to", "database")
+    (hub.folder / "old/content/.hub-store").unlink()
+    before = hub.execute("SELECT count(*), max(serial) FROM change")
+    assert "Copied and verified" in hub.store("copy", "--to", "database")
+    assert hub.execute("SELECT count(*), max(serial) FROM change") == before
+    assert (hub.folder / "old/content/.hub-store").exists()
+
+
+def test_a_database_with_other_content_is_left_alone(hub: Hub):
+    hub.publish("other\n", "eve/story", "--database", hub.url, place="node")
+    before = hub.execute("SELECT request FROM change ORDER BY serial")
+    told = hub.store("copy", "--to", "database", status=1)
+    assert "differs" in told and "empty database" in told
+    assert hub.execute("SELECT request FROM change ORDER BY serial") == before
+
+
+def test_a_folder_with_faults_is_not_copied(hub: Hub):
+    (hub.folder / "old/content/ann/story/1.0.0.md").write_text("another\n")
+    told = hub.store("copy", "--to", "database", status=1)
+    assert "ann/story/1.0.0.md" in told and "hubctl check" in told
+    assert hub.execute("SELECT count(*) FROM change") == [(0,)]
+
+
+def test_a_copy_that_fails_in_the_middle_leaves_nothing(hub: Hub):
+    with Database(hub.url) as database:
+        Accounts(database).add_owner("eve")
+    told = hub.store("copy", "--to", "database", status=1)
+    assert "other accounts" in told
+    assert hub.execute("SELECT count(*) FROM change") == [(0,)]
+    hub.execute("DELETE FROM owner")
+    hub.store("copy", "--to", "database")
+
+
+def test_a_folder_with_other_prompts_is_left_alone(hub: Hub):
+    hub.store("copy", "--to", "database")
+    hub.publish("mine\n", "eve/story", "--init", place="new")
+    before = hub.files("new")
+    assert "has prompts" in hub.store("copy", "--to", "folder", place="new", status=1)
+    assert hub.files("new") == before
+
+
+def test_a_copy_into_a_folder_goes_on_where_it_was_interrupted(hub: Hub):
+    hub.store("copy", "--to", "database")
+    # As a command leaves it that was killed after it had read everything.
+    hub.publish("third\n", "ann/story", "--database", hub.url, place="new")
+    assert (hub.folder / "new/content/.hub-store").exists()
+    hub.store("copy", "--to", "folder", place="new")
+    assert "ann/story/1.0.20000.md" in hub.files("new")
+    assert ".hub-store" not in hub.files("new")
+
+
+def test_nothing_is_copied_from_an_empty_database(hub: Hub):
+    Database(hub.url).close()
+    assert "has no prompts" in hub.store("copy", "--to", "folder", place="new", status=1)
+
+
+@pytest.mark.parametrize(("damage", "told"), [
+    ("UPDATE change SET text = 'x' WHERE name = '1.0.0' AND repo = 'ann/story'",
+     "ann/story/1.0.0: its text does not have the hash"),
+    ("UPDATE change SET text = NULL WHERE name = '1.0.0' AND repo = 'ann/story'",
+     "ann/story/1.0.0: its text is missing"),
+    ("UPDATE change SET record = 'x' WHERE kind = 'label'",
+     "ann/story/labels/1.json: its record cannot be read"),
+    ("UPDATE change SET kind = 'new' WHERE kind = 'label'", "does not know its kind, 'new'"),
+    ("DELETE FROM change WHERE kind = 'label'", "it is missing"),
+    ("UPDATE hub SET serial = serial + 1", "the hub's serial is"),
+])  # fmt: skip
+def test_damage_is_found(damage: str, told: str, hub: Hub):
+    hub.store("copy", "--to", "database")
+    hub.execute(damage)
+    found = hub.store("check", status=1)
+    assert told in found and "1 fault in" in found
+
+
+def test_a_withdrawn_text_that_is_still_there_is_found(hub: Hub):
+    hub.store("copy", "--to", "database")
+    hub.publish("secret\n", "eve/story", "--database", hub.url)
+    kept = hub.execute("SELECT record, text FROM change WHERE repo = 'eve/story' AND kind = "
+                       "'version'")  # fmt: skip
+    ((record, text),) = kept
+    hub.run("withdraw", "eve/story@1.0.20000", "--reason", "secret", "--yes", "--database", hub.url)
+    assert "No faults" in hub.store("check")
+    hub.execute(
+        f"UPDATE change SET text = '\\x{text.hex()}', record = '\\x{record.hex()}' "
+        "WHERE repo = 'eve/story' AND kind = 'version'"
+    )
+    told = hub.store("check", status=1)
+    assert "eve/story/1.0.20000: it was withdrawn, and its text is still there" in told
+    statement = told.partition("`")[2].partition("`")[0]
+    hub.execute(statement)
+    assert "No faults" in hub.store("check")
+
+
+def test_a_database_without_tables_is_not_sound(hub: Hub):
+    assert "has no tables" in hub.store("check", status=1)
