@@ -49,8 +49,9 @@ def backup(
 
     Others may publish meanwhile. Stores only what changed, reads it back, and then writes the
     snapshot, so a snapshot is there whole or not at all. After an interruption, run the command
-    again. Leaves accounts in PostgreSQL to pg_dump. DEST is for this hub alone, and private: it has
-    hashes of passwords and tokens. By default, DEST is the environment variable HUB_BACKUP.
+    again. With --database, stores this node's copy of the prompts; run pg_dump for the accounts.
+    DEST is for this hub alone, and private: it has hashes of passwords and tokens. By default,
+    DEST is the environment variable HUB_BACKUP.
 
     \b
       hubctl backup /mnt/backup/hub

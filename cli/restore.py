@@ -80,8 +80,9 @@ def restore(
     interruption, run the same command again. Then build the site. By default, SRC is the
     environment variable HUB_BACKUP.
 
-    Accounts in PostgreSQL are not in SRC: run pg_restore before this command, which then ends their
-    sessions and revokes their tokens.
+    Restores no PostgreSQL database: for that, run pg_restore. With --database, this command ends
+    the sessions in that database and revokes its tokens. To copy what was restored into an empty
+    database, run `hubctl store copy --to database`.
 
     No version number is given twice: new versions get numbers above all that can have been given
     since the snapshot.

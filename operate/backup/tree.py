@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
-from builder.store.content import CLOCK_GRAIN_NS
+from builder.store.content import CLOCK_GRAIN_NS, STORE_FILE
 from builder.store.plain_files import mark_of_files
 from operate.backup.objects import Objects, StoredFile
 
@@ -55,7 +55,7 @@ def store_unit(
     for _ in range(_ATTEMPTS):
         left_out: list[str] = []
         with contextlib.suppress(*_GONE):
-            paths = sorted(_list(root, unit, left_out))
+            paths = _list(root, unit, left_out)
             files = [_store(root, path, old.get(path), objects) for path in paths]
             skipped += left_out
             return files
@@ -65,7 +65,7 @@ def store_unit(
 
 
 def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
-    """The files of a unit; none where it is gone."""
+    """The files of a unit, in order; none where it is gone."""
     try:
         descriptor = os.open(
             f"{root}/{unit}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -78,7 +78,13 @@ def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             return [unit]
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return [*_walk(root, unit, skipped)]
+        found = sorted(_walk(root, unit, skipped))
+        if os.path.lexists(f"{root}/{STORE_FILE}"):
+            # A node applies changes without the lock, but in order: what was listed before does not
+            # miss a file that another one refers to, once a second look finds nothing else.
+            while (again := sorted(_walk(root, unit, []))) != found:
+                found = again
+        return found
     finally:
         os.close(descriptor)
 

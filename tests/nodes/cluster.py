@@ -267,9 +267,7 @@ def running_cluster(
     with contextlib.ExitStack() as stack:
         nodes = []
         for number, skew in enumerate(skews):
-            proxies = Proxies(
-                *(stack.enter_context(FaultProxy(_address(url), plain=True)) for url in services)
-            )
+            proxies = Proxies(*(stack.enter_context(FaultProxy(_address(url))) for url in services))
             node = Node(number, folder / f"node-{number}", services, proxies, skew)
             stack.callback(_end, node)
             nodes.append(node)

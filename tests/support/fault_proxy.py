@@ -1,9 +1,8 @@
-"""A proxy before a store or a database that makes trouble, by rules.
+"""A TCP proxy before a database that makes trouble, by rules.
 
-It is a process of its own, which ``FaultProxy`` starts and tells what to do: so it is slowed down
-by nothing that a test does, and ends with it. It knows HTTP, where rules see each request, and
-plain TCP, where they see each connection (method ``CONNECT``) and each piece that a client sends
-(method ``SEND``, the target is its bytes as Latin-1).
+It is a process of its own, which ``FaultProxy`` starts and controls: so nothing that a test does
+slows it down, and it ends with the test. Rules see each connection (method ``CONNECT``) and each
+piece that a client sends (method ``SEND``, the target is its bytes as Latin-1).
 
 Faults:
 
@@ -12,7 +11,6 @@ Faults:
 - ``late``: the connection ends at once, and what was asked is done some seconds later.
 - ``delay``: it is forwarded some seconds later; other rules go on.
 - ``hang``: it is never forwarded, and the connection stays open.
-- ``busy``: the answer is 503; HTTP alone.
 """
 
 import json
@@ -23,16 +21,15 @@ from typing import Any, Self
 from tests.support.fault_proxy_server import Rule, Seen
 from tests.support.servers import PROJECT, clean_environment
 
-FAULTS = ("cut", "lost", "late", "delay", "hang", "busy")
+FAULTS = ("cut", "lost", "late", "delay", "hang")
 
 
 class FaultProxy:
     """A running proxy before HOST:PORT; ``address`` is its own. Without rules it only forwards."""
 
-    def __init__(self, upstream: str, *, plain: bool = False) -> None:
-        self._plain = plain
+    def __init__(self, upstream: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__name__}_server", upstream, "tcp" if plain else "http"],
+            [sys.executable, "-m", f"{__name__}_server", upstream],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=clean_environment(PYTHONPATH=str(PROJECT)),
         )  # fmt: skip
@@ -41,7 +38,7 @@ class FaultProxy:
     def set_rules(self, *rules: Rule) -> None:
         """Put these in the place of all before; the first that applies decides."""
         for rule in rules:
-            assert rule.fault in FAULTS and not (self._plain and rule.fault == "busy"), rule
+            assert rule.fault in FAULTS, rule
         self._ask({"rules": rules})
 
     def take_seen(self) -> list[Seen]:

@@ -1,6 +1,7 @@
-"""The process of ``fault_proxy``: ``python -m tests.support.fault_proxy_server HOST:PORT KIND``,
-where KIND is ``http`` or ``tcp``. It reads commands from its standard input, a line of JSON each,
-and answers each with a line; the first line tells its port. It ends when its input does.
+"""The process of ``fault_proxy``: ``python -m tests.support.fault_proxy_server HOST:PORT``.
+
+It reads commands from its standard input, a line of JSON each, and answers each with a line; the
+first line says its port. It ends when its input does.
 """
 
 import asyncio
@@ -9,11 +10,10 @@ import json
 import random
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 _BYTES_MAX = 64 << 20
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
 
 class Rule(NamedTuple):
@@ -70,7 +70,6 @@ class _Server:
         self._upstream = (host, int(port))
         self.dice: list[_Dice] = []
         self.seen: list[Seen] = []
-        self._tasks: set[asyncio.Task] = set()
 
     def connect(self) -> Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         return asyncio.open_connection(*self._upstream, limit=_BYTES_MAX)
@@ -88,62 +87,6 @@ class _Server:
             await asyncio.sleep(dice.rule.seconds)
         self.seen.append(Seen(method, target, met))
         return fault, seconds
-
-    def later(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-        """Do this when the connection that asked for it is long gone."""
-
-        async def do() -> None:
-            await asyncio.sleep(seconds)
-            with contextlib.suppress(OSError, EOFError):
-                await work()
-
-        task = asyncio.create_task(do())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    # HTTP
-
-    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """All requests of a connection, each forwarded over one of its own."""
-        with contextlib.suppress(OSError, EOFError):
-            while await self._one_request(reader, writer):
-                pass
-        writer.transport.abort() if writer.transport.is_closing() else writer.close()
-
-    async def _one_request(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
-        """Whether the connection goes on."""
-        asked = await _read_message(reader)
-        method, target, _ = asked.split(b"\r\n", 1)[0].decode().split(" ")
-        fault, seconds = await self.fault(method, target)
-        if fault in ("cut", "late"):
-            writer.transport.abort()
-            if fault == "late":
-                self.later(seconds, lambda: self._forward(method, asked))
-            return False
-        if fault == "hang":
-            await reader.read()
-            return False
-        answer = _BUSY if fault == "busy" else await self._forward(method, asked)
-        if fault == "lost":
-            writer.transport.abort()
-            return False
-        writer.write(answer)
-        await writer.drain()
-        head = answer.partition(b"\r\n\r\n")[0].lower()
-        return head.startswith(b"http/1.1") and b"\r\nconnection: close" not in head
-
-    async def _forward(self, method: str, asked: bytes) -> bytes:
-        reader, writer = await self.connect()
-        try:
-            writer.write(asked)
-            await writer.drain()
-            return await _read_message(reader, method)
-        finally:
-            writer.close()
-
-    # TCP
 
     async def tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -193,36 +136,9 @@ class _Server:
             writer.close()
 
 
-async def _read_message(reader: asyncio.StreamReader, answers: str = "") -> bytes:
-    """A whole request, or the answer to one of the method ``answers``, as it came over the wire.
-    Raises EOFError where the connection ends before.
-    """
-    head = await reader.readuntil(b"\r\n\r\n")
-    status = head.split(b" ", 2)[1]
-    if answers == "HEAD" or (answers and (status in (b"204", b"304") or status[:1] == b"1")):
-        return head
-    if re.search(rb"\r\ntransfer-encoding: *chunked\r\n", head, re.IGNORECASE):
-        return head + await _read_chunks(reader)
-    length = re.search(rb"\r\ncontent-length: *(\d+)\r\n", head, re.IGNORECASE)
-    if length:
-        return head + await reader.readexactly(int(length[1]))
-    return head + await reader.read() if answers else head
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    read = b""
-    while True:
-        line = await reader.readuntil(b"\r\n")
-        size = int(line.split(b";")[0], 16)
-        read += line + await reader.readexactly(size + 2)
-        if not size:
-            return read
-
-
-async def _serve(upstream: str, kind: str) -> None:
+async def _serve(upstream: str) -> None:
     server = _Server(upstream)
-    handler = server.http if kind == "http" else server.tcp
-    listening = await asyncio.start_server(handler, "127.0.0.1", 0, limit=_BYTES_MAX)
+    listening = await asyncio.start_server(server.tcp, "127.0.0.1", 0, limit=_BYTES_MAX)
     commands = asyncio.StreamReader(limit=_BYTES_MAX)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(commands), sys.stdin

@@ -22,7 +22,7 @@ COMMIT = "COMMIT\0"
 
 @pytest.fixture
 def proxy(nodes: Nodes) -> Iterator[FaultProxy]:
-    with FaultProxy(urlsplit(nodes.url).netloc.rpartition("@")[2], plain=True) as proxy:
+    with FaultProxy(urlsplit(nodes.url).netloc.rpartition("@")[2]) as proxy:
         yield proxy
         proxy.set_rules()
         nodes.stop_all()

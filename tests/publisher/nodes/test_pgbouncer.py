@@ -54,7 +54,7 @@ def test_a_lost_answer_makes_no_second_version(
 ):
     monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
     monkeypatch.setattr(commits_module, "ANSWER_SECONDS", 0.5)
-    with FaultProxy(pgbouncer, plain=True) as proxy:
+    with FaultProxy(pgbouncer) as proxy:
         one: Shared = nodes.start("one", by_way_of(nodes, proxy.address))
         proxy.set_rules(Rule(fault, target=COMMIT, times=1, seconds=0.5))
         assert put(one, "first\n").version == "1.0.0"
