@@ -60,9 +60,7 @@ def backup(
     """
     if verify and is_list:
         raise click.UsageError("--verify and --list exclude each other. Pass one of them.")
-    place = open_place(
-        destination, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
-    )
+    place = open_place(destination, endpoint_url=endpoint_url, apart_from=(content, out, state))
     with contextlib.closing(place), Progress() as progress:
         work = Work(jobs, progress)
         if is_list:

@@ -45,8 +45,8 @@ def deploy(
     Leaves files alone that are not part of the site. To continue after an interruption, run the
     command again. A build may run at the same time: the deployment uploads a snapshot.
 
-    S3 needs boto3 (`pip install boto3`). Credentials come from AWS_ACCESS_KEY_ID and
-    AWS_SECRET_ACCESS_KEY, from AWS_PROFILE, or from the role of the machine.
+    S3 needs obstore (`pip install obstore`). Credentials come from AWS_ACCESS_KEY_ID and
+    AWS_SECRET_ACCESS_KEY, or from the role of the machine.
 
     \b
       hubctl deploy /var/www/prompts
@@ -64,9 +64,7 @@ def deploy(
                 click.echo(line)
 
     with contextlib.closing(
-        open_destination(
-            destination, jobs=jobs, endpoint_url=endpoint_url, apart_from=(out, state)
-        )
+        open_destination(destination, endpoint_url=endpoint_url, apart_from=(out, state))
     ) as opened, Progress() as progress:  # fmt: skip
         report = deploy_site(
             out, state, opened, options, progress=progress, on_wait=say_waiting, on_plan=tell_plan

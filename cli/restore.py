@@ -101,9 +101,7 @@ def restore(
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
     options = Options(snapshot, at, complete, revoke == "tokens", replace, database_url)
-    place = open_place(
-        source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
-    )
+    place = open_place(source, endpoint_url=endpoint_url, apart_from=(content, out, state))
     with contextlib.closing(place), Progress() as progress:
         work = Work(jobs, progress)
         report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)

@@ -151,7 +151,7 @@ Place = Union[FolderPlace, "BucketPlace"]
 
 
 def open_place(
-    name: str, *, jobs: int, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
+    name: str, *, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
 ) -> Place:
     """The place that people mean by ``s3://bucket/prefix`` or a folder's path.
 
@@ -160,7 +160,7 @@ def open_place(
     if name.startswith("s3://"):
         from operate.backup.bucket import BucketPlace  # an optional library, and a slow one
 
-        return BucketPlace(name, jobs=jobs, endpoint_url=endpoint_url)
+        return BucketPlace(name, endpoint_url)
     if not name.strip() or _has_scheme(name):
         raise OperatorError(
             f"Unknown kind of backup {name!r}. Pass a folder (/mnt/backup/hub) or "

@@ -54,7 +54,7 @@ class Nowhere(Destination):
 
 
 def open_destination(
-    name: str | None, *, jobs: int, endpoint_url: str | None = None,
+    name: str | None, *, endpoint_url: str | None = None,
     apart_from: Iterable[str] = (), check: Callable[[], None] = lambda: None,
 ) -> Destination:  # fmt: skip
     """The destination that people mean by a name: ``s3://bucket/prefix``, a folder's path, or
@@ -70,7 +70,7 @@ def open_destination(
     if name.startswith("s3://"):
         from operate.deploy.bucket import Bucket  # an optional library, and a slow one
 
-        return Bucket(name, jobs=jobs, endpoint_url=endpoint_url, check=check)
+        return Bucket(name, endpoint_url, check)
     if not name.strip():
         raise OperatorError(
             "The destination is empty. If it comes from a variable, set the variable. Pass a "

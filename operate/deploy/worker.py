@@ -175,9 +175,11 @@ def main(lines: IO[str], answers: IO[str]) -> None:
 
     try:
         destination = open_destination(
-            job.destination, jobs=job.options.jobs, endpoint_url=job.endpoint_url,
-            apart_from=(job.out, job.state), check=check,
-        )  # fmt: skip
+            job.destination,
+            endpoint_url=job.endpoint_url,
+            apart_from=(job.out, job.state),
+            check=check,
+        )
     except HubError as error:
         answer({"message": str(error)})
         return

@@ -15,7 +15,7 @@ from tests.support.catalogues import read_tree
 
 def test_back_up_verify_and_restore(hub: Hub, other: Hub, s3: S3, bucket: str) -> None:
     settle()
-    place = open_place(f"s3://{bucket}/hubs/one", jobs=4, endpoint_url=s3.url)
+    place = open_place(f"s3://{bucket}/hubs/one", endpoint_url=s3.url)
     try:
         for number in range(16):
             hub.publish("many", f"Text {number}.")
@@ -42,8 +42,8 @@ def test_back_up_verify_and_restore(hub: Hub, other: Hub, s3: S3, bucket: str) -
 
 
 def test_what_is_wrong_in_a_bucket(hub: Hub, other: Hub, s3: S3, bucket: str) -> None:
-    place = open_place(f"s3://{bucket}", jobs=4, endpoint_url=s3.url)
-    missing = open_place("s3://no-such-bucket", jobs=4, endpoint_url=s3.url)
+    place = open_place(f"s3://{bucket}", endpoint_url=s3.url)
+    missing = open_place("s3://no-such-bucket", endpoint_url=s3.url)
     try:
         with pytest.raises(OperatorError, match="No backup in"):
             other.restore(place)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from botocore.exceptions import ClientError
 from builder.model.routes import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from operate import buckets
 from operate.deploy.destination import Destination, open_destination
 from operate.deploy.options import Options
 from operate.deploy.run import Report, deploy
@@ -95,7 +97,6 @@ def s3() -> Iterator[S3]:
     """Moto's server: it checks signatures, and lists some objects at a time."""
     with running_s3(MOTO_S3_DEFAULT_MAX_KEYS=str(PAGE_KEYS)) as server:
         environment = {name: server.environment[name] for name in S3_KEYS}
-        environment["AWS_CONFIG_FILE"] = "/dev/null"
         config = Config(retries={"total_max_attempts": 1})
         with contextlib.closing(server.client(config=config)) as client:
             yield S3(f"http://{server.address}", client, environment)
@@ -107,12 +108,12 @@ _numbers = itertools.count()
 @pytest.fixture
 def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of an empty bucket; the credentials for it are in the environment."""
-    for key in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(key, raising=False)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for key in [key for key in os.environ if key.startswith("AWS_")]:
+        monkeypatch.delenv(key)
+    # This machine has no role.
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
     # Pauses between attempts grow to several seconds.
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    monkeypatch.setitem(buckets.RETRIES, "max_retries", 1)
     for key, value in s3.environment.items():
         monkeypatch.setenv(key, value)
     name = f"prompts-{next(_numbers)}"
@@ -163,6 +164,6 @@ def look(s3: S3, bucket: str, sites: Sites) -> Look:
 @pytest.fixture
 def opened(bucket: str, proxy: Proxy) -> Iterator[Destination]:
     """The bucket, through the proxy."""
-    destination = open_destination(f"s3://{bucket}/{PREFIX}", jobs=8, endpoint_url=proxy.url)
+    destination = open_destination(f"s3://{bucket}/{PREFIX}", endpoint_url=proxy.url)
     yield destination
     destination.close()

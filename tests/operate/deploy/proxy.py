@@ -1,6 +1,5 @@
 """An HTTP proxy before the S3 server that takes note of requests, and can make trouble."""
 
-import base64
 import hashlib
 import http.client
 import threading
@@ -10,11 +9,6 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from tests.support.servers import DEADLINE_SECONDS
-
-SLOW_DOWN = (
-    b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-)
-BAD_DIGEST = b"<Error><Code>BadDigest</Code><Message>It arrived damaged.</Message></Error>"
 
 
 class Seen(NamedTuple):
@@ -26,15 +20,15 @@ class Seen(NamedTuple):
 
 
 class Proxy:
-    """``before`` is called for each request, from several threads. It may return ``"busy"`` (503),
-    ``"cut"`` (the connection, without an answer), ``"damage"`` (the answer is that of a service
-    that stored but a part), or None.
+    """``before`` is called for each request, from several threads. It may return the status and
+    the code of an error, ``"cut"`` (the connection, without an answer), ``"damage"`` (the answer is
+    that of a service that stored but a part), or None.
     """
 
     def __init__(self, url: str) -> None:
         self.upstream = urlsplit(url).netloc
         self.seen: list[Seen] = []
-        self.before: Callable[[Seen], str | None] = lambda seen: None
+        self.before: Callable[[Seen], tuple[int, str] | str | None] = lambda seen: None
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -82,12 +76,13 @@ class Proxy:
                 if trouble == "cut":
                     self.close_connection = True
                     return
-                if trouble == "busy":
-                    self.answer(503, {"Content-Type": "application/xml"}, SLOW_DOWN)
-                    return
-                md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
-                if self.command == "PUT" and self.headers.get("Content-MD5") != md5:
-                    self.answer(400, {"Content-Type": "application/xml"}, BAD_DIGEST)
+                sha256 = hashlib.sha256(body).hexdigest()
+                if self.command == "PUT" and self.headers["x-amz-content-sha256"] != sha256:
+                    trouble = 400, "XAmzContentSHA256Mismatch"
+                if isinstance(trouble, tuple):
+                    status, code = trouble
+                    error = f"<Error><Code>{code}</Code><Message>A &amp; B.</Message></Error>"
+                    self.answer(status, {"Content-Type": "application/xml"}, error.encode())
                     return
                 part = hashlib.md5(body[: len(body) // 2]).hexdigest()
                 self.forward(body, {"ETag": part} if trouble == "damage" else {})

@@ -118,13 +118,47 @@ def test_other_peoples_objects_and_other_rules(
     }
 
 
-@pytest.mark.parametrize("name", ["s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://b/./x"])
+def test_folders_of_a_console_are_no_objects(
+    opened: Destination, s3: S3, bucket: str, look: Look, sites: Sites, tmp_path: Path
+) -> None:
+    folders = [f"{PREFIX}{name}/" for name in ("ann/review", "bob/sql", "api/v1/repos")]
+    for folder in folders:
+        s3.client.put_object(Bucket=bucket, Key=folder, Body=b"")
+    deploy_to(opened, sites.old, tmp_path)
+    report = deploy_to(opened, sites.new, tmp_path)
+    assert report.deleted and not report.foreign
+    assert deploy_to(opened, sites.new, tmp_path).current == len(expected(sites.new.out))
+    left = look()
+    assert all(left.pop(folder.removeprefix(PREFIX)) == b"" for folder in folders)
+    assert left == expected(sites.new.out)
+
+
+def test_a_key_that_cannot_be_listed_is_named(
+    opened: Destination, s3: S3, bucket: str, sites: Sites, tmp_path: Path
+) -> None:
+    s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}photos//cat", Body=b"theirs")
+    with pytest.raises(OperatorError, match=r"photos//cat.*Remove that object, or choose a prefix"):
+        deploy_to(opened, sites.old, tmp_path)
+
+
+@pytest.mark.parametrize("prefix", ["ü+%20", "x/y"])
+def test_prefixes_are_taken_to_the_letter(
+    s3: S3, bucket: str, prefix: str, sites: Sites, tmp_path: Path
+) -> None:
+    destination = open_destination(f"s3://{bucket}/{prefix}", endpoint_url=s3.url)
+    deploy_to(destination, sites.old, tmp_path)
+    assert s3.etags(bucket).keys() == {f"{prefix}/{key}" for key in expected(sites.old.out)}
+
+
+@pytest.mark.parametrize(
+    "name", ["s3://", "s3://a b", "s3:///x", "s3://b//x", "s3://b/../x", "s3://b/./x"]
+)
 def test_names_that_mean_no_bucket(name: str) -> None:
     with pytest.raises(OperatorError, match="Invalid destination"):
-        open_destination(name, jobs=1)
+        open_destination(name)
 
 
 @pytest.mark.parametrize("name", ["gs://bucket", "s3:/bucket", "S3://bucket", "file:///x", "", " "])
 def test_what_is_neither_a_bucket_nor_a_folder_is_no_destination(name: str) -> None:
     with pytest.raises(OperatorError, match="Pass a folder"):
-        open_destination(name, jobs=1)
+        open_destination(name)

@@ -287,7 +287,7 @@ def test_what_is_in_the_way_is_named(sites: Sites, tmp_path: Path, make, message
 def test_a_destination_and_the_site_must_be_apart(sites: Sites, tmp_path: Path, where: str) -> None:
     name = os.path.join(sites.new.out, where)
     with pytest.raises(OperatorError, match="three separate folders"):
-        open_destination(name, jobs=1, apart_from=[sites.new.out, str(tmp_path)])
+        open_destination(name, apart_from=[sites.new.out, str(tmp_path)])
 
 
 def test_without_a_site_nothing_is_deleted(root: Path, small: Settings, tmp_path: Path) -> None:

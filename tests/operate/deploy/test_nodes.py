@@ -251,7 +251,7 @@ def test_nothing_changes_after_the_check_fails(
     for name in (f"s3://{bucket}/{PREFIX}", f"{tmp_path}/public"):
         left = itertools.repeat(None, 3)
         with contextlib.closing(
-            open_destination(name, jobs=4, endpoint_url=s3.url, check=check)
+            open_destination(name, endpoint_url=s3.url, check=check)
         ) as destination:
             with pytest.raises(OperatorError, match="Another node deploys"):
                 deploy_to(destination, settings, tmp_path / "state")

@@ -28,13 +28,13 @@ def test_libraries_that_are_too_old_or_missing(
     def version(name: str) -> str:
         if name == "msgspec":
             raise metadata.PackageNotFoundError
-        return {"flask": "2.0", "boto3": "0.1"}.get(name) or known(name)
+        return {"flask": "2.0", "obstore": "0.1"}.get(name) or known(name)
 
     known = metadata.version
     monkeypatch.setattr(metadata, "version", version)
     told = only_problem(release.libraries, subject)
     assert "flask 2.0 does not fit >=3.1.3, msgspec is missing." in told
-    assert "boto3" not in told  # of an extra
+    assert "obstore" not in told  # of an extra
 
 
 def test_a_site_of_this_release(subject: Subject) -> None:

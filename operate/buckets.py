@@ -1,0 +1,229 @@
+"""A bucket of any service that speaks S3. The only importer of obstore, an optional dependency.
+
+The service compares each upload with the SHA-256 that is signed with it
+(docs.aws.amazon.com, "Signature Calculations: Transferring Payload in a Single Chunk").
+"""
+
+import contextlib
+import html
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from os import environ
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from builder.model.errors import OperatorError
+
+try:
+    import obstore
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+except ImportError as error:
+    raise OperatorError(
+        f"Using s3:// needs the obstore library ({error}). Install it with `pip install obstore`."
+    ) from None
+
+CONNECT_SECONDS, REQUEST_SECONDS = 10, 300
+# Of a request that a busy service refuses, or whose connection fails. No attempt begins later than
+# that: another node may deploy by then.
+RETRIES = {
+    "max_retries": 4,
+    "retry_timeout": timedelta(seconds=20),
+    "backoff": {"init_backoff": timedelta(seconds=0.5), "max_backoff": timedelta(seconds=8)},
+}
+PAGE_KEYS = 1000
+
+_NAME = re.compile(r"s3://([A-Za-z0-9._-]+)(?:/(.*))?", re.DOTALL)
+# obstore panics where these are not part of a URL.
+_ENDPOINT = re.compile(
+    r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?(/[A-Za-z0-9._~-]+)*/?"
+)
+_REGION = re.compile(r"[A-Za-z0-9-]+")
+
+_REGION_ADVICE = "The bucket is in another region. Set AWS_REGION to that region."
+_BUSY_ADVICE = "The service is busy. Try again later, or use fewer --jobs."
+_KEY_ADVICE = "The service does not know this access key. Check the credentials and --endpoint-url."
+_DENIED_ADVICE = (
+    "Allow these credentials to list the bucket and to get, put and delete its objects."
+)
+_ADVICE = {
+    "NoSuchBucket": "Create it, or correct its name or --endpoint-url.",
+    "AccessDenied": _DENIED_ADVICE,
+    "403": _DENIED_ADVICE,  # the answer to a HEAD has no code
+    "InvalidAccessKeyId": _KEY_ADVICE,
+    "InvalidSecurity": _KEY_ADVICE,
+    "SignatureDoesNotMatch": "Check the credentials.",
+    "ExpiredToken": "Get new credentials.",
+    "RequestTimeTooSkewed": "Set the clock of this machine.",
+    "PermanentRedirect": _REGION_ADVICE,
+    "AuthorizationHeaderMalformed": _REGION_ADVICE,
+    "XAmzContentSHA256Mismatch": "The upload was damaged on the way. Try again.",
+    "SlowDown": _BUSY_ADVICE,
+    "ServiceUnavailable": _BUSY_ADVICE,
+    "503": _BUSY_ADVICE,
+    "XMinioParentIsObject": "This service cannot store both `a` and `a/b`. Deploy with "
+    "--files-only.",
+}
+_NO_CREDENTIALS = (
+    "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role. For a profile "
+    'of the AWS CLI, run `eval "$(aws configure export-credentials --format env)"` first.'
+)
+
+
+class Listed(NamedTuple):
+    """An object in a listing."""
+
+    key: str
+    etag: str
+    size: int
+
+
+class Bucket:
+    """The objects of ``s3://BUCKET/PREFIX``, by the rest of their keys. For any number of threads.
+
+    All methods may raise OperatorError. ``identity`` is the same for each way to spell the bucket.
+    """
+
+    def __init__(self, name: str, endpoint_url: str | None) -> None:
+        self.name = name
+        bucket, self._prefix = _parse(name)
+        # The names in the order of precedence of AWS's own tools.
+        endpoint = endpoint_url or environ.get("AWS_ENDPOINT_URL_S3")
+        endpoint = (endpoint or environ.get("AWS_ENDPOINT_URL") or "").rstrip("/")
+        region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        if endpoint and not _is_address(endpoint):
+            raise OperatorError(
+                f"Invalid address of an S3 service {endpoint!r}. Pass one such as "
+                "https://s3.example.org to --endpoint-url."
+            )
+        if not _REGION.fullmatch(region):
+            raise OperatorError(f"Invalid AWS_REGION {region!r}. Set it to one such as us-east-1.")
+        where = {"aws_endpoint_url_s3": endpoint} if endpoint else {}
+        with self._explained("use the bucket"):
+            self._store = S3Store(
+                bucket,
+                region=region,
+                # Other services have no host name for each bucket, and TLS has none with dots.
+                virtual_hosted_style_request=not endpoint and "." not in bucket,
+                # Not every service deletes many objects at once.
+                disable_bulk_delete=True,
+                client_options={
+                    "allow_http": endpoint.startswith("http:"),
+                    "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                    "timeout": timedelta(seconds=REQUEST_SECONDS),
+                },
+                retry_config=RETRIES,
+                **where,
+            )
+        service = endpoint or f"https://s3.{region}.amazonaws.com"
+        self.identity = f"{service} {bucket} {self._prefix}"
+
+    def list(self, folder: str = "") -> Iterator[Listed]:
+        """The objects whose keys begin with ``folder``, which is empty or ends with a slash."""
+        with self._explained("list the bucket"):
+            pages = obstore.list(self._store, self._prefix + folder or None, chunk_size=PAGE_KEYS)
+            for page in pages:
+                for found in page:
+                    if found["size"] or self._is_object(found):
+                        key = found["path"].removeprefix(self._prefix)
+                        yield Listed(key, _etag(found["e_tag"]), found["size"])
+
+    def _is_object(self, found: Mapping) -> bool:
+        """False for a folder that a console shows: obstore lists the empty object `a/` as `a`."""
+        with contextlib.suppress(FileNotFoundError):
+            return obstore.head(self._store, found["path"])["e_tag"] == found["e_tag"]
+        return False
+
+    def read(self, key: str, bytes_max: int) -> bytes | None:
+        """An object's bytes; None where there is none. More than ``bytes_max`` are an error."""
+        with self._explained(f"read {key}"):
+            try:
+                found = obstore.get(self._store, self._prefix + key)
+            except FileNotFoundError as error:
+                if _reason(error)[0] == "NoSuchBucket":
+                    raise
+                return None
+            size = found.meta["size"]
+            if size > bytes_max:
+                raise OperatorError(
+                    f"{key} in {self.name} has more than {bytes_max:,} bytes, so it is not a file "
+                    "of a backup. Remove it, or choose another snapshot."
+                )
+            return bytes(found.bytes())
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        """An object's ``Content-Type``, ``Cache-Control`` and so on."""
+        with self._explained(f"inspect {key}"):
+            return obstore.get(self._store, self._prefix + key, options={"head": True}).attributes
+
+    def put(self, key: str, data: bytes, headers: Mapping[str, str]) -> str:
+        """Store an object with such headers; returns its ETag."""
+        with self._explained(f"upload {key}"):
+            stored = obstore.put(
+                self._store, self._prefix + key, data, attributes=dict(headers), use_multipart=False
+            )
+        return _etag(stored["e_tag"])
+
+    def delete(self, key: str) -> None:
+        """Remove an object; a missing one is no error."""
+        with self._explained(f"delete {key}"), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._store, self._prefix + key)
+
+    @contextlib.contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Turn what obstore raises into OperatorError, which says what cannot be done."""
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as error:
+            code, message, advice = _reason(error)
+            reason = ": ".join(filter(None, (code, message))).rstrip(".")
+            raise OperatorError(f"Cannot {what}: {reason} ({self.name}). {advice}") from error
+
+
+def _parse(name: str) -> tuple[str, str]:
+    """The bucket of a name, and the prefix of its keys: empty, or with a slash at its end."""
+    found = _NAME.fullmatch(name)
+    prefix = (found[2] or "").rstrip("/") if found else ""
+    if not found or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
+        raise OperatorError(
+            f"Invalid destination {name!r}. Use s3://BUCKET or s3://BUCKET/PREFIX, without empty "
+            "parts in PREFIX."
+        )
+    return found[1], prefix and f"{prefix}/"
+
+
+def _is_address(url: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(_ENDPOINT.fullmatch(url)) and urlsplit(url).port != 0
+    return False
+
+
+def _etag(given: str) -> str:
+    return given.removeprefix("W/").strip('"')
+
+
+def _reason(error: Exception) -> tuple[str, str, str]:
+    """The service's code, what it says, and what to do about it.
+
+    obstore puts everything into one text: the request, the answer, and its own records of both.
+    """
+    text, _, records = str(error).partition("\n\nDebug source:")
+    if re.search("/latest/(api|meta-data)/", text) or "MissingSecretAccessKey" in records:
+        return "no credentials", "", _NO_CREDENTIALS
+    if "redirect without LOCATION" in text:
+        return "", "the service redirects the request", _REGION_ADVICE
+    if found := re.search("<Code>(.*?)</Code>", text):
+        message = re.search("<Message>(.*?)</Message>", text, re.DOTALL)
+        said = html.unescape(message[1]) if message else ""
+        return found[1], said, _ADVICE.get(found[1], "Fix that and try again.")
+    if found := re.search(r"status code: (\d+)([\w ]*)", text):
+        return found[1], found[2].strip(), _ADVICE.get(found[1], "Fix that and try again.")
+    if "invalid path" in text:
+        advice = "Remove that object, or choose a prefix that holds nothing else."
+        return "", text.splitlines()[0], advice
+    if "HTTP error" in text:
+        causes = re.findall(r'(?:message|error): "([^"]+)"', records)
+        said = causes[-1] if causes else "no answer"
+        return "", said, "Check --endpoint-url, and try again when the service answers."
+    return "", text.splitlines()[0], "Fix that and try again."
