@@ -808,10 +808,10 @@ def test_what_is_refused_of_a_trusted_job(
     trusting: Trusting, trusted: TrustedProject, platform: str
 ):
     refused = {
-        "empty": (b"", "- is empty"),
-        "latin-1": (b"caf\xe9", "- is not UTF-8 at byte 4"),
-        "nul": (b"a\0b", "- has a NUL character at byte 1"),
-        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "- has 262145 bytes"),
+        "empty": (b"", "standard input is empty"),
+        "latin-1": (b"caf\xe9", "standard input is not UTF-8 at byte 4"),
+        "nul": (b"a\0b", "standard input has a NUL character at byte 1"),
+        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "standard input has 262145 bytes"),
         "two--hyphens": (b"x", "'two--hyphens' is not a name"),
     }
     files = {f"prompts/{name}.md": content for name, (content, _) in refused.items()}

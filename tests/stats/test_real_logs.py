@@ -31,7 +31,7 @@ REQUESTS = (
     (f"{REPO}/raw.txt", {}, True),
     (f"{REPO}/raw.txt", {"Range": "bytes=0-9"}, True),
     (f"{REPO}/versions/1.0.0.txt", {}, True),
-    (f"{REPO}/raw?version=1.0.0", {}, True),
+    (f"{REPO}/raw.txt?from=docs", {}, True),
     ("/api/v1/repos/mara%2Dokafor/sql-review/raw.txt", {}, True),
     (f"{REPO}/versions.json", {}, False),
     (f"{REPO}/raw.txt", {"Range": "bytes=9999999-"}, False),
