@@ -89,15 +89,15 @@ class Bench:
         tokens = [create_tokens(place) for place in places]
         with serving(folders[0]) as folder_hub, serving(folders[1], url) as node:
             sides = [*zip((folder_hub, node), tokens, strict=True)]
-            self._load(*sides[0]), self._load(*sides[1])  # the first one also makes the prompts
+            for side in sides:
+                self._load(*side)  # the first load also makes the prompts
             for has_keys in (False, True):
                 ratios, rates = [], []
                 for turn in range(self._options.rounds):
-                    ordered = sides if turn % 2 else sides[::-1]
-                    found = [self._load(*side, has_keys) for side in ordered]
-                    ours, theirs = found[::-1] if not turn % 2 else found
-                    rates.append((theirs, ours))
-                    ratios.append(theirs / ours)
+                    order = (0, 1) if turn % 2 else (1, 0)
+                    found = {at: self._load(*sides[at], has_keys) for at in order}
+                    rates.append((found[1], found[0]))
+                    ratios.append(found[1] / found[0])
                 self.note(
                     f"one node at the endpoint, {CLIENTS} clients, "
                     f"{'with' if has_keys else 'without'} keys",
@@ -216,7 +216,7 @@ class Bench:
         """How long after its answer a publication is at another node."""
         url = self._postgres.new_database()
         tokens = create_tokens(url)
-        owner = next(iter(tokens))
+        prompt = Prompt(next(iter(tokens)), "seen", TEXT)
         late, answered = [], []
         with (
             serving(self.new_folder(), url) as one,
@@ -226,10 +226,9 @@ class Bench:
         ):
             for _ in range(self._options.publications):
                 began = time.perf_counter()
-                done = client.publish(Prompt(owner, "seen", TEXT))
+                done = client.publish(prompt)
                 ended = time.perf_counter()
-                path = f"/api/v1/repos/{owner}/seen/versions/{done['version']}"
-                while "error" in far._connection.get(path, (200, 404))[0]:
+                while not far.has(prompt, done["version"]):
                     time.sleep(SEEN_EVERY_SECONDS)
                 late.append((time.perf_counter() - ended) * 1000)
                 answered.append((ended - began) * 1000)
@@ -260,9 +259,8 @@ class Bench:
 class KeyedClient(HubClient):
     """Sends another Idempotency-Key with each publication."""
 
-    def publish(self, prompt: Prompt) -> dict[str, Any]:
-        self._connection._headers = {"Idempotency-Key": uuid.uuid4().hex}
-        return super().publish(prompt)
+    def publish(self, prompt: Prompt, **headers: str) -> dict[str, Any]:
+        return super().publish(prompt, **{"Idempotency-Key": uuid.uuid4().hex})
 
 
 def told(delay: float) -> str:

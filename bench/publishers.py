@@ -150,10 +150,10 @@ class HubClient:
         self._connection = Connection(server, headers)
         self._tokens = tokens
 
-    def publish(self, prompt: Prompt) -> dict[str, Any]:
+    def publish(self, prompt: Prompt, **headers: str) -> dict[str, Any]:
         """The next version of a repo, or its first; what the hub says of it."""
         body = {"content": prompt.revised(), "changelog": "Revised."}
-        headers = {"Authorization": f"Bearer {self._tokens[prompt.owner]}"}
+        headers["Authorization"] = f"Bearer {self._tokens[prompt.owner]}"
         return self._connection.post(f"{prompt.path}/versions", body, 201, headers)["data"]
 
     create = publish
@@ -205,6 +205,11 @@ class HubClient:
         headers = {"Authorization": f"Bearer {self._tokens[prompt.owner]}"}
         body = {"version": version, **fields}
         self._connection.put(f"{prompt.path}/labels/{LABEL}", body, status, headers)
+
+    def has(self, prompt: Prompt, version: str) -> bool:
+        """Whether readers get a version."""
+        found, _ = self._connection.get(f"{prompt.path}/versions/{version}", (200, 404))
+        return "data" in found
 
     def health(self) -> dict[str, Any]:
         # 503 until there is a site.
