@@ -14,6 +14,7 @@ from builder.store.site import read_hub
 from cli.options import content_option, database_option, folder_options
 from cli.progress import Progress
 from cli.stores import open_store
+from operate.backup.databases import check_unused
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
@@ -49,6 +50,7 @@ def copy(content: str, out: str, state: str, database_url: str | None, target: s
             # Late, since its library is optional.
             from publisher.nodes.transfer import copy_in
 
+            check_unused(state)
             _check_sound(content)
             hub = read_hub(out)
             told_serial = hub.serial or 0 if hub else 0

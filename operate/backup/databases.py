@@ -69,6 +69,6 @@ def check_unused(state: str) -> None:
             if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise OperatorError(
                     f"Another process uses {path}. Stop `hubctl serve` and all other commands of "
-                    "this hub, then restore again."
+                    "this hub, then try again."
                 ) from error
             # A damaged one is used by nobody.

@@ -1,5 +1,6 @@
 """Copies a whole hub between a content folder and a database, and checks what a database has."""
 
+import contextlib
 import hashlib
 import os
 import uuid
@@ -17,7 +18,7 @@ from builder.store import content
 from builder.store.content import OWNER_FILE
 from builder.store.restored import serial_base
 from publisher.accounts.database import Database
-from publisher.nodes.copy import mark_as_copy
+from publisher.nodes.copy import lock_folder, mark_as_copy
 from publisher.nodes.rows import (
     EVENT,
     HUB_FILES,
@@ -63,7 +64,8 @@ def copy_in(
     already, because the answer to the commit was lost, is left as it is. Raises OperatorError;
     ContentError; RequestError ``storage_unavailable``.
     """
-    with database.transaction():
+    with contextlib.ExitStack() as held, database.transaction():
+        held.callback(os.close, lock_folder(root))  # of a node that still runs, it is not copied
         # Reading the folder may take longer than a node may stop.
         database.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
         if not database.execute(_LAST):

@@ -1,5 +1,6 @@
 """A whole hub from its folders into a database and back, and a look at what the database has."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from cli.hubctl import main
 from publisher.accounts.accounts import Accounts
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, open_postgres
+from publisher.nodes.store import Shared
 from tests.support.postgres import Postgres
 
 
@@ -119,6 +121,20 @@ def test_a_folder_with_faults_is_not_copied(hub: Hub):
     told = hub.store("copy", "--to", "database", status=1)
     assert "ann/story/1.0.0.md" in told and "hubctl check" in told
     assert hub.execute("SELECT count(*) FROM change") == [(0,)]
+
+
+def test_a_hub_that_runs_is_not_copied(hub: Hub, tmp_path: Path):
+    with Database(str(tmp_path / "old" / "var")) as database:
+        Accounts(database).add_owner("eve")
+        assert "Stop `hubctl serve`" in hub.store("copy", "--to", "database", status=1)
+    hub.store("copy", "--to", "database")
+    with (
+        contextlib.closing(open_postgres(hub.url)) as engine,
+        Shared(str(tmp_path / "old" / "content"), engine.connections) as store,
+    ):
+        assert store.wait_ready(300)
+        for target in ("database", "folder"):
+            assert "Another process has" in hub.store("copy", "--to", target, status=1)
 
 
 def test_a_copy_that_fails_in_the_middle_leaves_nothing(hub: Hub):
