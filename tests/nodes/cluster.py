@@ -26,7 +26,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from tests.support.catalogues import settings_in
 from tests.support.fault_proxy import FaultProxy, Rule
-from tests.support.postgres import Postgres
+from tests.support.postgres_pair import Pair, running_pair
 from tests.support.redis import Redis
 from tests.support.servers import (
     Process,
@@ -44,10 +44,15 @@ AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
 
 class Services(NamedTuple):
-    """What all nodes share: URLs of the database and of limits."""
+    """What all nodes share: PostgreSQL with a standby, and the URL of limits."""
 
-    database: str
+    pair: Pair
     limits: str
+
+    @property
+    def database(self) -> str:
+        """The URL of the database, now."""
+        return self.pair.primary.url("hub")
 
 
 class Proxies(NamedTuple):
@@ -184,14 +189,14 @@ class Cluster:
         self.nodes = nodes
         self.tokens: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        self.database = services.database
+        self.services = services
         self.add_owners(*owners)
 
     def add_owners(self, *owners: str) -> None:
         """Owners, each with a token, and with a secret for a cookie with which they are signed in.
         Changes on the pages of accounts are limited for each.
         """
-        with Database(self.database) as database:
+        with Database(self.services.database) as database:
             for owner in owners:
                 Accounts(database).add_owner(owner)
                 self.tokens[owner], _ = Accounts(database).create_token(owner, "test")
@@ -204,8 +209,18 @@ class Cluster:
     def output(self) -> str:
         return "\n".join(node.output for node in self.nodes)
 
+    def fail_over(self) -> None:
+        """The primary crashes when its standby has all that can be seen, and that takes over."""
+        pair = self.services.pair
+        pair.standby.start()
+        pair.wait_confirmed()
+        pair.fail_over()
+        for node in self.nodes:
+            node.proxies.database.set_upstream(_address(self.services.database))
+
     def heal(self) -> None:
         """All services are there, and all nodes run."""
+        self.services.pair.standby.start()
         for node in self.nodes:
             node.proxies.clear()
             if node.is_running:
@@ -247,11 +262,12 @@ def tree(folder: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def running_services(postgres: Postgres, folder: Path) -> Iterator[Services]:
-    """A new database and a new Redis."""
+def running_services(folder: Path) -> Iterator[Services]:
     redis = Redis(folder)
     try:
-        yield Services(postgres.new_database(), redis.url)
+        with running_pair() as pair:
+            pair.primary.execute("postgres", "CREATE DATABASE hub")
+            yield Services(pair, redis.url)
     finally:
         redis.kill()
 
@@ -267,7 +283,12 @@ def running_cluster(
     with contextlib.ExitStack() as stack:
         nodes = []
         for number, skew in enumerate(skews):
-            proxies = Proxies(*(stack.enter_context(FaultProxy(_address(url))) for url in services))
+            proxies = Proxies(
+                *(
+                    stack.enter_context(FaultProxy(_address(url)))
+                    for url in (services.database, services.limits)
+                )
+            )
             node = Node(number, folder / f"node-{number}", services, proxies, skew)
             stack.callback(_end, node)
             nodes.append(node)

@@ -1,4 +1,4 @@
-"""What all nodes share, as real servers: PostgreSQL and Redis."""
+"""What all nodes share, as real servers: PostgreSQL with a standby, and Redis."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.nodes.cluster import Services, running_services
-from tests.support.postgres import Postgres
 
 
 @pytest.fixture
-def services(postgres: Postgres, tmp_path: Path) -> Iterator[Services]:
-    with running_services(postgres, tmp_path) as services:
+def services(installed_tools: None, tmp_path: Path) -> Iterator[Services]:
+    with running_services(tmp_path) as services:
         yield services

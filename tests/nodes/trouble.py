@@ -16,6 +16,8 @@ class Trouble:
         self._cluster = cluster
         self._chance = chance
         self._count = 0
+        # Each kind once, before any comes again.
+        self._left: list[Callable[[Node], None]] = []
         self.made: list[str] = []
 
     def make(self) -> None:
@@ -23,11 +25,16 @@ class Trouble:
         if self._count % 4 == 0:
             self.heal()
             return
+        if self._chance.random() < 0.5:
+            self._cluster.services.pair.cancel_waits()
         node = self._chance.choice(self._cluster.nodes)
-        work: Callable[[Node], None] = self._chance.choice([
-            self._kill, self._kill, self._pause, self._spoil, self._spoil, self._lose,
-            self._lose_limits,
-        ])  # fmt: skip
+        if not self._left:
+            self._left = [
+                self._kill, self._kill, self._pause, self._spoil, self._spoil, self._lose,
+                self._lose_limits, self._crash_primary, self._lose_standby, self._fail_over,
+            ]  # fmt: skip
+            self._chance.shuffle(self._left)
+        work = self._left.pop()
         self.made.append(f"{work.__name__} of node {node.number}")
         work(node)
 
@@ -58,6 +65,17 @@ class Trouble:
     def _lose(self, node: Node) -> None:
         fault = self._chance.choice(["cut", "hang", "lost", "late"])
         node.proxies.database.set_rules(Rule(fault))
+
+    def _crash_primary(self, node: Node) -> None:
+        primary = self._cluster.services.pair.primary
+        primary.stop()
+        primary.start()
+
+    def _lose_standby(self, node: Node) -> None:
+        self._cluster.services.pair.standby.stop()
+
+    def _fail_over(self, node: Node) -> None:
+        self._cluster.fail_over()
 
     def _lose_limits(self, node: Node) -> None:
         node.proxies.limits.set_rules(Rule(self._chance.choice(["cut", "hang", "lost"])))

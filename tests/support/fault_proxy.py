@@ -41,6 +41,10 @@ class FaultProxy:
             assert rule.fault in FAULTS, rule
         self._ask({"rules": rules})
 
+    def set_upstream(self, upstream: str) -> None:
+        """Let new connections go there."""
+        self._ask({"upstream": upstream})
+
     def take_seen(self) -> list[Seen]:
         """All that came since the last call."""
         return [Seen(*one) for one in self._ask({})]

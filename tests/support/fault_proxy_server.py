@@ -66,10 +66,14 @@ class _Server:
     """Accepts connections, and knows the rules."""
 
     def __init__(self, upstream: str) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
+        self.set_upstream(upstream)
         self.dice: list[_Dice] = []
         self.seen: list[Seen] = []
+
+    def set_upstream(self, upstream: str) -> None:
+        """Where new connections go."""
+        host, _, port = upstream.rpartition(":")
+        self._upstream = (host, int(port))
 
     def connect(self) -> Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         return asyncio.open_connection(*self._upstream, limit=_BYTES_MAX)
@@ -148,6 +152,9 @@ async def _serve(upstream: str) -> None:
         command = json.loads(line)
         if "rules" in command:
             server.dice = [_Dice(Rule(*rule)) for rule in command["rules"]]
+            print("true", flush=True)
+        elif "upstream" in command:
+            server.set_upstream(command["upstream"])
             print("true", flush=True)
         else:
             print(json.dumps(server.seen), flush=True)

@@ -144,3 +144,12 @@ def test_chance_is_the_same_for_a_seed(proxy: FaultProxy) -> None:
     first = found(1)
     assert {True, False} == {*first}
     assert found(1) == first != found(2)
+
+
+def test_new_connections_go_to_another_upstream(echo: Echo, proxy: FaultProxy) -> None:
+    with contextlib.closing(Echo()) as other:
+        proxy.set_upstream(f"127.0.0.1:{other.port}")
+        with connected(proxy) as connection:
+            connection.sendall(b"x")
+            assert received(connection) == b"X"
+        assert (other.reached, echo.reached) == (b"x", b"")

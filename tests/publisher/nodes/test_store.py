@@ -201,6 +201,8 @@ def test_one_request_at_two_nodes_at_once_makes_one_version(nodes: Nodes):
 
 def test_a_key_that_another_request_takes_first_is_refused(nodes: Nodes):
     one, two = nodes.start("one"), nodes.start("two")
+    put(one, "old\n", name="old")
+    meet(nodes, two)  # otherwise the owner's first prompt is overtaken
     other = key_of(nodes, "one")._replace(fingerprint=b"g" * 32)
     before_next_group(two, lambda: put(one, "first\n", name="other", idempotency_key=other))
     with pytest.raises(RequestError) as caught:
