@@ -137,7 +137,7 @@ class _Server:
             while piece := await from_server.read(_BYTES_MAX):
                 writer.write(piece)
                 await writer.drain()
-            writer.close()
+        writer.close()
 
 
 async def _serve(upstream: str) -> None:
