@@ -66,19 +66,11 @@ class Overtaken(RequestError):
 
 
 class _Waiting:
-    """A change that somebody waits for. ``serial``: where it is committed; or it was overtaken by
-    something up to ``overtaken_by``, or ``error`` says why it cannot be committed.
-    """
+    """A change that a thread waits for. ``outcome``: the serial of the change, or what to raise."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
-        self.serial: int | None = None
-        self.overtaken_by: int | None = None
-        self.error: RequestError | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return not (self.serial is self.overtaken_by is self.error is None)
+        self.outcome: int | RequestError | None = None
 
 
 class Commits(Background):
@@ -112,14 +104,12 @@ class Commits(Background):
         with self._changed:
             self._waiting.append(waiting)
             self._changed.notify_all()
-            if not self._await(lambda: waiting.is_over):
+            if not self._await(lambda: waiting.outcome is not None):
                 self._waiting.remove(waiting)
                 raise StoreUnavailable(self._reason())
-        if waiting.error:
-            raise waiting.error
-        if waiting.overtaken_by is not None:
-            raise Overtaken(waiting.overtaken_by)
-        return waiting.serial
+        if isinstance(waiting.outcome, RequestError):
+            raise waiting.outcome
+        return waiting.outcome
 
     def wait_current(self) -> None:
         """Wait until this node has read all that there was at its last look: it must not decide
@@ -150,10 +140,7 @@ class Commits(Background):
                 log_event(log, logging.ERROR, "commits", reason=OTHER_HISTORY)
             self.has_other_history = True
             self._failures.add(OTHER_HISTORY)
-            for waiting in self._waiting:
-                waiting.error = StoreUnavailable(OTHER_HISTORY)
-            self._waiting.clear()
-            self._changed.notify_all()
+            self._end(self._waiting, lambda _: StoreUnavailable(OTHER_HISTORY))
         return StoreUnavailable(OTHER_HISTORY)
 
     def status(self) -> dict[str, Any]:
@@ -240,38 +227,29 @@ class Commits(Background):
                     self._forget_at = time.monotonic() + FORGET_SECONDS
         page = committed.rows
         self._copy.put(page)
+        head, serials = self._copy.head.serial, committed.serials
         with self._changed:
-            self._note(group, committed)
+            self._end(group, lambda one: serials.get(one.requests[-1], Overtaken(head)))
             self._is_current = not _is_full(page)
             if self._is_current and self._first_head is None:
                 self._first_head = self._copy.head.serial
             self._poll_at = time.monotonic() + (POLL_SECONDS if self._is_current else 0.0)
             self._changed.notify_all()
 
-    def _note(self, group: list[_Waiting], committed: Committed) -> None:
-        """Say what became of each that is waited for."""
-        still = set(self._waiting)
+    def _end(self, group: list[_Waiting], outcome: Callable[[Change], int | RequestError]) -> None:
+        """Tell the threads that wait for these what became of their changes. Has the lock."""
         for waiting in group:
-            if waiting not in still:
-                continue  # nobody waits for it any more
-            serial = committed.serials.get(waiting.change.requests[-1])
-            if serial is None:
-                waiting.overtaken_by = self._copy.head.serial
-            else:
-                waiting.serial = serial
-            self._waiting.remove(waiting)
+            waiting.outcome = outcome(waiting.change)
+        self._waiting = [waiting for waiting in self._waiting if waiting.outcome is None]
+        self._changed.notify_all()
 
     def _fail(self, error: Exception, group: list[_Waiting]) -> None:
         with self._changed:
             self._failures.add("The database cannot be used; the log has the cause.")
             self.problem = error
             if isinstance(error, psycopg.IntegrityError):
-                # What was decided contradicts the database: once more, each on its own, would say
-                # of which.
-                for waiting in group:
-                    if waiting in self._waiting:
-                        waiting.error = StoreUnavailable()
-                        self._waiting.remove(waiting)
+                # A decision contradicts the database; it would do so again.
+                self._end(group, lambda _: StoreUnavailable())
             pause = pause_seconds(self._failures.count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             self._try_at = time.monotonic() + pause
             self._changed.notify_all()

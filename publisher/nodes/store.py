@@ -202,7 +202,8 @@ class Shared:
             raise
         except Exception:
             # Whatever it was, it may come from what this node did not have yet.
-            self._confirm(owner, repo, by_owner)
+            if self._turn.serial is None:
+                self._check_newest(owner, repo, by_owner)
             raise
         if self._turn.serial is None:
             # What is found may be committed on the primary alone, without an answer to anybody: to
@@ -215,16 +216,11 @@ class Shared:
         turn = self._turn
         turn.seen, turn.serial, turn.known, turn.answer = self._copy.applied, None, 0, None
 
-    def _confirm(self, owner: str, repo: str, by_owner: bool) -> None:
-        """Make sure that there is nothing that a decision has not seen, unless a commit has. Raises
-        Overtaken.
-        """
-        if self._turn.serial is not None:
-            return
-        newest, touched = self._newer(owner, repo, self._turn.seen, by_owner)
+    def _check_newest(self, owner: str, repo: str, by_owner: bool) -> None:
+        """Raises Overtaken where something was committed that a decision has not seen."""
+        _, touched = self._newer(owner, repo, self._turn.seen, by_owner)
         if touched is not None:
             raise Overtaken(touched)
-        self._turn.serial = newest
 
     def _newer(self, owner: str, repo: str, seen: Mark, by_owner: bool) -> tuple[int, int | None]:
         try:
