@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from builder.hosts.rules import MESSAGES, misplaced
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
+from builder.model.messages import MESSAGES, misplaced
 from builder.model.missing import MESSAGES as WHY_MISSING
 from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from builder.hosts.rules import MESSAGES
 from builder.model.answer_headers import MEMBERS_ONLY, Headers
 from builder.model.errors import RequestError
+from builder.model.messages import MESSAGES
 from builder.model.routes import (
     LOGIN_URL,
     MCP_URL,

@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 from builder.hosts.rules import (
     CHALLENGE_PATTERN,
-    CLOSED,
     LIST_DEFAULTS,
     TEXT_MEDIA,
     HostedSite,
     envelope,
     header_lines,
-    misplaced,
     open_patterns,
     parameter_pattern,
     rules,
@@ -33,6 +31,7 @@ from builder.model.errors import (
     STATUS,
     OperatorError,
 )
+from builder.model.messages import CLOSED, misplaced
 from builder.model.routes import (
     ACCESS_URL,
     ACCOUNT_PATTERN,

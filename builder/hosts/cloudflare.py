@@ -4,7 +4,7 @@ import ipaddress
 import json
 from urllib.parse import urlsplit
 
-from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, misplaced, rules
+from builder.hosts.rules import HostedSite, rules
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
 from builder.model.errors import (
@@ -14,6 +14,7 @@ from builder.model.errors import (
     STATUS,
     OperatorError,
 )
+from builder.model.messages import MESSAGES, NO_QUERIES, misplaced
 from builder.model.routes import (
     ACCOUNT_URL,
     API_ROOTS,

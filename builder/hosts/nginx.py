@@ -6,19 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder.hosts.rules import (
-    ACCOUNT_TOO_LARGE,
-    BAD_REQUEST,
     CHALLENGE_PATTERN,
-    CLOSED,
     LIST_DEFAULTS,
-    MESSAGES,
-    NO_QUERIES,
     TEXT_MEDIA,
     HostedSite,
     Rule,
     envelope,
     header_lines,
-    misplaced,
     open_patterns,
     parameter_pattern,
     rules,
@@ -33,6 +27,14 @@ from builder.model.errors import (
     LANGFUSE_STATUS,
     STATUS,
     OperatorError,
+)
+from builder.model.messages import (
+    ACCOUNT_TOO_LARGE,
+    BAD_REQUEST,
+    CLOSED,
+    MESSAGES,
+    NO_QUERIES,
+    misplaced,
 )
 from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (

@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from builder.hosts.rules import ACCOUNT_TOO_LARGE, HostedSite
+from builder.hosts.rules import HostedSite
+from builder.model.messages import ACCOUNT_TOO_LARGE
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
 from builder.pipeline.build import build

@@ -14,8 +14,9 @@ import requests
 from click.testing import CliRunner
 
 from builder.hosts import nginx
-from builder.hosts.rules import BAD_REQUEST, HostedSite
+from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
+from builder.model.messages import BAD_REQUEST
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.build import build
