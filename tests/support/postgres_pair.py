@@ -35,20 +35,22 @@ class Pair:
 
     def set_synchronous(self, names: str) -> None:
         self.primary.execute(
-            "postgres", f"ALTER SYSTEM SET synchronous_standby_names = '{names}'",
+            "postgres",
+            f"ALTER SYSTEM SET synchronous_standby_names = '{names}'",
             "SELECT pg_reload_conf()",
-        )  # fmt: skip
+        )
 
     def wait_confirmed(self) -> None:
         """Wait until the standby has all that can be seen now, and confirms what comes."""
         ((lsn,),) = self.primary.execute("postgres", "SELECT pg_current_wal_lsn()")
         wait_until(
             lambda: self.primary.execute(
-                "postgres", "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync' "
+                "postgres",
+                "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync' "
                 f"AND flush_lsn >= '{lsn}'",
             ),
             "the standby",
-        )  # fmt: skip
+        )
 
     def cancel_waits(self) -> None:
         """Each commit that waits for the standby succeeds with a warning."""
@@ -123,10 +125,14 @@ auth_file = {users}
 pool_mode = transaction
 """)
     process = Process(
-        *(["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-          if os.geteuid() == 0 else []),
-        "pgbouncer", str(settings),
-    )  # fmt: skip
+        *(
+            ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+            if os.geteuid() == 0
+            else []
+        ),
+        "pgbouncer",
+        str(settings),
+    )
     try:
         process.wait_for_line("process up")
         yield f"127.0.0.1:{port}"
