@@ -57,7 +57,10 @@ class Labels(NamedTuple):
 
     def by_version(self) -> dict[str, list[str]]:
         """The labels of each version that has some, sorted."""
-        return _by_version(self.versions())
+        found: dict[str, list[str]] = {}
+        for label, version in self.versions().items():
+            found.setdefault(version, []).append(label)
+        return found
 
 
 NO_LABELS = Labels({}, {}, 1)
@@ -105,19 +108,6 @@ def fold(moves: Iterable[Move]) -> Labels:
     newest_first = {label: history[label][::-1] for label in sorted(history)}
     current = {label: past[0] for label, past in newest_first.items() if past[0].version}
     return Labels(current, newest_first, ordered[-1].number + 1 if ordered else 1)
-
-
-def named_by(moves: Iterable[Move]) -> dict[str, list[str]]:
-    """As ``fold(moves).by_version()``, at less cost."""
-    last = {move.label: move.version for move in _in_order(moves)}
-    return _by_version({label: last[label] for label in sorted(last) if last[label]})
-
-
-def _by_version(versions: dict[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for label, version in versions.items():
-        found.setdefault(version, []).append(label)
-    return found
 
 
 def find_faults(

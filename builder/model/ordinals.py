@@ -36,11 +36,12 @@ def count_withdrawn(one: WithdrawnVersion, own_files: Iterable[str]) -> Counted:
 
 def number_versions(counted: Iterable[Counted]) -> dict[Version, int]:
     """The number of each version of a repo; ``counted`` are all of them, in any order."""
-    ordered = sorted(counted)
-    numbers = {one.version: one.ordinal for one in ordered if one.ordinal}
+    counted = [*counted]
+    numbers = {one.version: one.ordinal for one in counted if one.ordinal}
     stored = {*numbers.values()}
     free = (number for number in count(1) if number not in stored)
-    return numbers | {one.version: next(free) for one in ordered if not one.ordinal}
+    rest = sorted(one for one in counted if not one.ordinal)
+    return numbers | {one.version: next(free) for one in rest}
 
 
 def next_ordinal(versions_count: int, stored: Iterable[int], floor: int = 0) -> int:

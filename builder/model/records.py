@@ -406,7 +406,7 @@ class Repo(RepoSummary):
     labels: dict[LabelName, VersionName] | UnsetType = UNSET
 
 
-class LabelMove(Struct):
+class LabelMove(Struct, gc=False):
     """One change of a label: the version that it named until then and from then on. `version` is
     null where the label was removed, `previous` where it was new.
     """

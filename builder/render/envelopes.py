@@ -1,5 +1,6 @@
 """Records as JSON, and the envelopes around them. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -32,19 +33,12 @@ def has_rows(enveloped: bytes) -> bool:
     return not enveloped.startswith(b'{"data":[]')
 
 
-def with_labels(version: bytes, labels: list[str]) -> bytes:
-    """A row of the list of versions, with its labels as the last key."""
-    return version[:-1] + b',"labels":' + _encode(labels) + b"}"
-
-
-def whole_list(rows: list[bytes]) -> bytes:
-    """The envelope of a list that has all its rows on one page."""
-    return envelope(
-        rows,
-        records.ListMeta(
-            page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
-        ),
+def whole_list(rows: Sequence[Any]) -> bytes:
+    """The envelope of a list that has all its rows, which are records, on one page."""
+    meta = records.ListMeta(
+        page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
     )
+    return b'{"data":' + _encode(rows) + b',"meta":' + _encode(meta) + b"}"
 
 
 def error_envelope(error: records.ErrorBody) -> bytes:

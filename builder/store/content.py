@@ -189,8 +189,8 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     faults: list[Fault] = []
     events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
     texts, records = files = set[str](), set[str]()
-    for found, _ in files_in(root, repo, version_file, faults):
-        files[found[2] == "json"].add(found[1])
+    for (version, kind), _ in files_in(root, repo, _match, faults):
+        files[kind == "json"].add(version)
     withdrawn = withdrawn_files.list_withdrawn(root, repo, faults)
     gone = texts | records if withdrawn.is_whole else withdrawn.versions
     alive = records - gone
@@ -206,6 +206,12 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
         raise ContentError(sorted(faults))
     left = [*(f"{text}.json" for text in records & gone), *(f"{text}.md" for text in texts & gone)]
     return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
+
+
+@lru_cache(2 * VERSIONS_PARSED)
+def _match(file: str) -> tuple[str, ...] | None:
+    found = version_file.fullmatch(file)
+    return found and found.groups()
 
 
 @lru_cache(VERSIONS_PARSED)

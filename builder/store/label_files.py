@@ -23,7 +23,7 @@ def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> d
     order; opens none. Adds to ``faults`` as ``files_in``, and for too many files.
     """
     marks = {}
-    for found, entry in files_in(root, f"{repo}/{FOLDER}", _event_name, faults):
+    for found, entry in files_in(root, f"{repo}/{FOLDER}", _event_name.fullmatch, faults):
         with contextlib.suppress(FileNotFoundError):  # removed by hand meanwhile
             status = entry.stat(follow_symlinks=False)
             marks[int(found[1])] = mark_of_files((status,), settled_ns)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -12,6 +11,7 @@ import msgspec
 from builder.model.errors import ContentError, Fault
 
 Record = TypeVar("Record")
+Matched = TypeVar("Matched")
 
 
 def read_file(path: str, bytes_max: int) -> bytes:
@@ -37,8 +37,8 @@ def read_file(path: str, bytes_max: int) -> bytes:
 
 
 def files_in(
-    root: str, folder: str, pattern: re.Pattern[str], faults: list[Fault]
-) -> Iterator[tuple[re.Match[str], os.DirEntry[str]]]:
+    root: str, folder: str, match: Callable[[str], Matched | None], faults: list[Fault]
+) -> Iterator[tuple[Matched, os.DirEntry[str]]]:
     """The plain files in a folder below ``root`` whose names match; none where there is no folder.
     Adds to ``faults`` for other things with such a name, a link, or a folder that cannot be read.
     """
@@ -48,7 +48,7 @@ def files_in(
             if os.path.islink(path):
                 raise NotADirectoryError
             for entry in entries:
-                found = pattern.fullmatch(entry.name)
+                found = match(entry.name)
                 if found and entry.is_file(follow_symlinks=False):
                     yield found, entry
                 elif found:

@@ -59,7 +59,8 @@ def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListin
     """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
     ``files_in``.
     """
-    found = {name[1] for name, _ in files_in(root, f"{repo}/{FOLDER}", _file_name, faults)}
+    files = files_in(root, f"{repo}/{FOLDER}", _file_name.fullmatch, faults)
+    found = {name[1] for name, _ in files}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 

@@ -17,7 +17,7 @@ TAGS_BY_LETTER_MIN = 25
 def write_tags(state: State, site: Site, pages: Pages) -> None:
     """Write the list of tags, as JSON and for people."""
     tags = [Tag(name, count) for name, count in state.tags.counts()]
-    site.write_fixed("tags", envelopes.whole_list([json_bytes(tag) for tag in tags]))
+    site.write_fixed("tags", envelopes.whole_list(tags))
     by_name = sorted(tags, key=lambda tag: tag.name)
     letters = [(letter, [*group]) for letter, group in groupby(by_name, lambda tag: tag.name[0])]
     page = pages.render("tags.html", tags=tags, letters=letters, by_letter_from=TAGS_BY_LETTER_MIN)

@@ -56,7 +56,7 @@ def encode_current(labels: Labels) -> bytes:
 
 def encode_history(moves: Iterable[LabelMove]) -> bytes:
     """The file that lists the moves of a label."""
-    return envelopes.whole_list([envelopes.json_bytes(move) for move in moves])
+    return envelopes.whole_list([*moves])
 
 
 def read_events(

@@ -8,9 +8,10 @@ import bisect
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from builder.model.errors import ContentError
-from builder.model.labels import Labels, Move, fold, moves_with, named_by
+from builder.model.labels import Labels, Move, fold, moves_with
 from builder.model.langfuse import Findable, refs_of
 from builder.model.names import LATEST, Version
 from builder.model.ordinals import Counted, count_withdrawn, find_faults, number_versions
@@ -65,7 +66,17 @@ class Task(NamedTuple):
     pulls: PullCounts | None
 
 
-class _Remembered(msgspec.Struct, array_like=True):
+class _Entry(ListedVersion, gc=False):
+    """An entry that this program has made, so reading it back matches no patterns."""
+
+    version: str
+    previous: str | None
+    publisher: str
+    published_at: str
+    sha256: str
+
+
+class _Remembered(msgspec.Struct, array_like=True, gc=False):
     """A version whose files are on the site: its mark, its entry, the labels on its page, and
     whether its record stores its number of publication. ``refs``: under which Langfuse's SDKs find
     it. ``sha256``: of its record's file.
@@ -73,20 +84,11 @@ class _Remembered(msgspec.Struct, array_like=True):
 
     version: str
     mark: str
-    entry: ListedVersion
+    entry: _Entry
     shown: list[str]
     is_counted: bool
     sha256: str
     refs: list[str] = []
-
-
-class _Ahead(NamedTuple):
-    """What the records of a repo come to before all of them are written: the labels and the number
-    of each version.
-    """
-
-    labelled: dict[str, list[str]]
-    numbers: dict[Version, int]
 
 
 class _Place(NamedTuple):
@@ -101,13 +103,12 @@ class _Place(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What the versions of a repo that can be read have come to, oldest first. ``moves``: of
-    labels, by their publications. ``texts``: versions that were read anyway, and are wanted again.
-    ``renewed``: those whose files were written.
+    """What the versions of a repo that can be read have come to, oldest first. ``texts``: versions
+    that were read anyway, and are wanted again. ``renewed``: those whose files were written for
+    more than their labels.
     """
 
     rows: list[_Remembered]
-    moves: list[Move]
     texts: dict[str, Stored]
     renewed: set[str]
 
@@ -165,21 +166,13 @@ def _find_places(root: str, task: Task, known: dict[str, _Remembered]) -> list[_
     return found
 
 
-def _by_label(marked: list[Marked]) -> dict[str, list[Move]]:
-    found: dict[str, list[Move]] = {}
-    for _, move in marked:
-        found.setdefault(move.label, []).append(move)
-    return found
-
-
 def _counted(version: Version, row: _Remembered) -> Counted:
     stored = row.entry.ordinal if row.is_counted else None
     return Counted(row.entry.published_at, version, stored, f"{row.version}.json")
 
 
-def _number(task: Task, written: _Written, gone: list[Counted]) -> dict[Version, int]:
+def _number(task: Task, counted: list[Counted]) -> dict[Version, int]:
     """The number of each version of a repo. Raises ContentError where two store the same."""
-    counted = [*gone, *map(_counted, task.versions, written.rows)]
     faults = [*find_faults(counted, f"{task.owner}/{task.name}/")]
     if faults:
         raise ContentError(faults)
@@ -215,23 +208,22 @@ class RepoRenderer:
         gone = read_parts(self.settings.content, repo, task.withdrawn)
         self._withdraw(task, gone, known)
         events = read_events(self.settings.content, repo, task.events, remembered)
-        loose = [*(move for _, move in events), *gone.moves]
-        counted = [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
-        written = self._write_versions(task, known, remembered, loose, counted)
-        numbers = _number(task, written, counted)
-        moves = [*events, *(("", move) for move in (*written.moves, *gone.moves))]
+        places = _find_places(self.settings.content, task, known)
+        carried, counted = self._read_ahead(task, places, known, remembered)
+        counted += [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
+        numbers = _number(task, counted)
+        moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
         withdrawn = {str(one.version) for one in gone.versions}
         of_labels = [move for _, move in moves]
-        check_moves(repo, of_labels, {row.version for row in written.rows}, withdrawn)
+        check_moves(repo, of_labels, {place.name for place in places}, withdrawn)
         labels = fold(of_labels)
-        self._renew(task, written, labels.by_version(), numbers)
+        written = self._write_versions(task, places, known, labels.by_version(), numbers)
         entries = self._with_withdrawn(task, written.entries, gone, numbers)
         if labels.history:
             is_same = not written.renewed and [*known] == [row.version for row in written.rows]
             is_same = is_same and remembered_withdrawn(task.old) == withdrawn
             latest = derive.moves_of_latest(entries, gone.versions)
-            before, after = _by_label(remembered), _by_label(moves)
-            same = {label for label in before if before[label] == after.get(label)}
+            same = {*labels.history} - {move.label for _, move in {*remembered} ^ {*moves}}
             if remembered and is_same:
                 same.add(LATEST)
             self._write_labels(task, written, labels, latest, same)
@@ -282,91 +274,55 @@ class RepoRenderer:
             )
         return [found[version] for version in sorted(found)]
 
-    def _write_versions(
-        self, task: Task, known: dict[str, _Remembered], remembered: list[Marked],
-        events: list[Move], gone: list[Counted],
-    ) -> _Written:  # fmt: skip
-        """Write what is not as ``known``; so are the ``remembered`` moves of what is. ``gone``: the
-        withdrawn versions.
-        """
-        written = _Written([], [], {}, set())
-        carried: dict[str, list[Move]] = {}
-        for _, move in remembered:
-            if move.is_carried:
-                carried.setdefault(move.version, []).append(move)
-        places = _find_places(self.settings.content, task, known)
-        ahead: _Ahead | None = None
-        stored = None
-        for index, (version, name, mark, is_current) in enumerate(places):
-            if is_current:
-                old = known[name]
-                written.rows.append(old)
-                written.moves.extend(carried.get(name, ()))
-                stored = None
-                continue
-            if stored is None and index:
-                stored = self._read(task, task.versions[index - 1])
-            older, stored = stored, self._read(task, version)
-            record = stored.record
-            if not ahead and (events or carried or record.labels or not record.ordinal):
-                with_versions, counted = self._look_ahead(places, known, carried, stored)
-                labelled = named_by([*events, *with_versions])
-                ahead = _Ahead(labelled, number_versions([*counted, *gone]))
-            shown = ahead.labelled.get(name, []) if ahead else []
-            ordinal = record.ordinal or ahead.numbers[version]
-            entry, sha256 = self._write_version(stored, older, shown, ordinal)
-            is_counted = bool(record.ordinal)
-            row = _Remembered(name, mark, entry, shown, is_counted, sha256)
-            written.rows.append(row)
-            written.moves.extend(moves_with(name, stored.record))
-            written.renewed.add(name)
-            if shown or version == task.versions[-1]:
-                written.texts[name] = stored
-        return written
-
-    def _look_ahead(
-        self, places: list[_Place], known: dict[str, _Remembered], carried: dict[str, list[Move]],
-        stored: Stored,
+    def _read_ahead(
+        self, task: Task, places: list[_Place], known: dict[str, _Remembered],
+        remembered: list[Marked],
     ) -> tuple[list[Move], list[Counted]]:  # fmt: skip
         """What the records of all versions say of labels and of numbers, so that no file shows
-        others for a moment. Reads those of the versions that are not current, but for the one that
-        is ``stored``; the moves with the others are ``carried``.
+        others for a moment. Reads those of the versions that are not current; the moves with the
+        others are ``remembered``.
         """
-        moves: list[Move] = []
+        current = {name for _, name, _, is_current in places if is_current}
+        moves = [move for _, move in remembered if move.is_carried and move.version in current]
         counted: list[Counted] = []
-        at = self.settings.content, stored.owner, stored.name
         for version, name, _, is_current in places:
             if is_current:
-                moves += carried.get(name, ())
                 counted.append(_counted(version, known[name]))
                 continue
-            record = stored.record
-            if version != stored.version:
-                record = content.read_record(*at, version)
+            record = content.read_record(self.settings.content, task.owner, task.name, version)
             moves += moves_with(name, record)
             counted.append(
                 Counted(record.published_at, version, record.ordinal or None, f"{name}.json")
             )
         return moves, counted
 
-    def _renew(
-        self, task: Task, written: _Written, labelled: dict[str, list[str]],
-        numbers: dict[Version, int],
-    ) -> None:  # fmt: skip
-        """Write the versions that show other labels than they have, or another number."""
-        for index, row in enumerate(written.rows):
-            shown, version = labelled.get(row.version, []), task.versions[index]
-            is_counted_anew = row.entry.ordinal != numbers[version]
-            if row.shown == shown and not is_counted_anew:
+    def _write_versions(
+        self, task: Task, places: list[_Place], known: dict[str, _Remembered],
+        labelled: dict[str, list[str]], numbers: dict[Version, int],
+    ) -> _Written:  # fmt: skip
+        """Write what is not as ``known``, or shows other labels or another number."""
+        written = _Written([], {}, set())
+        stored = None
+        for index, (version, name, mark, is_current) in enumerate(places):
+            shown, ordinal = labelled.get(name, []), numbers[version]
+            is_same = is_current and known[name].entry.ordinal == ordinal
+            if is_same and known[name].shown == shown:
+                written.rows.append(known[name])
+                stored = None
                 continue
-            older = self._read(task, task.versions[index - 1]) if index else None
-            stored = self._read(task, version)
-            entry, row.sha256 = self._write_version(stored, older, shown, numbers[version])
-            written.texts[row.version] = stored
-            row.shown = shown
-            if is_counted_anew:
-                row.entry = entry
-                written.renewed.add(row.version)
+            if stored is None and index:
+                stored = self._read(task, task.versions[index - 1])
+            older, stored = stored, self._read(task, version)
+            entry, sha256 = self._write_version(stored, older, shown, ordinal)
+            row = _Remembered(name, mark, entry, shown, bool(stored.record.ordinal), sha256)
+            if is_same:
+                row.refs = known[name].refs
+            else:
+                written.renewed.add(name)
+            written.rows.append(row)
+            if shown or version == task.versions[-1]:
+                written.texts[name] = stored
+        return written
 
     def _write_labels(
         self, task: Task, written: _Written, labels: Labels, latest: list[LabelMove],
@@ -455,15 +411,11 @@ class RepoRenderer:
         repo = derive.repo_record(latest, entries, total, self.links, labels)
         repo_json = envelopes.json_bytes(repo)
         shown = {row.version: row.shown for row in rows}
-        listed = [*map(envelopes.json_bytes, reversed(entries))]
-        if labels.history:
-            listed = [
-                envelopes.with_labels(row, shown.get(one.version, []))
-                for row, one in zip(listed, reversed(entries), strict=True)
-            ]
+        for one in entries:
+            one.labels = shown.get(one.version, []) if labels.history else UNSET
         self._write("raw", at, latest.content.encode())
         self._write("body", at, latest.body.encode())
-        versions = envelopes.whole_list(listed)
+        versions = envelopes.whole_list(entries[::-1])
         self._write("versions", at, versions)
         self._write("repo", at, envelopes.single(repo_json))
         self._write(

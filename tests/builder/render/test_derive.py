@@ -233,7 +233,7 @@ def test_meta_says_which_filters_were_applied():
 
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_a_whole_list_has_one_page(count):
-    answer = json.loads(envelopes.whole_list([b"{}"] * count))
+    answer = json.loads(envelopes.whole_list([{}] * count))
     assert len(answer["data"]) == answer["meta"]["total"] == count
     assert (answer["meta"]["page"], answer["meta"]["pages"]) == (1, 1)
 
