@@ -37,7 +37,7 @@ TEXT = "Write down what this text has to say, point by point, and leave nothing 
 READY_SECONDS_MAX = 600
 PROMPTS_EACH = 4
 # Of a prompt: to decide takes longer with more versions, and that is not what is measured here.
-VERSIONS_EACH = 50
+VERSIONS_EACH = 10
 
 Work = Callable[[int, int], None]
 
