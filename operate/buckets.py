@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from os import environ
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -46,6 +47,10 @@ _BUSY_ADVICE = "The service is busy. Try again later, or use fewer --jobs."
 _KEY_ADVICE = "The service does not know this access key. Check the credentials and --endpoint-url."
 _DENIED_ADVICE = (
     "Allow these credentials to list the bucket and to get, put and delete its objects."
+)
+_CERTIFICATE_ADVICE = (
+    "The certificate of the service is not trusted. Set AWS_CA_BUNDLE to a file with that of its "
+    "authority."
 )
 _ADVICE = {
     "NoSuchBucket": "Create it, or correct its name or --endpoint-url.",
@@ -88,19 +93,17 @@ class Bucket:
     def __init__(self, name: str, endpoint_url: str | None) -> None:
         self.name = name
         bucket, self._prefix = _parse(name)
-        # The names in the order of precedence of AWS's own tools.
-        endpoint = endpoint_url or environ.get("AWS_ENDPOINT_URL_S3")
-        endpoint = (endpoint or environ.get("AWS_ENDPOINT_URL") or "").rstrip("/")
-        region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        if endpoint and not _is_address(endpoint):
-            raise OperatorError(
-                f"Invalid address of an S3 service {endpoint!r}. Pass one such as "
-                "https://s3.example.org to --endpoint-url."
-            )
-        if not _REGION.fullmatch(region):
-            raise OperatorError(f"Invalid AWS_REGION {region!r}. Set it to one such as us-east-1.")
+        endpoint, region = _find_endpoint(endpoint_url), _find_region()
         where = {"aws_endpoint_url_s3": endpoint} if endpoint else {}
-        with self._explained("use the bucket"):
+        client = {
+            "allow_http": endpoint.startswith("http:"),
+            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+            "timeout": timedelta(seconds=REQUEST_SECONDS),
+        }
+        authorities = environ.get("AWS_CA_BUNDLE")
+        with self._explained(f"use AWS_CA_BUNDLE {authorities}" if authorities else "use S3"):
+            if authorities:
+                client["root_certificate"] = Path(authorities).read_bytes()
             self._store = S3Store(
                 bucket,
                 region=region,
@@ -108,11 +111,7 @@ class Bucket:
                 virtual_hosted_style_request=not endpoint and "." not in bucket,
                 # Not every service deletes many objects at once.
                 disable_bulk_delete=True,
-                client_options={
-                    "allow_http": endpoint.startswith("http:"),
-                    "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
-                    "timeout": timedelta(seconds=REQUEST_SECONDS),
-                },
+                client_options=client,
                 retry_config=RETRIES,
                 **where,
             )
@@ -193,10 +192,23 @@ def _parse(name: str) -> tuple[str, str]:
     return found[1], prefix and f"{prefix}/"
 
 
-def _is_address(url: str) -> bool:
+def _find_endpoint(given: str | None) -> str:
+    """The address of the service, by the order of AWS's own tools; empty for AWS."""
+    found = given or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or ""
     with contextlib.suppress(ValueError):
-        return bool(_ENDPOINT.fullmatch(url)) and urlsplit(url).port != 0
-    return False
+        if not found or (_ENDPOINT.fullmatch(found) and urlsplit(found).port != 0):
+            return found.rstrip("/")
+    raise OperatorError(
+        f"Invalid address of an S3 service {found!r}. Pass one such as https://s3.example.org to "
+        "--endpoint-url."
+    )
+
+
+def _find_region() -> str:
+    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if not _REGION.fullmatch(region):
+        raise OperatorError(f"Invalid AWS_REGION {region!r}. Set it to one such as us-east-1.")
+    return region
 
 
 def _etag(given: str) -> str:
@@ -222,8 +234,12 @@ def _reason(error: Exception) -> tuple[str, str, str]:
     if "invalid path" in text:
         advice = "Remove that object, or choose a prefix that holds nothing else."
         return "", text.splitlines()[0], advice
+    if "kind: Timeout" in records:
+        advice = "Try again when the service answers. On a slow network, use fewer --jobs."
+        return "", f"not done within {REQUEST_SECONDS} seconds", advice
     if "HTTP error" in text:
         causes = re.findall(r'(?:message|error): "([^"]+)"', records)
-        said = causes[-1] if causes else "no answer"
-        return "", said, "Check --endpoint-url, and try again when the service answers."
+        said = (causes or re.findall(r"\b[A-Z]\w+", records) or ["no answer"])[-1]
+        advice = "Check --endpoint-url, and try again when the service answers."
+        return "", said, _CERTIFICATE_ADVICE if "InvalidCertificate" in records else advice
     return "", text.splitlines()[0], "Fix that and try again."

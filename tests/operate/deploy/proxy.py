@@ -2,6 +2,7 @@
 
 import hashlib
 import http.client
+import ssl
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,21 +23,27 @@ class Seen(NamedTuple):
 class Proxy:
     """``before`` is called for each request, from several threads. It may return the status and
     the code of an error, ``"cut"`` (the connection, without an answer), ``"damage"`` (the answer is
-    that of a service that stored but a part), or None.
+    that of a service that stored but a part), or None. ``certificate``: the files of
+    a certificate and its key, for TLS.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, certificate: tuple[str, str] | None = None) -> None:
         self.upstream = urlsplit(url).netloc
         self.seen: list[Seen] = []
         self.before: Callable[[Seen], tuple[int, str] | str | None] = lambda seen: None
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def count(self, method: str) -> int:
         return sum(seen.method == method for seen in self.seen)

@@ -3,11 +3,13 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from builder.model.errors import OperatorError
+from operate import buckets
 from operate.deploy.destination import Destination, open_destination
 from tests.operate.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected
 from tests.operate.deploy.links import broken, by_key
@@ -94,6 +96,45 @@ def test_settings_that_cannot_be_used(
             monkeypatch.setenv(key, value)
     with pytest.raises(OperatorError, match=message):
         list(open_destination(f"s3://{bucket}", endpoint_url=endpoint).list())
+
+
+def test_a_service_that_does_not_answer(
+    bucket: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setitem(buckets.RETRIES, "max_retries", 0)
+    answered = threading.Event()
+    proxy.before = lambda seen: None if answered.wait(300) else "cut"
+    destination = open_destination(f"s3://{bucket}", endpoint_url=proxy.url)
+    with pytest.raises(OperatorError, match=r"not done within 0\.2 seconds.*fewer --jobs"):
+        list(destination.list())
+    answered.set()
+
+
+def test_a_certificate_is_trusted_that_the_operator_names(
+    s3: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", key, "-out", certificate,
+         "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    s3.client.put_object(Bucket=bucket, Key="top", Body=b"Top")
+
+    def keys() -> list[str]:
+        destination = open_destination(f"s3://{bucket}", endpoint_url=proxy.url)
+        return [key for key, _ in destination.list()]
+
+    with Proxy(s3.url, (certificate, key)) as proxy:
+        with pytest.raises(OperatorError, match=r"is not trusted\. Set AWS_CA_BUNDLE"):
+            keys()
+        monkeypatch.setenv("AWS_CA_BUNDLE", certificate)
+        assert keys() == ["top"]
+        monkeypatch.setenv("AWS_CA_BUNDLE", key)
+        with pytest.raises(OperatorError, match=f"Cannot use AWS_CA_BUNDLE {key}"):
+            keys()
 
 
 def test_no_such_bucket(bucket: str, s3: S3, sites: Sites, tmp_path: Path) -> None:
