@@ -3,13 +3,16 @@
 import contextlib
 import os
 import shutil
+from datetime import UTC, datetime
 
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
+from builder.model.records import format_time
 from builder.store import check as content_check
 from builder.store.content import STORE_FILE
+from builder.store.restored import RESTORED_FILE, Restored, parse_restored
 from builder.store.site import read_hub
 from cli.options import content_option, database_option, folder_options
 from cli.progress import Progress
@@ -18,6 +21,7 @@ from operate.backup.databases import check_unused
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+from publisher.write.rendering import render
 
 
 @click.group()
@@ -126,6 +130,43 @@ def check(database_url: str | None) -> None:
         if faults:
             raise click.ClickException(f"{counted(faults, 'fault')} in the {engine.server}.")
         click.echo(f"No faults in the {engine.server}.", err=True)
+
+
+@store.command("skip-numbers")
+@database_option
+@click.option(
+    "--above", type=click.IntRange(0), metavar="N", default=0,
+    help="Highest number that an earlier run printed, if the database was restored again since.",
+)  # fmt: skip
+def skip_numbers(database_url: str | None, above: int) -> None:
+    """Let new versions skip all numbers that can have been given, after the database lost some.
+
+    Run it after a restore of the database to an earlier moment, or after a standby took over that
+    lacked the last changes: readers may have pinned versions that the database does not know. Stop
+    all nodes first. A prompt has at most 10,000 versions, so no lost number is that much higher
+    than those that are known.
+
+    \b
+      hubctl store skip-numbers --database postgresql://hub@db.example.org/hub
+    """
+    # Late, since other commands load this module to know its options.
+    from operate.backup.floor import floor_above, highest_number
+    from publisher.nodes.transfer import numbered_records, put_hub_file
+
+    with Database(_needed(database_url)) as database, database.transaction():
+        highest = above
+        for path, record in numbered_records(database):
+            is_floor = path == RESTORED_FILE
+            number = parse_restored(record).floor if is_floor else highest_number(path, record)
+            highest = max(highest, number)
+        now = datetime.now(UTC)
+        restored = Restored(floor_above(highest), int(now.timestamp()), format_time(now))
+        put_hub_file(database, RESTORED_FILE, render(restored))
+    click.echo(
+        f"New versions get numbers from {restored.floor:,} on, so no number is given twice. After "
+        f"another restore of the database, run this with --above {restored.floor}.",
+        err=True,
+    )
 
 
 def _needed(database_url: str | None) -> str:

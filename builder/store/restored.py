@@ -30,13 +30,13 @@ class Restored(Struct, forbid_unknown_fields=True):
     at: Time
 
 
-_decode = msgspec.json.Decoder(Restored).decode
+parse_restored = msgspec.json.Decoder(Restored).decode
 
 
 def read_restored(root: str) -> Restored | None:
     """None: every version that was published is in the content. Raises ContentError."""
     try:
-        return read_record_file(root, RESTORED_FILE, _decode, _BYTES_MAX)
+        return read_record_file(root, RESTORED_FILE, parse_restored, _BYTES_MAX)
     except ContentError:
         if not os.path.lexists(f"{root}/{RESTORED_FILE}"):
             return None

@@ -57,6 +57,20 @@ def highest_number(path: str, data: bytes) -> int:
     return max(numbers)
 
 
+def floor_above(base: int) -> int:
+    """The least floor above all numbers that publications after ``base`` can have been given.
+    Raises OperatorError.
+    """
+    floor = -(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP) * _STEP
+    if floor + names.VERSIONS_PER_REPO_MAX > names.VERSION_PART_MAX:
+        raise OperatorError(
+            f"The number {base:,} is taken, so there is no room for numbers that nobody has seen. "
+            "If nothing was published since, numbers can go on as they are: `hubctl restore "
+            "--complete`."
+        )
+    return floor
+
+
 def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) -> Restored:
     """A floor above ``highest`` and all that restores before had (noted in the place, or in
     ``others``), noted in the place when this returns. Raises OperatorError.
@@ -64,13 +78,7 @@ def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) ->
     notes = {int(found[1]): key for key in place.keys(f"{FOLDER}/")
              if (found := _key.fullmatch(key))}  # fmt: skip
     known = [_read_note(place, key) for key in notes.values()] + [one for one in others if one]
-    base = max([highest, *(one.floor for one in known)])
-    floor = -(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP) * _STEP
-    if floor + names.VERSIONS_PER_REPO_MAX > names.VERSION_PART_MAX:
-        raise OperatorError(
-            f"The backup has the number {base:,}, so there is no room for numbers that nobody has "
-            "seen. Restore with --complete if nothing was published since."
-        )
+    floor = floor_above(max([highest, *(one.floor for one in known)]))
     now = datetime.now(UTC)
     # Nobody publishes more than once a second for years, so it is above every serial before.
     restored = Restored(floor, int(now.timestamp()), format_time(now))

@@ -42,6 +42,8 @@ FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[], ?
     WITH ORDINALITY AS w(request, owner, repo, kind, name, record, text, n)"""
 _HASHES = """SELECT repo, kind, name, sha256(record), sha256(text) FROM change
 WHERE owner = ? AND (kind <> 'version' OR text IS NOT NULL) ORDER BY serial"""
+_RECORDS = """SELECT serial, repo, kind, name, record FROM change
+WHERE serial > ? AND kind IN ('version', 'withdrawal', 'restored.json') ORDER BY serial LIMIT 500"""
 _LAST = "SELECT serial, request FROM change ORDER BY serial DESC LIMIT 1"
 
 _decoders = {
@@ -103,6 +105,23 @@ def find_differences(root: str, database: Database, progress: Progress) -> Itera
             if hashes.pop(path, None) != (_hash(file.record), _hash(file.text)):
                 yield path
         yield from hashes
+
+
+def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
+    """The records that say which numbers were given, with their paths in a content folder."""
+    last = 0
+    while rows := database.execute(_RECORDS, (last,)):
+        last = rows[-1][0]
+        for _, repo, kind, name, record in rows:
+            path = _path(repo, kind, name)
+            yield f"{path}.json" if kind == VERSION else path, record
+
+
+def put_hub_file(database: Database, name: str, data: bytes) -> None:
+    """Publish a file of the hub itself, one of HUB_FILES, in the database's transaction."""
+    ((serial,),) = database.execute("SELECT serial FROM hub WHERE id = 1 FOR UPDATE")
+    _put(database, serial, [("", File("", name, uuid.uuid4().hex, data))])
+    database.execute("UPDATE hub SET serial = serial + 1 WHERE id = 1")
 
 
 def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[str]:

@@ -92,6 +92,19 @@ def test_there_and_back_nothing_differs(hub: Hub):
     assert first > 7_000  # what readers were told before is not told again
 
 
+def test_numbers_that_the_database_lost_are_not_given_again(hub: Hub):
+    hub.store("copy", "--to", "database")
+    assert "from 40,000 on" in hub.store("skip-numbers")
+    hub.publish("more\n", "ann/story", "--database", hub.url)
+    assert (hub.folder / "old/content/ann/story/1.0.40000.md").read_text() == "more\n"
+    # Restored again, to before all of that.
+    assert "from 60,000 on" in hub.store("skip-numbers", "--above", "40000")
+    assert "from 110,000 on" in hub.store("skip-numbers", "--above", "99999")
+    assert "No faults" in hub.store("check")
+    hub.publish("a new node\n", "ann/story", "--database", hub.url, place="node")
+    assert (hub.folder / "node/content/ann/story/1.0.110000.md").exists()
+
+
 def test_the_copied_folder_is_that_of_a_node(hub: Hub):
     hub.store("copy", "--to", "database")
     hub.publish("third\n", "ann/story", "--database", hub.url)
