@@ -130,7 +130,7 @@ class Silent:
                     threading.Thread(target=work, args=(client, server), daemon=True).start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
-        with server:
+        with server, contextlib.suppress(OSError):
             while piece := client.recv(1 << 16):
                 server.sendall(piece)
                 with self._sent:
