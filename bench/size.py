@@ -17,7 +17,7 @@ from report import print_table
 
 PROJECT = Path(__file__).parent.parent
 CORE = ("builder", "publisher", "server", "mcp_app")
-PRODUCT = (*CORE, "operate", "moving", "doctor", "backup", "cli", "clients")
+PRODUCT = (*CORE, "operate", "moving", "cli", "clients")
 SHELL_CLIENT = "builder/render/client/hub"
 FUNCTION_LINES_MAX = 50
 
@@ -92,16 +92,15 @@ def main() -> None:
     sizes = Counter()
     for name, source in sources.items():
         sizes[name.partition("/")[0]] += code_lines(source)
-    product = [name for name in PRODUCT if sizes[name]]
-    rows = [(name, f"{sizes[name]:,}") for name in (*product, "tests", "bench", "docs")]
+    rows = [(name, f"{sizes[name]:,}") for name in (*PRODUCT, "tests", "bench", "docs")]
     shell = (PROJECT / SHELL_CLIENT).read_text(encoding="utf-8").splitlines()
     written = [line for line in shell if line.strip() and not line.lstrip().startswith("#")]
-    ours = {name: source for name, source in sources.items() if name.startswith(tuple(product))}
+    ours = {name: source for name, source in sources.items() if name.startswith(PRODUCT)}
     every = [one for name, source in ours.items() for one in functions(name, source)]
     long = [one for one in every if one.lines > FUNCTION_LINES_MAX]
     widest = max(every, key=lambda one: one.parameters)
     rows += [
-        ("all product Python", f"{sum(sizes[name] for name in product):,}"),
+        ("all product Python", f"{sum(sizes[name] for name in PRODUCT):,}"),
         ("core", f"{sum(sizes[name] for name in CORE):,}"),
         ("shell client", f"{len(written):,}"),
         (f"functions over {FUNCTION_LINES_MAX} lines", str(len(long))),
