@@ -60,11 +60,11 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     """As ``check``, of one repo's folder."""
     where = f"{owner}/{name}"
     try:
-        (versions, events, withdrawn, left), strays = _look(root, where)
-        if strays or left or not versions:
+        listing, strays = _look(root, where)
+        if strays or listing.left or not listing.versions:
             # A publication or a withdrawal that is under way has the lock.
             with folder_lock(f"{root}/{where}"):
-                (versions, events, withdrawn, left), strays = _look(root, where)
+                listing, strays = _look(root, where)
     except ContentError as error:
         yield from error.faults
         return
@@ -75,10 +75,17 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         if os.path.isdir(f"{root}/{where}/{folder}"):
             yield from find_strays(root, where)
     yield from strays
-    for file in left:
+    for file in listing.left:
         yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
-    if not versions and withdrawn == NOTHING_WITHDRAWN:
+    if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         yield Fault(where, "no versions")
+    yield from _check_history(root, owner, name, listing)
+
+
+def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> Iterator[Fault]:
+    """The faults of a repo's versions, labels and withdrawals, read in order of time."""
+    where = f"{owner}/{name}"
+    versions, events, withdrawn, _ = listing
     before = ""
     tags: list[str] = []
     moves: list[Move] = []
