@@ -15,7 +15,7 @@ from builder.model.labels import Labels, Move, fold, moves_with
 from builder.model.langfuse import Findable, refs_of
 from builder.model.names import LATEST, Version
 from builder.model.ordinals import Counted, count_withdrawn, find_faults, number_versions
-from builder.model.records import LabelMove, ListedVersion
+from builder.model.records import LabelMove, ListedVersion, Repo
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
@@ -407,8 +407,8 @@ class RepoRenderer:
         at = {"owner": task.owner, "name": task.name}
         rows = written.rows
         latest = written.texts.get(rows[-1].version) or self._read(task, task.versions[-1])
-        total, by_day = task.pulls or (None, ())
-        repo = derive.repo_record(latest, entries, total, self.links, labels)
+        pulls = task.pulls[0] if task.pulls else None
+        repo = derive.repo_record(latest, entries, pulls, self.links, labels)
         repo_json = envelopes.json_bytes(repo)
         shown = {row.version: row.shown for row in rows}
         for one in entries:
@@ -428,22 +428,36 @@ class RepoRenderer:
             self._write("versions_page", at, page)
         page = prompt_pages.repo_page(self.pages, repo, about, entries, labels)
         self._write("repo_page", at, page)
+        digest = mirrored.digest_of(
+            task.owner, task.name, versions, {row.version: row.sha256 for row in rows}, labels
+        )
+        return self._row_of(task, written, labels, entries, repo, about, digest)
+
+    def _row_of(
+        self,
+        task: Task,
+        written: _Written,
+        labels: Labels,
+        entries: list[ListedVersion],
+        repo: Repo,
+        about: str,
+        digest: str,
+    ) -> RepoRow:
+        """The repo as the state remembers it and lists show it, once its files are written."""
+        rows = written.rows
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = b""
         if self.settings.langfuse:
             numbers = [one.ordinal for one in written.entries]
             meta = envelopes.json_bytes(langfuse.meta_of(repo, numbers, [*labels.current]))
         card = self.pages.render("card.html", repo=repo, about=about)
-        digest = mirrored.digest_of(
-            task.owner, task.name, versions, {row.version: row.sha256 for row in rows}, labels
-        )
         words = telling_words(repo)
         searched = envelopes.json_bytes(derive.catalogue_line(repo, "", words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0
         updated = derive.epoch_seconds(repo.updated_at)
         created = derive.epoch_seconds(repo.created_at)
-        trend = derive.trend(published, by_day)
+        trend = derive.trend(published, task.pulls[1] if task.pulls else ())
         return RepoRow(
             id=f"{task.owner}/{task.name}",
             owner=task.owner,
