@@ -9,12 +9,13 @@ one build later. A build may leave what there is to settle to the next one, when
 that. Where the state or the search index is damaged, it throws them away and begins again.
 """
 
+import contextlib
 import hashlib
 import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -116,15 +117,22 @@ def build(
             on_visible, (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None, serial,
             covers_serial,
         )  # fmt: skip
-        try:
+        with _explained_state_errors(settings):
             report = _build_despite_damage(request)
-        except sqlite3.Error as error:
-            raise OperatorError(
-                f"Cannot use the build state {State.path_in(settings.state)}: {error}. Check that "
-                "the disk has space, that you may write the file and that no other program has it "
-                "open. Then build again."
-            ) from error
     return report._replace(seconds=time.perf_counter() - started, number=number)
+
+
+@contextlib.contextmanager
+def _explained_state_errors(settings: Settings) -> Iterator[None]:
+    """Raises OperatorError, with the remedy, for an error of the build state's database."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OperatorError(
+            f"Cannot use the build state {State.path_in(settings.state)}: {error}. Check that "
+            "the disk has space, that you may write the file and that no other program has it "
+            "open. Then build again."
+        ) from error
 
 
 def _build_despite_damage(request: Request) -> Report:

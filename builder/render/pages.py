@@ -68,35 +68,18 @@ class Pages:
             auto_reload=False,
             bytecode_cache=CompiledTemplates(),
         )
-        root = settings.base_path
         self.links = Links(settings.base_url)
-
-        def url(route: str, **params: object) -> str:
-            return root + BY_NAME[route].url_for(**params)
-
-        def file_url(route: str, **params: object) -> str:
-            return f"{root}/{BY_NAME[route].file_for(**params)}"
-
-        def page_url(route: str, **params: object) -> str:
-            return settings.base_url + BY_NAME[route].url_for(**params)
-
-        def list_url(tag: str | None, sort: str, page: int) -> str:
-            return root + list_page(tag, sort, page).url
-
+        urls = _urls(settings)
         self._environment.globals.update(
             site_name=settings.site_name,
             base_url=settings.base_url,
             queries=settings.queries,
             private=settings.private,
-            account_url=root + ACCOUNT_URL,
-            connect_url=url("connect"),
+            account_url=settings.base_path + ACCOUNT_URL,
+            connect_url=urls["url"]("connect"),
             mcp_url=mcp_url(settings),
-            root=root,
-            url=url,
-            file_url=file_url,
-            page_url=page_url,
-            api_url=lambda route: "/" + BY_NAME[route].file,
-            list_url=list_url,
+            root=settings.base_path,
+            **urls,
             sorts=SORTS,
             query_chars_max=QUERY_CHARS_MAX,
             website=linked_data.website(settings),
@@ -105,14 +88,14 @@ class Pages:
             because=BECAUSE,
         )
         self._environment.filters |= _FILTERS
-        self.file_url = file_url
+        self.file_url = urls["file_url"]
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
         self.fill = Frames(lambda name, values: self._template(name).render(values)).fill
         self.macro = lru_cache(maxsize=None)(self._macro)
         # The same on every page, or every one of a section, so rendered once.
         self._environment.globals["opening"] = Markup(self.render("opening.html").decode())
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
-        sections = _sections(settings, url, list_url)
+        sections = _sections(settings, urls["url"], urls["list_url"])
         self._environment.globals["headers"] = {
             name: Markup(self.render("header.html", section=name, sections=sections).decode())
             for name in ("", "home", "prompts", "tags", "connect", "api", "account")
@@ -128,6 +111,28 @@ class Pages:
     def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
         """A page around rows that are HTML already."""
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
+
+
+def _urls(settings: Settings) -> dict[str, Callable[..., str]]:
+    """The functions with which templates write URLs, by name."""
+    root = settings.base_path
+
+    def url(route: str, **params: object) -> str:
+        return root + BY_NAME[route].url_for(**params)
+
+    def file_url(route: str, **params: object) -> str:
+        return f"{root}/{BY_NAME[route].file_for(**params)}"
+
+    def page_url(route: str, **params: object) -> str:
+        return settings.base_url + BY_NAME[route].url_for(**params)
+
+    def api_url(route: str) -> str:
+        return "/" + BY_NAME[route].file
+
+    def list_url(tag: str | None, sort: str, page: int) -> str:
+        return root + list_page(tag, sort, page).url
+
+    return {one.__name__: one for one in (url, file_url, page_url, api_url, list_url)}
 
 
 def _sections(
