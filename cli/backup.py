@@ -18,7 +18,7 @@ from cli.table import echo_table
 from operate.backup import snapshots
 from operate.backup.places import open_place
 from operate.backup.take import Report, back_up
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 
 SKIPPED_SHOWN = 5
 

@@ -9,7 +9,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import parse_base_url
 from cli.progress import Progress
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 
 WRONG_SHOWN = 20
 

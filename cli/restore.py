@@ -96,7 +96,7 @@ def restore(
     from operate.backup.places import open_place
     from operate.backup.restore import Options
     from operate.backup.restore import restore as restore_hub
-    from operate.deploy.parallel import Work
+    from operate.parallel import Work
 
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Union
 
 from builder.model.errors import OperatorError
 from builder.store.plain_files import read_file
-from operate.deploy.folder import find_overlap
+from operate.folders import find_overlap
 
 if TYPE_CHECKING:
     from operate.backup.bucket import BucketPlace

@@ -21,8 +21,8 @@ from operate.backup.objects import DamagedBackup, Objects, StoredFile
 from operate.backup.places import Place
 from operate.backup.snapshots import Snapshot
 from operate.backup.staging import Staging, unusable, write_file
-from operate.deploy.manifest import lock
-from operate.deploy.parallel import Work
+from operate.folders import lock
+from operate.parallel import Work
 from publisher.accounts.database import Database
 from publisher.accounts.people.distrust import Ended, end_access
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE

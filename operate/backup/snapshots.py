@@ -21,7 +21,7 @@ from operate.backup.objects import (
     key_of,
 )
 from operate.backup.places import Place
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 
 FORMAT = 1
 FOLDER = "snapshots"

@@ -15,8 +15,8 @@ from operate.backup.objects import LIST_BYTES_MAX, Objects, StoredFile
 from operate.backup.places import Place
 from operate.backup.snapshots import FORMAT, Snapshot
 from operate.backup.tree import find_units, store_unit
-from operate.deploy.manifest import lock
-from operate.deploy.parallel import Work
+from operate.folders import lock
+from operate.parallel import Work
 
 
 class Report(NamedTuple):

@@ -20,8 +20,8 @@ from operate.deploy.order import (
     keys_of,
     match_key,
 )
-from operate.deploy.parallel import in_parallel
 from operate.deploy.snapshot import Taken
+from operate.parallel import in_parallel
 
 
 class Plan(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from builder.model.errors import OperatorError
 from builder.store.site import ONE_SECOND_NS
 from operate.deploy.order import Put
+from operate.folders import find_overlap
 
 _TEMPORARY = ".hubctl-deploy"
 _CHUNK_BYTES = 1 << 20
@@ -162,14 +163,6 @@ class Folder:
             os.close(descriptor)
         with self._lock:
             self._touched.add(parent)
-
-
-def find_overlap(root: str, others: Iterable[str]) -> str | None:
-    """The real path of the first folder that holds ``root``, or lies in it; None: there is none."""
-    for folder in map(os.path.realpath, others):
-        if os.path.commonpath([folder, root]) in (folder, root):
-            return folder
-    return None
 
 
 def _mark(status: os.stat_result) -> str:

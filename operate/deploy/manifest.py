@@ -5,14 +5,12 @@ what the bytes and the rules were, and how the destination marked it.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import logging
-import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 from builder.model.errors import OperatorError
@@ -66,29 +64,6 @@ def row_for(put: Put, remote: str) -> Row:
     return Row(
         put.key, put.file, put.route.name, put.mark, put.md5, rules_digest(put.route), remote
     )
-
-
-@contextlib.contextmanager
-def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the only right to deploy; waits for another to end. Raises OperatorError.
-
-    ``on_wait`` is called once when there is another.
-    """
-    with contextlib.ExitStack() as stack:
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = stack.enter_context(open(f"{path}.lock", "w"))
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot use {os.path.dirname(path)} as state folder: {error.strerror}. Fix that, "
-                "or pass another folder with --state."
-            ) from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 class Manifest:

@@ -16,11 +16,12 @@ from builder.store.site import read_hub
 from operate.deploy import snapshot
 from operate.deploy.compare import Plan, current_files, make_plan, plan_changes
 from operate.deploy.destination import Destination
-from operate.deploy.manifest import Manifest, lock, path_for, row_for
+from operate.deploy.manifest import Manifest, path_for, row_for
 from operate.deploy.options import Options
 from operate.deploy.order import Delete, Put, keys_of
-from operate.deploy.parallel import in_parallel
 from operate.deploy.snapshot import Taken
+from operate.folders import lock
+from operate.parallel import in_parallel
 
 SHOWN_KEYS = 10
 

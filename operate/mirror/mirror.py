@@ -23,8 +23,8 @@ from builder.model.plural import counted
 from builder.model.routes import BY_NAME
 from builder.store.plain_files import read_file
 from builder.write.mirrored import digest_of_files, sha256_of
-from operate.deploy.parallel import Work
 from operate.mirror.site_files import CATALOGUE_BYTES_MAX, FILE_BYTES_MAX, SiteFiles
+from operate.parallel import Work
 from publisher.outside.fetch import FetchError
 
 PASSES = 3

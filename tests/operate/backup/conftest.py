@@ -14,7 +14,7 @@ from operate.backup.places import FolderPlace
 from operate.backup.restore import Options, restore
 from operate.backup.restore import Report as Restored
 from operate.backup.take import Report, back_up
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions

@@ -7,7 +7,7 @@ import pytest
 from builder.model.errors import OperatorError
 from operate.backup import snapshots
 from operate.backup.places import open_place
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 from tests.operate.backup.conftest import Hub, settle
 from tests.operate.deploy.conftest import PAGE_KEYS, S3
 from tests.support.catalogues import read_tree

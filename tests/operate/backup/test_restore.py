@@ -19,7 +19,7 @@ from builder.store.content import check_folder
 from operate.backup import databases, snapshots
 from operate.backup.objects import Objects
 from operate.backup.places import FolderPlace
-from operate.deploy.parallel import Work
+from operate.parallel import Work
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations

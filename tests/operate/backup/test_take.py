@@ -16,8 +16,8 @@ from builder.model.errors import OperatorError
 from builder.store.check import check
 from operate.backup import snapshots
 from operate.backup.places import FolderPlace
-from operate.deploy.manifest import lock
-from operate.deploy.parallel import Work
+from operate.folders import lock
+from operate.parallel import Work
 from publisher.accounts.accounts import Accounts
 from tests.operate.backup.conftest import Hub, killings, settle
 from tests.support.catalogues import read_tree

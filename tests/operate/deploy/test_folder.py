@@ -19,8 +19,9 @@ from builder.store.locks import build_lock
 from builder.store.site import ONE_SECOND_NS
 from operate.deploy.destination import open_destination
 from operate.deploy.folder import Folder
-from operate.deploy.manifest import lock, path_for
+from operate.deploy.manifest import path_for
 from operate.deploy.snapshot import take
+from operate.folders import lock
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import edit_record, read_tree, write_version
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, PROJECT, Process, clean_environment

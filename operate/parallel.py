@@ -14,14 +14,14 @@ Result = TypeVar("Result")
 def in_parallel(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Iterator[Result]:
-    """What ``function`` makes of each item, as it comes, from ``jobs`` threads.
+    """Yields the result of ``function`` for each item, as it comes, from ``jobs`` threads.
 
     After an error nothing more begins; it is raised once what was under way has been yielded.
     """
     items = iter(items)
     failure: BaseException | None = None
     with ThreadPoolExecutor(jobs) as pool:
-        # Some more than threads, so that none waits for the caller.
+        # More than threads, so that no thread waits for the caller.
         running = {pool.submit(function, item) for item in islice(items, 2 * jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -37,7 +37,7 @@ def in_parallel(
 
 
 class Work(NamedTuple):
-    """How many things are done at once, and who is told how far that is."""
+    """The number of things done at once, and the function that shows progress."""
 
     jobs: int = 8
     progress: Progress = lambda what, done, total: None
@@ -45,7 +45,7 @@ class Work(NamedTuple):
     def each(
         self, what: str, function: Callable[[Item], Result], items: Collection[Item]
     ) -> Iterator[Result]:
-        """See ``in_parallel``. ``what`` is being done, in words."""
+        """See ``in_parallel``. ``what`` names the work for ``progress``."""
         for done, result in enumerate(in_parallel(function, items, self.jobs)):
             self.progress(what, done, len(items))
             yield result
