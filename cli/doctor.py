@@ -23,9 +23,9 @@ def doctor(
 ) -> None:  # fmt: skip
     """Look at the whole hub, and say what to do about what is wrong.
 
-    Checks versions, permissions, file systems, disk, clock, databases, content and site. Then asks
-    the hub at its base URL as readers do, and compares: certificate, caching, queries, errors,
-    accounts. A hub for members only also needs a token, in HUB_TOKEN. Changes nothing. Run it as
+    Checks folders, disks, databases, content, site, tokens and backups. Then asks the hub at its
+    base URL as readers do: certificate, address, clock, service, answers, queries, publishing.
+    HUB_TOKEN is for a hub for members only, HUB_BACKUP names the backup. Changes nothing. Run it as
     the user who runs the hub, with the same settings. Exits 1 if there is a problem; warnings alone
     exit 0.
 
@@ -42,10 +42,11 @@ def doctor(
     service = service_settings(content, out, state)
     known = service or noted
     url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
-    subject = Subject(Settings(content, out, state, url), noted, database_url, service)
+    given = map(os.environ.get, ("HUB_BACKUP", "HUB_ENDPOINT_URL", "HUB_TOKEN"))
+    subject = Subject(Settings(content, out, state, url), noted, service, database_url, *given)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
-    for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):
+    for name, finding in examine(subject, offline=offline):
         counts[finding.level] += 1
         if is_json:
             findings.append({"check": name, **finding._asdict()})
@@ -54,8 +55,12 @@ def doctor(
         if finding.do:
             click.echo(f"         {finding.do}")
     if is_json:
-        told = {"problems": counts["problem"], "warnings": counts["warning"], "findings": findings}
-        click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        report = {
+            "problems": counts["problem"],
+            "warnings": counts["warning"],
+            "findings": findings,
+        }
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
     else:
         click.echo(
             f"{counted(counts['problem'], 'problem')}, {counted(counts['warning'], 'warning')}, "

@@ -8,14 +8,12 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from builder.model.plural import counted
-from operate.doctor.findings import Finding, Subject, ok, problem, warning
+from operate.doctor.findings import Finding, Subject, problem, warning
 from publisher.outside.fetch import TIMEOUT_SECONDS
 
 # certbot and Caddy renew a certificate of 90 days when 30 are left.
 DAYS_MIN = 14
 _DAY_SECONDS = 86_400
-
-_RENEW = "Renew it, and have the web server read it again. Look why nothing has renewed it."
 
 
 def certificate(subject: Subject) -> Iterator[Finding]:
@@ -31,10 +29,9 @@ def certificate(subject: Subject) -> Iterator[Finding]:
             context.wrap_socket(plain, server_hostname=host) as connection,
         ):
             found = connection.getpeercert() or {}
-            version = connection.version()
     except ssl.SSLCertVerificationError as error:
         yield problem(
-            f"The certificate of {host} is not good: {error.verify_message}.",
+            f"Clients refuse the certificate of {host}: {error.verify_message}.",
             "Get one for this name from an issuer that clients know, serve it with its whole chain "
             "(fullchain.pem), and renew it in time.",
         )
@@ -42,10 +39,11 @@ def certificate(subject: Subject) -> Iterator[Finding]:
     except OSError as error:
         yield problem(f"No TLS at {host}:{port}: {error}.", "Start the web server with TLS.")
         return
-    until = ssl.cert_time_to_seconds(str(found["notAfter"]))
-    days = int((until - time.time()) // _DAY_SECONDS)
-    date = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d")
+    end = ssl.cert_time_to_seconds(str(found["notAfter"]))
+    days = int((end - time.time()) // _DAY_SECONDS)
     if days < DAYS_MIN:
-        yield warning(f"The certificate of {host} ends in {counted(days, 'day')}, {date}.", _RENEW)
-    else:
-        yield ok(f"good until {date}, {version}")
+        yield warning(
+            f"The certificate of {host} ends in {counted(days, 'day')}, "
+            f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d}.",
+            "Renew it, and reload the web server. Find out why nothing has renewed it.",
+        )

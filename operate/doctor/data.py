@@ -1,178 +1,212 @@
-"""What the folders hold: content, databases, and the caches that follow from them."""
+"""The data in the folders: content, databases, caches and site; accounts; and backups of all."""
 
 import ipaddress
 import os
-import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from builder.model.errors import Fault, HubError, OperatorError
+from builder.model.errors import OperatorError
 from builder.model.plural import counted
+from builder.model.settings import Settings
+from builder.pipeline.build import stamp
 from builder.search import index
 from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
 from builder.stats.database import pulls_file
 from builder.store import check
-from builder.store.content import list_owners, list_repos
+from builder.store.site import read_hub
 from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
+from operate.backup import snapshots
+from operate.backup.places import open_place
 from operate.doctor.findings import Finding, Subject, ok, problem, warning
 from publisher.accounts.database import open_postgres
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
 from publisher.accounts.sqlite_engine import accounts_file
 from publisher.outside.private_way import is_loopback
 
+BACKUP_DAYS_MAX = 8
+TOKEN_DAYS_MIN = 14
 _SHOWN_MAX = 3
+_DAY_SECONDS = 86_400
+
+
+def databases(subject: Subject) -> Iterator[Finding]:
+    """The databases and the caches are sound, and not of a newer release. Reads all of them."""
+    state = subject.settings.state
+    files = [(pulls_file(state), PULLS_VERSION)]
+    if not subject.database_url:
+        files.append((accounts_file(state), ACCOUNTS_VERSION))
+    else:
+        with closing(open_postgres(subject.database_url, may_change=False)) as engine:
+            if not engine.version:
+                yield warning(
+                    f"The {engine.server} has no accounts yet.",
+                    "The first start of the hub creates its tables.",
+                )
+    for file, newest in files:
+        try:
+            _check(file, newest)
+        except OperatorError as error:
+            yield problem(str(error))
+    for look in (
+        lambda: State.find_damage(state),
+        lambda: index.find_damage(subject.noted or subject.settings),
+    ):
+        # A build under way may change the files between two looks at one.
+        if (found := look()) and (found := look()):
+            yield problem(
+                f"A cache in {state} is damaged: {found}.",
+                "Run `hubctl build`, which rebuilds it. Then check the disk.",
+            )
+
+
+def _check(file: DatabaseFile, newest: int) -> None:
+    """Raises OperatorError for a database that is damaged, or of a newer release."""
+    if os.path.exists(file.path):
+        with file.telling(), closing(open_for_reading(file.path)) as db:
+            ((version,),) = db.execute("PRAGMA user_version")
+            file.check_version(version, newest, is_ours=version > 0)
+            file.check_sound(db)
 
 
 def content(subject: Subject) -> Iterator[Finding]:
     """As `hubctl check`, in numbers."""
     folder = subject.settings.content
     if not os.path.isdir(folder):
-        return  # `folders.places` has told
-    faults, warnings = _look(folder)
-    if faults:
-        faults, warnings = _look(folder)  # a publication under way looks like a fault for a moment
-    if faults:
-        yield problem(
-            f"{counted(len(faults), 'fault')} in {folder}, among them: {_shown(faults)}.",
-            f"List all with `hubctl check --content {folder}`, and fix or remove these files.",
-        )
         return
-    if warnings:
-        yield warning(
-            f"{counted(len(warnings), 'warning')} about {folder}, among them: {_shown(warnings)}.",
+    found = list(check.check(folder))
+    faults = [one for one in found if not one.is_warning]
+    if found:
+        shown = "; ".join(map(str, (faults or found)[:_SHOWN_MAX]))
+        what = counted(len(faults), "fault") if faults else counted(len(found), "warning")
+        yield (problem if faults else warning)(
+            f"{what} in {folder}, among them: {shown}.",
             f"List all with `hubctl check --content {folder}`.",
         )
-    owners = list_owners(folder)
-    repos = sum(len(list_repos(folder, owner)) for owner in owners)
-    yield ok(f"{counted(repos, 'prompt')}, {counted(len(owners), 'owner')}, no faults")
 
 
-def _shown(faults: list[Fault]) -> str:
-    return "; ".join(map(str, faults[:_SHOWN_MAX]))
-
-
-def _look(folder: str) -> tuple[list[Fault], list[Fault]]:
-    """The faults of a content folder, and the warnings."""
-    found = list(check.check(folder))
-    return [one for one in found if not one.is_warning], [one for one in found if one.is_warning]
-
-
-def databases(subject: Subject) -> Iterator[Finding]:
-    """Those that are no caches are sound, and not of a newer release. Reads all of them."""
-    files = [(pulls_file(subject.settings.state), PULLS_VERSION)]
-    if subject.database_url:
-        yield _server(subject.database_url)
-    else:
-        files.insert(0, (accounts_file(subject.settings.state), ACCOUNTS_VERSION))
-    for file, newest in files:
-        if not os.path.exists(file.path):
-            continue
-        try:
-            version = _check(file, newest)
-        except OperatorError as error:
-            yield problem(str(error))
-            continue
-        yield ok(f"{file.path} is sound{_told_if_old(version, newest)}")
-
-
-def _server(url: str) -> Finding:
-    try:
-        with closing(open_postgres(url, may_change=False)) as engine:
-            if not engine.version:
-                told = f"The {engine.server} has no accounts yet."
-                return warning(told, "The first start of the hub makes its tables.")
-            old = _told_if_old(engine.version, ACCOUNTS_VERSION)
-            return ok(f"the {engine.server} answers{old}")
-    except OperatorError as error:
-        return problem(str(error))
-
-
-def _told_if_old(version: int, newest: int) -> str:
-    return "" if version == newest else f", format {version}: the next start upgrades it"
-
-
-def _check(file: DatabaseFile, newest: int) -> int:
-    """The version of a database. Raises OperatorError for one that is damaged, or not for us."""
-    with (
-        file.telling(),
-        closing(open_for_reading(file.path)) as db,
-    ):
-        ((version,),) = db.execute("PRAGMA user_version")
-        file.check_version(version, newest, is_ours=version > 0)
-        file.check_sound(db)
-        return version
-
-
-def caches(subject: Subject) -> Iterator[Finding]:
-    """The state of builds and the search index. Reads all of them."""
-    settings = subject.noted or subject.settings
-    state, folder = State.path_in(settings.state), index.index_folder(settings)
-    fine = []
-    for path, look in (
-        (state, lambda: State.find_damage(settings.state)),
-        (folder, lambda: index.find_damage(settings)),
-    ):
-        # A build under way may change the files between two looks of one.
-        if (found := look()) and (found := look()):
-            yield problem(
-                f"{path} is damaged: {found}.",
-                "It is a cache: run `hubctl build`, which makes it again. Then look at the disk.",
-            )
-        elif os.path.exists(path):
-            fine.append(path)
-    if fine:
-        yield ok(f"{', '.join(fine)}: sound")
-
-
-def client_addresses(subject: Subject) -> Iterator[Finding]:
-    """Whether the proxy's X-Forwarded-For arrives: from outside nobody can tell, but the addresses
-    at which people have signed in are in the accounts.
-    """
-    host = urlsplit(subject.settings.base_url).hostname or ""
-    if is_loopback(host):
-        return
-    try:
-        found = _addresses(subject)
-    except (sqlite3.Error, HubError):
-        return  # `databases` has told
-    if found is None:
-        return
-    # Where nginx listens on [::], it tells of IPv4 clients as ::ffff:192.0.2.7.
-    addresses = sorted({address.removeprefix("::ffff:") for (address,) in found})
-    if not addresses:
-        yield ok("nobody has used an account yet, so no client address is known")
-    elif len(addresses) == 1 and _is_inside(addresses[0]):
+def site(subject: Subject) -> Iterator[Finding]:
+    """This release built the site, for the address that readers use, as the service would."""
+    noted, settings = subject.noted, subject.settings
+    if noted is None:
         yield warning(
-            f"All that people did with their accounts came from {addresses[0]}. If that is your "
+            f"No build with the state folder {settings.state} has ended, so the next one writes "
+            f"all of {settings.out}.",
+            "Run `hubctl build` or `hubctl serve`, or name the folders of your hub with --out and "
+            "--state.",
+        )
+        return
+    with closing(State(settings.state, read_only=True)) as state:
+        is_of_this_release = state.was_built_by(stamp(noted))
+    if not is_of_this_release:
+        yield warning(
+            f"Another release of hub built {settings.out}, or its last build did not end.",
+            "Run `hubctl build`, or start `hubctl serve`: the next build writes the whole site.",
+        )
+    if noted.base_url != settings.base_url:
+        yield problem(
+            f"The site in {settings.out} was built for {noted.base_url}, not for "
+            f"{settings.base_url}, so its links lead elsewhere.",
+            "Give the same --base-url (HUB_BASE_URL) to all commands, and build again.",
+        )
+    elif apart := _differences(subject, noted):
+        yield warning(
+            f"The site in {settings.out} and the service that runs on it differ: {apart}.",
+            "Run `hubctl build`, which takes the settings of the service.",
+        )
+    elif is_of_this_release:
+        yield ok(f"built by this release for {noted.base_url}")
+
+
+def _differences(subject: Subject, noted: Settings) -> str:
+    """The settings of the site that are not the service's; empty if no service runs."""
+    if not subject.service:
+        return ""
+    shown = noted._asdict()
+    if hub := read_hub(subject.settings.out):  # which another state folder may have built
+        shown |= {
+            "site_name": hub.name,
+            "base_url": hub.base_url,
+            "queries": hub.queries,
+            "search": hub.search,
+            "private": hub.private,
+        }
+    return ", ".join(
+        f"{field.replace('_', '-')} {shown[field]!r} and {value!r}"
+        for field, value in subject.service._asdict().items()
+        if shown[field] != value
+    )
+
+
+def accounts(subject: Subject) -> Iterator[Finding]:
+    """Tokens that end soon; and whether the proxy's X-Forwarded-For arrives, which only the
+    addresses show from which people have used their accounts.
+    """
+    now = int(time.time())
+    for owner, name, end in _ask(
+        subject,
+        "SELECT owner, name, expires_at FROM token WHERE revoked_at IS NULL "
+        "AND trusted_publisher IS NULL AND expires_at > ? AND expires_at < ? ORDER BY expires_at",
+        (now, now + TOKEN_DAYS_MIN * _DAY_SECONDS),
+    ):
+        yield warning(
+            f"The token {name!r} of {owner} ends on {datetime.fromtimestamp(end, UTC):%Y-%m-%d}.",
+            f"Create a new one with `hubctl token create {owner}`, and put it where this one is.",
+        )
+    found = _ask(subject, "SELECT DISTINCT address FROM event WHERE address != ''")
+    # Where nginx listens on [::], IPv4 clients are ::ffff:192.0.2.7.
+    addresses = {address.removeprefix("::ffff:") for (address,) in found}
+    is_public = not is_loopback(urlsplit(subject.settings.base_url).hostname or "")
+    if is_public and len(addresses) == 1 and _is_inside(*addresses):
+        (address,) = addresses
+        yield warning(
+            f"All that people did with their accounts came from {address}. If that is your "
             "proxy, all visitors share its limits.",
             "If only you have used accounts, at that address, do nothing. Otherwise start `hubctl "
-            f"serve` with --trusted-proxy {addresses[0]}, and have the proxy set X-Forwarded-For "
-            "to the client's address.",
-        )
-    else:
-        yield ok(
-            f"people use their accounts from {counted(len(addresses), 'address', 'addresses')}"
+            f"serve` with --trusted-proxy {address}, and have the proxy set X-Forwarded-For to "
+            "the client's address.",
         )
 
 
-def _addresses(subject: Subject) -> list[tuple] | None:
-    """None where there are no accounts yet. Raises sqlite3.Error, HubError."""
-    statement = "SELECT DISTINCT address FROM event WHERE address != ''"
+def _ask(subject: Subject, statement: str, values: tuple = ()) -> list[tuple]:
+    """Rows of the accounts; none if there are no accounts. Raises sqlite3.Error, HubError."""
     if subject.database_url:
         with closing(open_postgres(subject.database_url, may_change=False)) as engine:
-            return engine.execute(statement) if engine.version else None
+            return engine.execute(statement, values) if engine.version else []
     file = accounts_file(subject.settings.state)
     if not os.path.exists(file.path):
-        return None
+        return []
     with closing(open_for_reading(file.path)) as db:
-        return db.execute(statement).fetchall()
+        return db.execute(statement, values).fetchall()
 
 
 def _is_inside(address: str) -> bool:
-    """Whether it is an address that a proxy beside the hub can have."""
+    """True for an address that a proxy beside the hub can have."""
     try:
         return ipaddress.ip_address(address).is_private
     except ValueError:
         return False
+
+
+def backups(subject: Subject) -> Iterator[Finding]:
+    """The newest snapshot is not old."""
+    settings, name = subject.settings, subject.backup
+    do = "Run `hubctl backup` every day: docs/operate/backups.md#on-a-schedule."
+    if not name:
+        if not is_loopback(urlsplit(settings.base_url).hostname or ""):
+            yield warning("HUB_BACKUP is not set, so backups are not checked.", do)
+        return
+    try:
+        with closing(open_place(name, endpoint_url=subject.endpoint_url)) as place:
+            newest = snapshots.choose(place).at
+    except OperatorError as error:
+        yield warning(f"No backup can be read: {error}", do)
+        return
+    days = (datetime.now(UTC) - datetime.fromisoformat(newest)).days
+    if days > BACKUP_DAYS_MAX:
+        yield problem(f"The newest backup in {name} is {counted(days, 'day')} old.", do)
+    else:
+        yield ok(f"the newest in {name} is of {newest}")

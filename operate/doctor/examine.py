@@ -1,4 +1,4 @@
-"""All checks in order, and what becomes of one that cannot do its work."""
+"""All checks in order, and the report of one that cannot do its work."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -7,77 +7,62 @@ from contextlib import closing
 import requests
 
 from builder.model.errors import HubError
-from operate.doctor import data, file_systems, folders, machine, processes, release, web
-from operate.doctor.asked import Asked, reason
+from operate.doctor import data, folders, web
+from operate.doctor.asked import Asked
 from operate.doctor.certificate import certificate
-from operate.doctor.findings import Check, Finding, Subject, problem
+from operate.doctor.findings import Finding, Look, Subject, ok, problem
+from publisher.outside.fetch import cause_of
 
 Named = tuple[str, Finding]
 
-# What each is called in the report.
-OFFLINE: dict[str, Check] = {
-    "versions": release.versions,
-    "libraries": release.libraries,
-    "folders": folders.places,
-    "owners": folders.owners,
-    "privacy": folders.privacy,
-    "file system": file_systems.kinds,
-    "file features": file_systems.abilities,
-    "disk": machine.disk,
-    "memory": machine.memory,
-    "open files": machine.open_files,
-    "clock": machine.clock,
-    "processes": processes.holders,
-    "databases": data.databases,
-    "caches": data.caches,
-    "content": data.content,
-    "site": release.site,
-    "proxy": data.client_addresses,
+# By its name in the report: a check, and what is so if it finds nothing.
+OFFLINE: dict[str, tuple[Look, str]] = {
+    "folders": (folders.folders, "apart, and all in them belongs to one user"),
+    "disks": (folders.disks, "outlast a restart, and have space"),
+    "databases": (data.databases, "all sound, caches included"),
+    "content": (data.content, "no faults"),
+    "site": (data.site, ""),
+    "accounts": (data.accounts, "no token ends soon, and clients have addresses of their own"),
+    "backups": (data.backups, "a hub on this machine alone"),
 }
 CERTIFICATE = "certificate"
-REACH = "address"
-ONLINE: dict[str, web.WebCheck] = {
-    "https": web.transport,
-    "server clock": web.clock,
-    "service": web.service,
-    "answers": web.files,
-    "queries": web.queries,
-    "errors": web.errors,
-    "compression": web.compression,
-    "accounts": web.account,
-    "publishing": web.writes,
+ADDRESS = "address"
+ONLINE: dict[str, tuple[web.AskedCheck, str]] = {
+    "service": (web.service, "ready"),
+    "answers": (web.answers, "bytes, types, caching, ETag, 304 and 404 are right"),
+    "queries": (web.queries, "versions and searches are found by query"),
+    "writes": (web.writes, "publications and accounts reach the service, and are not cached"),
 }
 
 
-def examine(
-    subject: Subject, *, offline: bool = False, token: str | None = None
-) -> Iterator[Named]:
-    """What each check finds, with its name, as soon as it is known. ``token`` is for a hub that
-    only members may read.
-    """
-    for name, check in OFFLINE.items():
-        yield from _findings(name, lambda check=check: check(subject))
+def examine(subject: Subject, *, offline: bool = False) -> Iterator[Named]:
+    """The findings of each check, with its name, as soon as they are known."""
+    for name, (look, fine) in OFFLINE.items():
+        yield from _findings(name, lambda look=look: look(subject), fine)
     if offline:
         return
-    yield from _findings(CERTIFICATE, lambda: certificate(subject))
-    with closing(Asked(subject, token)) as asked:
-        found = list(_findings(REACH, lambda: web.reach(asked)))
+    yield from _findings(CERTIFICATE, lambda: certificate(subject), "good, or the hub has no TLS")
+    with closing(Asked(subject)) as asked:
+        found = [*_findings(ADDRESS, lambda: web.address(asked), f"{asked.base_url} answers")]
         yield from found
         if any(finding.level == "problem" for _, finding in found):
             return
-        for name, ask in ONLINE.items():
-            yield from _findings(name, lambda ask=ask: ask(asked))
+        for name, (ask, fine) in ONLINE.items():
+            yield from _findings(name, lambda ask=ask: ask(asked), fine)
 
 
-def _findings(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Named]:
+def _findings(name: str, check: Callable[[], Iterable[Finding]], fine: str) -> Iterator[Named]:
+    finding = None
     try:
         for finding in check():
             yield name, finding
+        if not finding:
+            yield name, ok(fine)
     except HubError as error:
         yield name, problem(str(error))
     except requests.RequestException as error:
         do = "Look at the web server, then run this command again."
-        yield name, problem(f"No answer: {reason(error)}.", do)
+        yield name, problem(f"No answer: {cause_of(error)}.", do)
     except (OSError, sqlite3.Error) as error:
         do = "Fix that, then run this command again."
         yield name, problem(f"Could not be checked: {error}.", do)

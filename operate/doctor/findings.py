@@ -18,16 +18,20 @@ class Finding(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The hub to look at. ``settings`` has the base URL to ask; ``noted`` are the settings that the
-    site was built with, None where there is no site that a build has noted. ``database_url``: as
-    of --database, which has a password in it; None: accounts are in the state folder. ``service``:
-    the settings of the service that runs on the folders, None where none runs.
+    """The hub to look at. ``settings`` has the base URL to ask. ``noted``: the settings that the
+    site was built with; None if no build has ended. ``service``: those of the service that runs on
+    the folders. ``database_url``: as of --database; None: accounts are in the state folder.
+    ``backup`` and ``endpoint_url``: where `hubctl backup` stores snapshots. ``token``: for a hub
+    that only members read.
     """
 
     settings: Settings
     noted: Settings | None
-    database_url: str | None = None
     service: Settings | None = None
+    database_url: str | None = None
+    backup: str | None = None
+    endpoint_url: str | None = None
+    token: str | None = None
 
     @property
     def folders(self) -> dict[str, str]:
@@ -37,11 +41,11 @@ class Subject(NamedTuple):
 
     @property
     def existing(self) -> dict[str, str]:
-        """Those of the folders that are there."""
+        """The folders that exist."""
         return {option: path for option, path in self.folders.items() if os.path.isdir(path)}
 
 
-Check = Callable[[Subject], Iterable[Finding]]
+Look = Callable[[Subject], Iterable[Finding]]
 
 
 def ok(what: str) -> Finding:

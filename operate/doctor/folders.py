@@ -1,48 +1,50 @@
-"""Who may write the folders, and who may read what is private."""
+"""The folders: who may write them, what kind of disk they are on, and how full it is."""
 
 import os
 import pwd
 import stat
+import subprocess
 from collections.abc import Iterator
 
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.model.settings import check_folders
-from builder.stats.database import PULLS_FILE
-from operate.doctor.findings import Finding, Subject, ok, problem, warning
-from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+from operate.doctor.findings import Finding, Subject, problem, warning
 
-# How many levels are looked at: owners and prompts; databases and the index; what lies at the top
-# of a site, of which there can be hundreds of thousands of files.
+# How many levels are looked at: owners and prompts; databases and the index; the top of a site,
+# which can have hundreds of thousands of files.
 _LEVELS = {"--content": 2, "--state": 2, "--out": 1}
 _SHOWN_MAX = 3
+# A publication needs less than a megabyte; a build of the whole site as much as the site has.
+FREE_BYTES_MIN, FREE_BYTES_WARNING, FREE_SHARE_WARNING = 100 * 2**20, 2**30, 0.05
+FREE_INODES_MIN = 1000
+_NETWORK = ("nfs", "cifs", "smb2", "smb", "v9fs", "ceph", "lustre", "afs", "gpfs")
+_LASTING = {"--content": "prompts", "--state": "accounts and pull counts"}
 
 
-def places(subject: Subject) -> Iterator[Finding]:
-    """The folders are there, apart from each other, and this user may write them."""
+def folders(subject: Subject) -> Iterator[Finding]:
+    """The folders are apart, and one user reads and writes all that is in them."""
     try:
         check_folders(subject.settings)
     except OperatorError as error:
         yield problem(str(error))
-    user = name_of(os.geteuid())
-    fine = []
+    user = _name_of(os.geteuid())
     for option, path in subject.folders.items():
         if not os.path.exists(path):
             yield _missing(option, path)
         elif not os.path.isdir(path):
             yield problem(
-                f"{path} is no folder.", f"Move it away, or pass another folder with {option}."
+                f"{path} is not a folder.", f"Move it away, or pass another folder with {option}."
             )
         elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             yield problem(
                 f"{user} may not read and write {path}, which belongs to "
-                f"{name_of(os.stat(path).st_uid)}.",
+                f"{_name_of(os.stat(path).st_uid)}.",
                 f"Run as root: chown -R {user} {path}. Or run this command as the user who runs "
                 "the hub.",
             )
         else:
-            fine.append(path)
-    if fine:
-        yield ok(f"{user} may read and write {', '.join(fine)}")
+            yield from _owners(path, _LEVELS[option])
 
 
 def _missing(option: str, path: str) -> Finding:
@@ -52,75 +54,85 @@ def _missing(option: str, path: str) -> Finding:
             f"Run the command in a hub's folder, pass {option} DIR, or create a hub with "
             "`hubctl init DIR`.",
         )
-    return warning(f"No folder {path} yet.", f"The first build makes it. Or pass {option} DIR.")
+    return warning(f"No folder {path} yet.", f"The first build creates it. Or pass {option} DIR.")
 
 
-def owners(subject: Subject) -> Iterator[Finding]:
-    """All that is in a folder belongs to the one user to whom the folder belongs."""
-    fine = []
-    for option, path in subject.existing.items():
-        user = os.stat(path).st_uid
-        if os.geteuid() not in (user, 0):
-            continue  # `places` has told
-        if os.geteuid() == 0 != user:
-            yield warning(
-                f"You are root, and {path} belongs to {name_of(user)}.",
-                "Run hubctl as that user: the hub cannot write files that root creates.",
-            )
-        others = [entry for entry in _entries(path, _LEVELS[option]) if _owner(entry) != user]
-        if others:
-            shown = ", ".join(entry.path for entry in others[:_SHOWN_MAX])
-            more = len(others) - _SHOWN_MAX
-            yield problem(
-                f"{path} belongs to {name_of(user)}, but not all that is in it: {shown}"
-                f"{f' and {more:,} more' if more > 0 else ''}.",
-                f"Stop the hub, and run as root: chown -R {name_of(user)} {path}",
-            )
-        else:
-            fine.append(f"{path} to {name_of(user)}")
-    if fine:
-        yield ok(f"with all in it, {', '.join(fine)}")
+def _owners(path: str, levels: int) -> Iterator[Finding]:
+    """Files of other users, which the hub cannot replace, and folders that everybody can write."""
+    status = os.stat(path)
+    user = _name_of(status.st_uid)
+    command = ["find", path, "-maxdepth", str(levels), "!", "-user", str(status.st_uid)]
+    found = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if others := found.stdout.splitlines():
+        more = len(others) - _SHOWN_MAX
+        yield problem(
+            f"{path} belongs to {user}, but not all that is in it: "
+            f"{', '.join(others[:_SHOWN_MAX])}{f' and {more:,} more' if more > 0 else ''}.",
+            f"Stop the hub, and run as root: chown -R {user} {path}",
+        )
+    if status.st_mode & stat.S_IWOTH:
+        yield problem(f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}")
 
 
-def privacy(subject: Subject) -> Iterator[Finding]:
-    """Nobody else may read the accounts and who pulled what, or write anything."""
-    found = [
-        problem(f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}")
-        for path in subject.existing.values()
-        if os.stat(path).st_mode & stat.S_IWOTH
-    ]
-    for name in (ACCOUNTS_FILE, PULLS_FILE):
-        for suffix in ("", "-wal", "-shm"):
-            path = f"{subject.settings.state}/{name}{suffix}"
-            if os.path.exists(path) and os.stat(path).st_mode & 0o077:
-                told = f"Other users of this machine may open {path}."
-                found.append(problem(told, f"Run: chmod 600 {path}"))
-    yield from found
-    if not found:
-        yield ok("accounts and pulls are private, and no folder can be written by everybody")
-
-
-def _entries(path: str, levels: int) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder and, to so many levels, in the folders below. Skips what it may not
-    read.
-    """
-    try:
-        found = list(os.scandir(path))
-    except OSError:
-        return
-    for entry in found:
-        yield entry
-        if levels > 1 and entry.is_dir(follow_symlinks=False):
-            yield from _entries(entry.path, levels - 1)
-
-
-def _owner(entry: os.DirEntry[str]) -> int:
-    return entry.stat(follow_symlinks=False).st_uid
-
-
-def name_of(user: int) -> str:
-    """The name of a user id; the number where it has none."""
+def _name_of(user: int) -> str:
+    """The name of a user id; the number if it has none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return str(user)
+
+
+def disks(subject: Subject) -> Iterator[Finding]:
+    """The folders are on disks of this machine that outlast a restart, and have space."""
+    seen = set()
+    for option, path in subject.existing.items():
+        if option in _LASTING:
+            yield from _kind(option, path)
+        if (device := os.stat(path).st_dev) not in seen:
+            seen.add(device)
+            yield from _space(path)
+
+
+def _kind(option: str, path: str) -> Iterator[Finding]:
+    kind, holds = kind_of(path), _LASTING[option]
+    for kinds, what in (
+        (("tmpfs", "ramfs"), f"in memory ({kind}): a restart of the machine loses the {holds}"),
+        (("overlayfs",), f"in a container's own layer: the {holds} go with the container"),
+        (_NETWORK, f"on a network file system ({kind}), which may ignore locks of other machines"),
+    ):
+        if kind in kinds:
+            yield problem(
+                f"{path} is {what}.",
+                f"Move it to a disk of this machine, and pass the new folder with {option}. In a "
+                "container, mount a volume: docs/operate/containers.md.",
+            )
+
+
+def kind_of(path: str) -> str:
+    """The type of a path's file system, as GNU's and busybox's `stat` call it; empty if unknown."""
+    command = ["stat", "-f", "-c", "%T", "--", path]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _space(path: str) -> Iterator[Finding]:
+    """Space and inodes that are left for this user."""
+    found = os.statvfs(path)
+    free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    what = f"The disk of {path} has {free / 1e9:.1f} GB of {total / 1e9:.1f} GB left."
+    do = "Free space or enlarge the disk. Without space, publishing stops; reads keep working."
+    if free < FREE_BYTES_MIN:
+        yield problem(what, do)
+    elif free < min(FREE_BYTES_WARNING, total * FREE_SHARE_WARNING):
+        yield warning(what, do)
+    # Some file systems do not count inodes.
+    elif found.f_files and found.f_favail < FREE_INODES_MIN:
+        yield problem(
+            f"The disk of {path} can hold only {counted(found.f_favail, 'more file')}: its inodes "
+            "are used up.",
+            "Remove files, or move the folder to a file system with more inodes. A site has about "
+            "ten files for each version.",
+        )

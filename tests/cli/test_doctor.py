@@ -7,7 +7,7 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from operate.doctor import file_systems
+from operate.doctor import folders as doctor_folders
 from tests.cli.test_hubctl import folders, hubctl
 from tests.support.servers import Server
 
@@ -15,7 +15,7 @@ from tests.support.servers import Server
 @pytest.fixture(autouse=True)
 def disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests may run in memory, or in a container's layer: no place for a hub."""
-    monkeypatch.setattr(file_systems, "kind_of", lambda path: "ext4")
+    monkeypatch.setattr(doctor_folders, "kind_of", lambda path: "ext4")
 
 
 def test_a_hub_that_is_well(live: Server) -> None:
@@ -38,8 +38,7 @@ def test_a_problem_and_what_to_do(small: Settings) -> None:
     assert done.exit_code == 1
 
 
-def test_json(small: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_systems, "kind_of", lambda path: "ext4")
+def test_json(small: Settings) -> None:
     done = hubctl("doctor", *folders(small), "--offline", "--json")
     found = json.loads(done.stdout)
     assert (found["problems"], done.stderr, done.exit_code) == (0, "", 0)

@@ -1,7 +1,7 @@
 """A small hub that is built and whole, for checks to find what a test spoils in it."""
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -46,27 +46,13 @@ def subject(hub: Settings) -> Subject:
     return Subject(hub, hub)
 
 
-def told(found: Iterable[Finding], level: str) -> list[str]:
-    """What there is at this level, each as one text; all of them say what to do."""
-    wrong = [one for one in found if one.level == level]
-    return [f"{one.what} {one.do}" for one in wrong]
+def faults(found: Iterable[Finding]) -> list[tuple[str, str]]:
+    """What is not fine: the level of each, and its texts as one."""
+    return [(one.level, f"{one.what} {one.do}") for one in found if one.level != "ok"]
 
 
-def only_problem(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> str:
-    """The one problem that a check finds, and no warning."""
-    return _only("problem", check(subject))
-
-
-def only_warning(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> str:
-    """The one warning that a check finds, and no problem."""
-    return _only("warning", check(subject))
-
-
-def _only(level: str, found: Iterable[Finding]) -> str:
-    (one,) = [one for one in found if one.level != "ok"]
-    assert one.level == level
-    return f"{one.what} {one.do}"
-
-
-def levels(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> set[str]:
-    return {one.level for one in check(subject)}
+def only(found: Iterable[Finding], level: str) -> str:
+    """The text of the one thing that is not fine, which has this level."""
+    ((is_level, text),) = faults(found)
+    assert is_level == level
+    return text

@@ -1,121 +1,100 @@
-"""Faults of content, databases of another release, and damage."""
+"""Faults of content, databases, caches, site, accounts and backups."""
 
+import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from builder.search.index import _read_checksums
+from builder.pipeline import build as pipeline
+from builder.search.index import index_folder
 from builder.stats.database import open_for_writing, pulls_file
 from builder.store.state import State
+from operate.backup.places import FolderPlace
+from operate.backup.take import back_up
+from operate.deploy.parallel import Work
 from operate.doctor import data
 from operate.doctor.findings import Subject
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
-from tests.operate.doctor.conftest import levels, only_problem, only_warning
+from tests.operate.doctor.conftest import faults, only
 from tests.support.catalogues import write_version
 from tests.support.postgres import QUOTED_PASSWORD, Postgres
 
 
 def test_all_is_well(subject: Subject) -> None:
-    for check in (data.content, data.databases, data.caches):
-        assert levels(check, subject) == {"ok"}
-    (found,) = data.content(subject)
-    assert found.what == "3 prompts, 2 owners, no faults"
+    open_for_writing(pulls_file(subject.settings.state)).close()
+    for check in (data.databases, data.content, data.site, data.accounts):
+        assert faults(check(subject)) == []
 
 
 def test_content_with_faults(subject: Subject) -> None:
-    for version in range(5):
-        Path(subject.settings.content, "ann", "story", f"2.0.{version}.md").write_text("No record.")
-    told = only_problem(data.content, subject)
-    assert f"5 faults in {subject.settings.content}, among them: ann/story/2.0.0.md: " in told
-    assert told.count("text without record") == 3
-
-
-def test_a_fault_that_was_a_publication_under_way(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = Path(subject.settings.content, "ann", "story", "2.0.0.md")
-    text.write_text("Its record comes in a moment.")
-    look = data._look
-
-    def look_and_go_on(folder: str) -> object:
-        found = look(folder)
-        text.unlink(missing_ok=True)
-        return found
-
-    monkeypatch.setattr(data, "_look", look_and_go_on)
-    assert levels(data.content, subject) == {"ok"}
-
-
-def test_content_with_warnings(subject: Subject) -> None:
+    folder = subject.settings.content
     front = "---\nnote: " + "x" * 20_000 + "\n---\nText.\n"
-    write_version(subject.settings.content, "ann", "long", "1.0.0", front)
-    assert "1 warning about" in only_warning(data.content, subject)
+    write_version(folder, "ann", "long", "1.0.0", front)
+    write_version(folder, "nul", "index", "1.0.0", "Text.")
+    found = only(data.content(subject), "warning")
+    assert f"3 warnings in {folder}" in found and "the owner name 'nul' is reserved" in found
+    for version in range(5):
+        Path(folder, "ann", "story", f"2.0.{version}.md").write_text("No record.")
+    found = only(data.content(subject), "problem")
+    assert f"5 faults in {folder}, among them: ann/story/2.0.0.md: " in found
+    assert found.count("text without record") == 3
 
 
-def test_names_that_are_reserved_today_are_named(subject: Subject) -> None:
-    write_version(
-        subject.settings.content, "nul", "index", "1.0.0", "Text.", tags=["com1"], labels=["aux"],
-        label_number=1,
-    )  # fmt: skip
-    told = only_warning(data.content, subject)
-    assert "4 warnings about" in told and "nul: the owner name 'nul' is reserved today" in told
-    assert "nul/index: the prompt name 'index' is reserved" in told
-    assert "nul/index: the tag name 'com1' is reserved" in told
+def overwrite(path: Path, start: int = 0) -> None:
+    """Damage a file from ``start`` on."""
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(b"x" * 4096)
+
+
+def test_damage(subject: Subject) -> None:
+    state = Path(subject.settings.state)
+    with closing(sqlite3.connect(state / "accounts.sqlite3")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    open_for_writing(pulls_file(str(state))).close()
+    overwrite(state / "accounts.sqlite3", 8192)
+    overwrite(state / "pulls.sqlite3")
+    overwrite(Path(State.path_in(str(state))))
+    index = Path(index_folder(subject.settings))
+    file = next(iter(json.loads((index / "checksums").read_text())))
+    (index / file).write_bytes((index / file).read_bytes()[:-1] + b"x")
+    found = faults(data.databases(subject))
+    assert {level for level, _ in found} == {"problem"}
+    named = ("pulls.sqlite3 is damaged", "accounts.sqlite3 is damaged", "A cache in", "checksum")
+    assert all(name in text for name, (_, text) in zip(named, found, strict=True)), found
+    assert "Restore a backup" in found[1][1] and "Run `hubctl build`" in found[2][1]
 
 
 def test_accounts_of_a_newer_release(subject: Subject) -> None:
-    path = f"{subject.settings.state}/accounts.sqlite3"
-    with closing(sqlite3.connect(path)) as db:
+    with closing(sqlite3.connect(f"{subject.settings.state}/accounts.sqlite3")) as db:
         db.execute("PRAGMA user_version = 99")
-    assert "was created by a newer release" in only_problem(data.databases, subject)
+    assert "was created by a newer release" in only(data.databases(subject), "problem")
 
 
-def test_accounts_of_an_older_release(subject: Subject) -> None:
-    path = f"{subject.settings.state}/accounts.sqlite3"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
-    (found,) = data.databases(subject)
-    assert found.what.endswith("is sound, format 2: the next start upgrades it")
+def test_a_site_of_another_release(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_code_digest", lambda: b"newer")
+    assert "Another release of hub built" in only(data.site(subject), "warning")
 
 
-def test_damaged_accounts(subject: Subject) -> None:
-    path = Path(subject.settings.state, "accounts.sqlite3")
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        ((size,),) = db.execute("PRAGMA page_size")
-    with path.open("r+b") as file:
-        file.seek(2 * size)
-        file.write(b"\xff" * size)
-    told = only_problem(data.databases, subject)
-    assert f"{path} is damaged (" in told
-    assert "Restore a backup" in told
+def test_a_full_build_that_did_not_end(subject: Subject) -> None:
+    with State(subject.settings.state) as state:
+        state.begin(forget=True)
+        state.abandon()
+    assert "its last build did not end" in only(data.site(subject), "warning")
 
 
-def test_pulls_that_are_no_database(subject: Subject) -> None:
-    path = Path(pulls_file(subject.settings.state).path)
-    open_for_writing(pulls_file(subject.settings.state)).close()
-    assert levels(data.databases, subject) == {"ok"}
-    path.write_bytes(b"no database at all, but long enough to have a header" * 20)
-    assert f"{path} is damaged" in only_problem(data.databases, subject)
-
-
-def test_a_damaged_state_of_builds(subject: Subject) -> None:
-    path = Path(State.path_in(subject.settings.state))
-    path.write_bytes(b"x" * len(path.read_bytes()))
-    told = only_problem(data.caches, subject)
-    assert f"{path} is damaged" in told and "run `hubctl build`" in told
-
-
-def test_a_damaged_index(subject: Subject) -> None:
-    folder = Path(subject.settings.state, "search")
-    path = folder / min(_read_checksums(str(folder)))
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    assert f"{path} has a wrong checksum" in only_problem(data.caches, subject)
+def test_a_site_that_is_missing_or_for_another_address(subject: Subject) -> None:
+    found = only(data.site(subject._replace(noted=None)), "warning")
+    assert "No build with the state folder" in found
+    elsewhere = subject.settings._replace(base_url="https://other.example")
+    found = only(data.site(subject._replace(settings=elsewhere)), "problem")
+    assert "was built for https://hub.example, not for https://other.example" in found
 
 
 @pytest.mark.parametrize(
@@ -125,42 +104,69 @@ def test_a_damaged_index(subject: Subject) -> None:
         (["::ffff:127.0.0.1", "127.0.0.1"], "with --trusted-proxy 127.0.0.1"),
         (["127.0.0.1", "10.0.0.7"], None),
         (["8.8.8.8"], None),
-        ([], None),
     ],
 )
 def test_people_who_all_come_from_the_proxy(
     subject: Subject, addresses: list[str], expected: str | None
 ) -> None:
-    with closing(sqlite3.connect(f"{subject.settings.state}/accounts.sqlite3")) as db:
+    with Database(subject.settings.state) as database:
         for address in addresses:
-            db.execute(
-                "INSERT INTO event (owner, at, kind, subject, address, note) "
-                "VALUES ('ann', 1, 'signed_in', '', ?, '')", (address,),
-            )  # fmt: skip
-        db.commit()
+            Events(database).note("ann", "signed_in", address=address)
     if expected:
-        assert expected in only_warning(data.client_addresses, subject)
+        assert expected in only(data.accounts(subject), "warning")
     else:
-        assert levels(data.client_addresses, subject) == {"ok"}
+        assert faults(data.accounts(subject)) == []
     here = subject.settings._replace(base_url="http://127.0.0.1:8000")
-    assert levels(data.client_addresses, subject._replace(settings=here)) == set()
+    assert faults(data.accounts(subject._replace(settings=here))) == []
+
+
+def test_tokens_that_end_soon(subject: Subject) -> None:
+    with Database(subject.settings.state) as database:
+        accounts = Accounts(database)
+        for name, days in (("soon", data.TOKEN_DAYS_MIN - 1), ("gone", 2), ("later", 90)):
+            accounts.create_token("ann", name, expires_days=days)
+        accounts.revoke("ann", "gone")
+    found = only(data.accounts(subject), "warning")
+    assert "The token 'soon' of ann ends on 20" in found and "hubctl token create ann" in found
+
+
+def test_backups(subject: Subject, tmp_path: Path) -> None:
+    assert "HUB_BACKUP is not set" in only(data.backups(subject), "warning")
+    here = subject._replace(settings=subject.settings._replace(base_url="http://localhost"))
+    assert faults(data.backups(here)) == []
+    subject = subject._replace(backup=f"{tmp_path}/backup")
+    assert "No backup can be read: " in only(data.backups(subject), "warning")
+    place = FolderPlace(subject.backup)
+    settings = subject.settings
+    new = back_up(settings.content, settings.state, place, keep=1, work=Work(1)).id
+    assert faults(data.backups(subject)) == []
+    snapshot = Path(place.root, "snapshots", f"{new}.json")
+    changed = json.loads(snapshot.read_text()) | {"id": "20250101T000000Z"}
+    Path(place.root, "snapshots", "20250101T000000Z.json").write_text(
+        json.dumps(changed | {"at": "2025-01-01T00:00:00Z"})
+    )
+    assert faults(data.backups(subject)) == []  # the newest counts
+    os.unlink(snapshot)
+    assert "days old. Run `hubctl backup`" in only(data.backups(subject), "problem")
 
 
 def test_accounts_in_postgresql(subject: Subject, postgres: Postgres) -> None:
     url = postgres.new_database()
     server = f"PostgreSQL database {url.rpartition('/')[2]} at 127.0.0.1"
     shared = subject._replace(database_url=url)
-    assert f"The {server} has no accounts yet." in only_warning(data.databases, shared)
-    assert levels(data.client_addresses, shared) == set()
+    assert f"The {server} has no accounts yet." in only(data.databases(shared), "warning")
+    assert faults(data.accounts(shared)) == []
     with Database(url) as database:
         Accounts(database).add_owner("ann")
-        assert [one.what for one in data.databases(shared)] == [f"the {server} answers"]
-        assert levels(data.client_addresses, shared) == {"ok"}
+        assert faults(data.databases(shared)) == faults(data.accounts(shared)) == []
         Events(database).note("ann", "signed_in", address="127.0.0.1")
-        assert "--trusted-proxy 127.0.0.1" in only_warning(data.client_addresses, shared)
+        Accounts(database).create_token("ann", "soon", expires_days=1)
+        soon, proxy = faults(data.accounts(shared))
+        assert "'soon' of ann" in soon[1] and "--trusted-proxy 127.0.0.1" in proxy[1]
         database.execute("UPDATE hub_accounts SET version = ?", (ACCOUNTS_VERSION + 1,))
-        assert "newer release" in only_problem(data.databases, shared)
+        with pytest.raises(Exception, match="newer release"):
+            list(data.databases(shared))
     refused = shared._replace(database_url=url.replace(QUOTED_PASSWORD, "hunter2"))
-    told = only_problem(data.databases, refused)
-    assert f"Cannot use the {server}: " in told and "hunter2" not in told
-    assert levels(data.client_addresses, refused) == set()
+    with pytest.raises(Exception, match=f"Cannot use the {server}: ") as raised:
+        list(data.databases(refused))
+    assert "hunter2" not in str(raised.value)
