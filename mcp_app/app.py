@@ -4,8 +4,8 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.render.connect import snippets
 from builder.search.query_thread import QueryThread
+from mcp_app.calls import Calls
 from mcp_app.endpoint import Endpoint
-from mcp_app.fast_calls import QuickCalls
 from mcp_app.reader import Catalogue
 from mcp_app.server import make_server
 from server.access import Access
@@ -27,7 +27,7 @@ def create_app(
     return Endpoint(
         server,
         Access(settings.base_url, origins),
-        calls=QuickCalls(catalogue, server.server_info_stamp),
+        calls=Calls(catalogue, server.server_info_stamp),
         throttle=throttle,
         how_to_connect=f"""This is an MCP server: MCP clients send POST requests to it.
 Add it to Claude Code:

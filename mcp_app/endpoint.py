@@ -1,31 +1,28 @@
 """The streamable HTTP endpoint, ASGI: an MCP server at one URL.
 
 Every request is whole: no session, no stream, an answer in JSON. What HTTP asks for is checked
-here; the protocol is spoken by the SDK, except for the calls that ``quick`` answers.
+here; the protocol is spoken by the SDK, except for the tool calls that ``calls`` answers.
 """
 
 import asyncio
 import contextlib
+import json
 import re
 import traceback
-from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from collections.abc import AsyncIterator
 from logging import getLogger
-from types import coroutine
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
-import msgspec
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
-from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
 from builder.model.answer_headers import Headers, exhausted
 from builder.model.errors import RequestError
 from builder.model.routes import CACHE_CONTROL, JSON, TEXT
-from mcp_app.fast_calls import QuickCalls, Spoken
+from mcp_app.calls import Calls
 from mcp_app.selection import parse_selection
 from mcp_app.server import SELECTION_KEY
 from server.access import Access
@@ -58,6 +55,11 @@ _EXPOSED = b"MCP-Protocol-Version, MCP-Session-Id, Retry-After, RateLimit, RateL
 _USUAL_ACCEPTS = frozenset(
     {b"application/json, text/event-stream", b"application/json,text/event-stream", b"*/*"}
 )
+_NO_MESSAGE = (
+    'The body must be a JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": 1, "method": …, '
+    '"params": {…}}.'
+)
+_ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")
 _ALLOW = (b"allow", b"POST, OPTIONS")
 _CHECKED: Headers = [
     (b"accept", b"application/json, text/event-stream"),
@@ -65,21 +67,7 @@ _CHECKED: Headers = [
 ]
 
 
-class _Message(Struct):
-    """A request, or a notification, which has no id."""
-
-    jsonrpc: Literal["2.0"]
-    method: str
-    id: Raw | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    # Of a response, which nobody here has asked for.
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
-
-_decode_message = msgspec.json.Decoder(_Message).decode
 _is_version = re.compile("[0-9][0-9A-Za-z.-]{0,31}").fullmatch
-_is_id = re.compile(rb'-?[0-9]+|".*"', re.DOTALL).fullmatch
 
 
 class Refusal(Exception):
@@ -102,7 +90,7 @@ class Endpoint:
     """
 
     def __init__(
-        self, server: Server, access: Access, *, calls: QuickCalls | None = None,
+        self, server: Server, access: Access, *, calls: Calls | None = None,
         throttle: Throttle | None = None, how_to_connect: str = "",
     ) -> None:  # fmt: skip
         self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
@@ -195,21 +183,19 @@ class Endpoint:
             return _unknown_version(message, version)
         if (
             self._calls
-            and message.method == "tools/call"
-            and message.id is not UNSET
-            and message.params is not UNSET
+            and message["method"] == "tools/call"
+            and {"id", "params"} <= message.keys()
             and len(headers) == len(scope["headers"])
         ):
-            spoken = Spoken(
-                version or None,
-                headers.get(b"mcp-method"),
-                headers.get(b"mcp-name"),
-            )
-            result = await self._calls.answer(selection, spoken, message.params)
+            spoken = {
+                name.decode(): headers[name].decode("latin-1").strip(" \t")
+                for name in _ROUTING
+                if name in headers
+            }
+            result = await self._calls.answer(selection, spoken, message)
             if result is not None:
-                return _json_answer(
-                    200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(message.id), result)
-                )
+                id_ = json.dumps(message["id"]).encode()
+                return _json_answer(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_, result))
         return await self._through_sdk({**scope, SELECTION_KEY: selection}, body, receive)
 
     async def _through_sdk(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
@@ -262,28 +248,15 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | N
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > BODY_BYTES_MAX:
         raise _too_large()
-    # Almost always the body has come with the headers. A timeout costs as much as all the rest of
-    # a quick answer, so it is for who lets us wait.
-    first = receive().__await__()
-    try:
-        pending = first.send(None)
-    except StopIteration as done:
-        event, pending = done.value, None
-        if event["type"] == "http.request" and not event.get("more_body"):
-            body = event.get("body", b"")
-            _check_size(body)
-            return body
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
-            if pending is not None:
-                event = await _go_on(first, pending)
-            body = bytearray()
-            while event["type"] == "http.request":
+            while (event := await receive())["type"] == "http.request":
                 body += event.get("body", b"")
-                _check_size(body)
+                if len(body) > BODY_BYTES_MAX:
+                    raise _too_large()
                 if not event.get("more_body"):
                     return bytes(body)
-                event = await receive()
     except TimeoutError:
         raise Refusal(
             408, f"The body took longer than {BODY_SECONDS_MAX} s. Send it again.", headers=_CLOSE
@@ -291,59 +264,29 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | N
     return None
 
 
-@coroutine
-def _go_on(steps: Any, pending: Any) -> Iterator[Any]:
-    """Await what has run to its first wait already, for ``pending``."""
-    while True:
-        try:
-            value = yield pending
-        except BaseException as error:
-            step = partial(steps.throw, error)
-        else:
-            step = partial(steps.send, value)
-        try:
-            pending = step()
-        except StopIteration as done:
-            return done.value
-
-
-def _check_size(body: bytes | bytearray) -> None:
-    if len(body) > BODY_BYTES_MAX:
-        raise _too_large()
-
-
-def _read_message(body: bytes) -> _Message:
+def _read_message(body: bytes) -> dict[str, Any]:
     """Raises Refusal for what is not one request or notification of JSON-RPC 2.0."""
     try:
         # The SDK's own parser: what it refuses, no way of answering may let through.
-        from_json(body, allow_inf_nan=False)
-        message = _decode_message(body)
-    except msgspec.ValidationError:
-        if body.lstrip()[:1] == b"[":
-            raise Refusal(
-                400, "Batches are not supported. Send one message at a time.", types.INVALID_REQUEST
-            ) from None
-        raise _no_message() from None
+        message = from_json(body, allow_inf_nan=False)
     except (ValueError, RecursionError):
         raise Refusal(
             400, "The body is not valid JSON in UTF-8. Send a JSON-RPC message.", types.PARSE_ERROR
         ) from None
-    if message.id is not UNSET and not _is_id(bytes(message.id)):
-        raise _no_message()
-    if message.params is not UNSET and bytes(message.params)[:1] != b"{":
-        raise _no_message()
-    if message.result is not UNSET or message.error is not UNSET:
-        raise _no_message()
+    if isinstance(message, list):
+        raise Refusal(
+            400, "Batches are not supported. Send one message at a time.", types.INVALID_REQUEST
+        )
+    if not (
+        isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
+        and type(message.get("method")) is str
+        and type(message.get("id", 0)) in (int, str)
+        and type(message.get("params", {})) is dict
+        and message.keys().isdisjoint({"result", "error"})
+    ):
+        raise Refusal(400, _NO_MESSAGE, types.INVALID_REQUEST)
     return message
-
-
-def _no_message() -> Refusal:
-    return Refusal(
-        400,
-        'The body must be a JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": 1, "method": …, '
-        '"params": {…}}.',
-        types.INVALID_REQUEST,
-    )
 
 
 # What is left of a body that is not read would be taken for the next request.
@@ -376,7 +319,7 @@ def _refused(refusal: Refusal) -> Answer:
     return answer
 
 
-def _unknown_version(message: _Message, version: str) -> Answer:
+def _unknown_version(message: dict[str, Any], version: str) -> Answer:
     """The error by which clients find a version that both speak."""
     # Only what looks like one is repeated: anything else may be meant for a model.
     version = version if _is_version(version) else ""
@@ -386,12 +329,12 @@ def _unknown_version(message: _Message, version: str) -> Answer:
         f"send one of {', '.join(KNOWN_PROTOCOL_VERSIONS)}.",
         "data": {"supported": KNOWN_PROTOCOL_VERSIONS, "requested": version},
     }
-    return _error(400, None if message.id is UNSET else message.id, error)
+    return _error(400, message.get("id"), error)
 
 
-def _error(status: int, request_id: Raw | None, error: dict[str, Any]) -> Answer:
+def _error(status: int, request_id: Any, error: dict[str, Any]) -> Answer:
     body = {"jsonrpc": "2.0", "id": request_id, "error": error}
-    return _json_answer(status, msgspec.json.encode(body))
+    return _json_answer(status, json.dumps(body, ensure_ascii=False).encode())
 
 
 def _json_answer(status: int, body: bytes) -> Answer:

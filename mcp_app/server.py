@@ -132,16 +132,17 @@ async def _call_tool(
     tool = TOOLS.get(params.name)
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool. The tools are {', '.join(TOOLS)}.")
-    return tool_result(await call(tool, reader, params.arguments or {}))
+    outcome = await call(tool, reader, params.arguments or {})
+    return tool_result(outcome, None if outcome.is_error else msgspec.json.decode(outcome.text))
 
 
-def tool_result(outcome: Outcome) -> dict[str, Any]:
+def tool_result(outcome: Outcome, structured: Any) -> dict[str, Any]:
     """The result of a tool call. Some clients show a model the structured form, some the text:
-    each is complete.
+    each is complete. ``structured``: the text's JSON.
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": outcome.text}]}
     if not outcome.is_error:
-        result["structuredContent"] = msgspec.json.decode(outcome.text)
+        result["structuredContent"] = structured
     return {**result, "isError": outcome.is_error}
 
 

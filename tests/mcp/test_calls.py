@@ -1,4 +1,4 @@
-"""Tool calls without the SDK: the same answers as with it, and really without it."""
+"""Tool calls have the same answers as over the SDK's transport, and follow the site's files."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.search.query_thread import QueryThread
-from mcp_app import fast_calls as quick_module
+from mcp_app.calls import Calls
 from mcp_app.endpoint import Endpoint
-from mcp_app.fast_calls import QuickCalls
 from mcp_app.reader import Catalogue
 from mcp_app.server import make_server
 from server.access import Access
@@ -106,23 +105,12 @@ OLD_AND_PLAIN = [call("list_tags"), call("get_prompt", id="ann/review", version=
 CLIENTS = [*PYTHON, *TYPESCRIPT, *CLAUDE_CODE, *OLD_AND_PLAIN]
 
 
-class Counting(QuickCalls):
-    """Knows how many calls it has answered."""
-
-    answered = 0
-
-    async def answer(self, *request: Any) -> bytes | None:
-        result = await super().answer(*request)
-        self.answered += result is not None
-        return result
-
-
 class Both(NamedTuple):
-    """The same catalogue with the quick calls and without."""
+    """The same catalogue with ``Calls`` and without."""
 
     settings: Settings
+    queries: QueryThread
     runner: asyncio.Runner
-    calls: Counting
     quick: Endpoint
     slow: Endpoint
 
@@ -134,12 +122,6 @@ class Both(NamedTuple):
         )
         assert seen(ours) == seen(theirs), request
         return ours
-
-    def is_quick(self, *request: Any, **options: Any) -> bool:
-        """Whether it needs no SDK; what it answers is the same."""
-        before = self.calls.answered
-        self.ask(*request, **options)
-        return self.calls.answered > before
 
 
 def seen(reply: Reply) -> tuple[Any, ...]:
@@ -153,11 +135,11 @@ def both(settings: Settings) -> Iterator[Both]:
     with contextlib.closing(QueryThread(settings)) as queries:
         catalogue = Catalogue(settings, queries)
         server = make_server(catalogue)
-        calls = Counting(catalogue, server.server_info_stamp)
+        calls = Calls(catalogue, server.server_info_stamp)
         quick = Endpoint(server, Access(settings.base_url), calls=calls)
         slow = Endpoint(make_server(catalogue), Access(settings.base_url))
         with inside(quick, slow) as runner:
-            yield Both(settings, runner, calls, quick, slow)
+            yield Both(settings, queries, runner, quick, slow)
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +159,10 @@ def fresh(tmp_path: Path) -> Iterator[Both]:
 
 
 @pytest.mark.parametrize("valid", CLIENTS)
-def test_what_clients_send_is_quick(pair: Both, valid: Message):
-    assert pair.is_quick(*valid)
-    assert pair.is_quick(*valid)  # and once it is kept
+def test_calls_of_clients(pair: Both, valid: Message):
+    first, kept = pair.ask(*valid), pair.ask(*valid)
+    assert first == kept
+    assert first.result["isError"] is (b"2024-11-05" in valid.body)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -193,9 +176,7 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
         if isinstance(meta, dict):
             params["_meta"] = meta
         valid = message("tools/call", params, version=version)
-        before = pair.calls.answered
         reply = pair.ask(*valid, query=query)
-        assert pair.calls.answered == before + 1
         content = reply.result["content"]
         if not reply.result["isError"]:
             assert json.loads(content[0]["text"]) == reply.given
@@ -203,12 +184,9 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
 
 def test_odd_calls(pair: Both):
     random = Random(8)
-    before = pair.calls.answered
     for number in range(CALLS):
         odd = odd_call(random, (0.6, 0.8, 0.9, 0.95)[number % 4])
         pair.ask(odd.body, odd.headers, query=odd.query)
-    # Odd ones that all go to the SDK would compare it with itself.
-    assert CALLS * 0.2 < pair.calls.answered - before < CALLS * 0.8
 
 
 @given(st.randoms(use_true_random=False))
@@ -248,66 +226,43 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("case", UNUSUAL)
-def test_the_unusual_is_left_to_the_sdk(pair: Both, case: str):
-    assert not pair.is_quick(*UNUSUAL[case])
+def test_unusual_requests(pair: Both, case: str):
+    pair.ask(*UNUSUAL[case])
 
 
-def test_headers_that_come_twice_are_left_to_the_sdk(pair: Both):
+def test_headers_that_come_twice(pair: Both):
     valid = call("list_tags", version=STATELESS)
     pairs = [("host", "localhost"), ("content-type", "application/json")]
     pairs += [(name.lower(), str(value)) for name, value in valid.headers.items()]
     plain = [(name.encode(), value.encode()) for name, value in pairs]
-    assert pair.is_quick(valid.body, plain)
+    pair.ask(valid.body, plain)
     for again in plain[1:]:
-        assert not pair.is_quick(valid.body, [*plain, again])
-
-
-def test_a_client_that_says_too_much_of_itself_is_checked_each_time(pair: Both):
-    known = pair.calls._known_envelopes
-    for number in range(1100):
-        info = {"name": "wire", "version": f"1.{number}"}
-        meta = {"_meta": {"io.modelcontextprotocol/clientInfo": info}}
-        assert pair.is_quick(
-            *message("tools/call", {"name": "list_tags", **meta}, version=STATELESS)
-        )
-    assert len(known) <= 1000
-    size = len(known)
-    meta = {"_meta": {"io.modelcontextprotocol/clientInfo": {"name": "x" * 9000, "version": "1"}}}
-    pair.ask(*message("tools/call", {"name": "list_tags", **meta}, version=STATELESS))
-    assert len(known) == size
-    assert sum(map(len, known)) <= 1000 * 4096
+        pair.ask(valid.body, [*plain, again])
 
 
 # Kept answers
 
 
-@pytest.fixture
-def works(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tools that were worked for, in order."""
-    worked: list[str] = []
-    really = quick_module.call
-
-    async def call(tool: Any, *given: Any) -> Any:
-        worked.append(tool.name)
-        return await really(tool, *given)
-
-    monkeypatch.setattr(quick_module, "call", call)
-    return worked
-
-
-KEPT = [
-    call("get_prompt", id="ann/review"),
-    call("get_prompt", id="ann/review@1.0.0", version=STATELESS),
-    call("list_versions", id="ann/review", version=HANDSHAKE),
-    call("list_tags", version="2024-11-05"),
-]
-
-
-@pytest.mark.parametrize("valid", KEPT)
-def test_a_kept_answer_is_the_first_one(fresh: Both, works: list[str], valid: Message):
-    first, *others = [fresh.runner.run(ask(fresh.quick, *valid)) for _ in range(3)]
-    assert others == [first, first]
-    assert len(works) == 1
+def test_kept_answers_are_bounded(pair: Both):
+    catalogue = Catalogue(pair.settings, pair.queries)
+    server = make_server(catalogue)
+    calls = Calls(catalogue, server.server_info_stamp, bytes_max=100_000)
+    endpoint = Endpoint(server, Access(pair.settings.base_url), calls=calls)
+    with inside(endpoint) as runner:
+        for _ in range(3):
+            runner.run(ask(endpoint, *call("list_tags")))
+        assert len(calls.kept) == 1
+        for text in map(str, range(100)):
+            runner.run(
+                ask(endpoint, *call("get_prompt", id="ann/review", arguments={"code": text}))
+            )
+            assert calls.kept.currsize <= 100_000
+        assert 10 < len(calls.kept) < 100
+        kept = [*calls.kept]
+        runner.run(ask(endpoint, *call("get_prompt", id="ann/long")))
+        runner.run(ask(endpoint, *call("get_prompt", id="ann/none")))
+        runner.run(ask(endpoint, *call("list_tags", limit=0)))
+        assert [*calls.kept] == kept, "long answers and errors"
 
 
 def test_what_differs_is_kept_apart(fresh: Both):
@@ -324,19 +279,6 @@ def test_what_differs_is_kept_apart(fresh: Both):
             asked_as = number if is_again else str(number)
             valid = message("tools/call", params, request_id=asked_as, version=version)
             assert fresh.ask(*valid, query=query).json["id"] == asked_as
-
-
-@pytest.mark.parametrize(
-    "valid",
-    [
-        call("search_prompts", query="review", cursor="none"), call("get_prompt", id="ann/none"),
-        call("get_prompt", id="ann/review@9.0.0"), call("list_tags", limit=0),
-    ],
-)  # fmt: skip
-def test_what_more_than_files_went_into_is_not_kept(fresh: Both, works: list[str], valid: Message):
-    for _ in range(3):
-        fresh.runner.run(ask(fresh.quick, *valid))
-    assert len(works) == 3
 
 
 def replaced(path: Path) -> None:
@@ -384,27 +326,24 @@ KEPT = [
     ],
 )
 def test_a_kept_answer_does_not_outlive_a_file(
-    fresh: Both, works: list[str], change: Callable[[Path], None], valid: Message, file: str
+    fresh: Both, change: Callable[[Path], None], valid: Message, file: str
 ):
     before = [fresh.ask(*valid) for _ in range(2)]
-    assert len(works) == 1
     change(Path(fresh.settings.out, file))
     after = fresh.ask(*valid)
-    assert len(works) == 2
     assert not before[0].result["isError"]
     assert after.result["isError"] is (change is deleted)
 
 
-def test_a_search_is_kept_until_a_build(fresh: Both, works: list[str]):
+def test_a_search_is_kept_until_a_build(fresh: Both):
     valid = call("search_prompts", query="walruses")
     for number in range(3):
         assert [fresh.ask(*valid).given["total"] for _ in range(3)] == [number] * 3
-        assert len(works) == number + 1
         write_version(fresh.settings.content, "ann", f"w{number}", "1.0.0", "Walruses.\n")
         build(fresh.settings)
 
 
-def test_a_build_is_seen_at_once(fresh: Both, works: list[str]):
+def test_a_build_is_seen_at_once(fresh: Both):
     valid = call("get_prompt", id="ann/review")
     content = fresh.settings.content
     for minor in range(2, 6):
@@ -418,7 +357,6 @@ def test_a_build_is_seen_at_once(fresh: Both, works: list[str]):
             assert listed[0]["version"] == version
             tags = fresh.ask(*call("list_tags")).given["tags"]
             assert f"t{minor}" in {tag["name"] for tag in tags}
-    assert len(works) == 3 * 4
 
 
 def test_a_prompt_that_is_gone_is_gone(fresh: Both):
