@@ -14,9 +14,9 @@ from builder.stats.database import open_for_writing, pulls_file
 from builder.store.state import State
 from operate.backup.places import FolderPlace
 from operate.backup.take import back_up
-from operate.deploy.parallel import Work
 from operate.doctor import data
 from operate.doctor.findings import Subject
+from operate.parallel import Work
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
