@@ -19,7 +19,7 @@ from server.answers import (
     FileBodies,
 )
 from server.app import ReadApp, Receive, Scope, Send
-from tests.server.test_connections import NEVER, Running, run, running, until
+from tests.server.running import NEVER, Running, run, running, until
 
 CATALOGUE = "/api/v1/catalogue.jsonl"
 TEXT = "/api/v1/repos/ann/story/raw"
