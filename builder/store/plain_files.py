@@ -54,7 +54,8 @@ def files_in(
                 elif found:
                     faults.append(Fault(f"{folder}/{entry.name}", "not a plain file"))
     except (FileNotFoundError, NotADirectoryError):
-        if os.path.lexists(path):
+        # A folder that is there now came after the look.
+        if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
             faults.append(Fault(folder, "not a plain folder"))
     except OSError as error:
         faults.append(Fault(folder, error.strerror or "unreadable"))

@@ -120,6 +120,24 @@ def test_a_label_names_a_version_that_is_listed(root: Path, folder: str, shown: 
     assert labels.versions()["production"] in ("1.0.0", "1.0.4")
 
 
+@pytest.mark.parametrize("folder", ["labels", "withdrawn"])
+def test_a_folder_that_appears_after_it_was_looked_for_is_no_fault(root: Path, folder, monkeypatch):
+    there, away = root / REPO / folder, root / REPO / f".{folder}"
+    there.rename(away)
+    scandir = os.scandir
+
+    def look(path: str):
+        try:
+            return scandir(path)
+        except FileNotFoundError:
+            away.rename(there)
+            raise
+
+    monkeypatch.setattr(os, "scandir", look)
+    list_versions(str(root), "ann", "story")  # raises for a fault
+    assert there.is_dir()
+
+
 def test_a_version_whose_record_alone_is_seen_is_listed(root: Path, monkeypatch):
     seen = write_in_listing(monkeypatch, root / REPO, lambda: publish(root), SHOWN["records"])
     versions = list_versions(str(root), "ann", "story").versions
