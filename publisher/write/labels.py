@@ -5,9 +5,8 @@ Knows nothing of HTTP, of tokens, or of who may move what. Does not build the si
 
 import contextlib
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -20,6 +19,7 @@ from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
 from publisher.write import gone
+from publisher.write.decision import Answer, Decision, check_repo, decide, no_repo
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
@@ -27,6 +27,8 @@ from publisher.write.store import Store
 
 # Numbers and files of changes that are not stored yet.
 Events = list[tuple[int, bytes]]
+
+_THEN = "Publish its first version, then label it."
 
 
 class LabelChange(Struct, frozen=True):
@@ -43,14 +45,6 @@ class LabelChange(Struct, frozen=True):
     moved_by: str
     note: str
     unchanged: bool
-
-
-class _Plan(NamedTuple):
-    """A change before it is written; ``events`` is empty where there is nothing to write."""
-
-    change: LabelChange
-    kept: KeptAnswer
-    events: Events
 
 
 def change_label(
@@ -75,33 +69,16 @@ def change_label(
     ``label_moved``, ``validation_failed`` (too many labels or changes), ``storage_unavailable``;
     and ContentError where a file of the repo is broken.
     """
-    names.check_owner(owner)
-    names.check_repo(name)
-    names.check_owner(by)
+    check_repo(store, owner, name, by, _THEN)
     names.check_new_label(label)
-    content.check_folder(store.root)
-    if not store.has_repo(owner, name):
-        raise _no_repo(owner, name)  # the lock would make a folder
 
-    def work() -> LabelChange:
-        listing = content.list_versions(store.root, owner, name)
-        moves = read_moves(store.root, owner, name, listing)
-        for kept in store.find_answers(idempotency_key) if idempotency_key else []:
-            done = _answer_again(store.root, owner, name, label, kept, moves)
-            if done:
-                store.sync_repo(owner, name)
-                return done
-        plan = _plan(store.root, owner, name, label, draft, by, now, listing, moves)
-        with room_for_events(quotas, owner, plan.events):
-            if sync and not plan.events:
-                store.sync_repo(owner, name)
-            if idempotency_key:
-                store.keep_answer(idempotency_key, plan.kept, owner, name)
-            if plan.events:
-                store.write_events(owner, name, plan.events, sync=sync)
-        return plan.change
+    def make() -> Decision[LabelChange]:
+        return _decide(store.root, owner, name, label, draft, by, now)
 
-    return store.decide(owner, name, work)
+    def find_again(kept: KeptAnswer) -> LabelChange | None:
+        return _answer_again(store.root, owner, name, label, kept)
+
+    return decide(store, owner, name, make, find_again, idempotency_key, quotas, sync)
 
 
 def plan_events(
@@ -148,13 +125,17 @@ def time_of_next(labels: Labels, now: datetime | None) -> str:
     return max(records.format_time(now or datetime.now(UTC)), last)
 
 
-def room_for_events(
-    quotas: QuotaKeeper | None, owner: str, events: Events
-) -> contextlib.AbstractContextManager[None]:
-    """Room for files of changes in the owner's quota."""
-    if not (quotas and events):
-        return contextlib.nullcontext()
-    return quotas.room_for(owner, Quotas(bytes=sum(len(data) for _, data in events)))
+def write_events(
+    owner: str, name: str, events: Events, kept: KeptAnswer, answer: Answer
+) -> Decision[Answer]:
+    """The decision to write these files of changes, if there are any."""
+    if not events:
+        return Decision(answer, kept, None)
+
+    def write(store: Store, sync: bool) -> None:
+        store.write_events(owner, name, events, sync=sync)
+
+    return Decision(answer, kept, write, Quotas(bytes=sum(len(data) for _, data in events)))
 
 
 def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
@@ -167,28 +148,28 @@ def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
 
 
 def _answer_again(
-    root: str, owner: str, name: str, label: str, kept: KeptAnswer, moves: Sequence[Move]
+    root: str, owner: str, name: str, label: str, kept: KeptAnswer
 ) -> LabelChange | None:
-    """The first answer to a request that is sent again. None: what was kept of it is not in the
-    content, for it died before the commit point.
-    """
+    """The first answer to a request that is sent again, as ``find_again`` of ``decide``."""
     number = kept.label_number
     if kept.record_sha256 not in (None, hash_event(root, owner, name, number)):
         return None
-    for move in moves:
+    for move in read_moves(root, owner, name, content.list_versions(root, owner, name)):
         if (move.number, move.label) == (number, label):
             return _change(owner, name, move, kept.previous_version, not kept.writes)
     return None
 
 
-def _plan(
+def _decide(
     root: str, owner: str, name: str, label: str, draft: LabelDraft | LabelRemoval, by: str,
-    now: datetime | None, listing: content.RepoListing, moves: Sequence[Move],
-) -> _Plan:  # fmt: skip
+    now: datetime | None,
+) -> Decision[LabelChange]:  # fmt: skip
+    listing = content.list_versions(root, owner, name)
+    moves = read_moves(root, owner, name, listing)
     versions, files = listing.versions, listing.events
     gone.check_open(root, owner, name, listing)
     if not versions and listing.withdrawn == NOTHING_WITHDRAWN:
-        raise _no_repo(owner, name)
+        raise no_repo(owner, name, _THEN)
     if draft.version is not None and Version.parse(draft.version) not in versions:
         gone.check_label_target(root, owner, name, listing, Version.parse(draft.version))
         there_is = f"Its latest version is {versions[-1]}." if versions else "It has none left."
@@ -205,7 +186,7 @@ def _plan(
         last = max((move for move in moves if move.label == label), key=lambda move: move.number)
         previous = labels.current[label].previous
         change = _change(owner, name, last, previous, is_unchanged=True)
-        return _Plan(change, KeptAnswer(current, previous, None, last.number), [])
+        return Decision(change, KeptAnswer(current, previous, None, last.number), None)
     wanted = [label] if draft.version else []
     check_room(labels, wanted, len(files) + 1, "label")
     at = time_of_next(labels, now)
@@ -214,7 +195,8 @@ def _plan(
     move = Move(number, event_file(number), label, draft.version, at, by, draft.note)
     mark = hashlib.sha256(data).digest()
     kept = KeptAnswer(draft.version or "", current, mark, number)
-    return _Plan(_change(owner, name, move, current, is_unchanged=False), kept, events)
+    change = _change(owner, name, move, current, is_unchanged=False)
+    return write_events(owner, name, events, kept, change)
 
 
 def _check_expected(draft: LabelDraft | LabelRemoval, label: str, current: str | None) -> None:
@@ -243,10 +225,4 @@ def _change(
         moved_by=move.by,
         note=move.note,
         unchanged=is_unchanged,
-    )
-
-
-def _no_repo(owner: str, name: str) -> RequestError:
-    return RequestError(
-        "repo_not_found", f"No prompt {owner}/{name}. Publish its first version, then label it."
     )

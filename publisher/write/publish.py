@@ -25,6 +25,7 @@ from builder.store.labels import read_moves
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import gone, labels
+from publisher.write.decision import Decision, decide
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.labels import Events, hash_event
@@ -64,18 +65,6 @@ class Past(NamedTuple):
     ordinal: int = 0
 
 
-class _Plan(NamedTuple):
-    """A publication before it is written; ``record`` is None where there is no new version to
-    write. Then ``events`` are the changes of labels that move to the version that there is.
-    """
-
-    published: Published
-    kept: KeptAnswer
-    record: bytes | None
-    events: Events
-    is_new_repo: bool
-
-
 def publish(
     store: Store,
     owner: str,
@@ -103,23 +92,14 @@ def publish(
     """
     _check_names(owner, name, publisher)
 
-    def work() -> Published:
-        for kept in store.find_answers(idempotency_key) if idempotency_key else []:
-            done = _answer_again(store.root, owner, name, draft, kept, front_matter)
-            if done:
-                store.sync_repo(owner, name)
-                return done
+    def make() -> Decision[Published]:
         repo = _Repo(store.root, owner, name)
-        plan = _plan(repo, draft, publisher, now, front_matter, create_only)
-        with _room(quotas, plan):
-            if sync and not plan.kept.writes:
-                store.sync_repo(owner, name)
-            if idempotency_key:
-                store.keep_answer(idempotency_key, plan.kept, owner, name)
-            _write(store, draft, plan, sync)
-        return plan.published
+        return _decide(repo, draft, publisher, now, front_matter, create_only)
 
-    return store.decide(owner, name, work)
+    def find_again(kept: KeptAnswer) -> Published | None:
+        return _answer_again(store.root, owner, name, draft, kept, front_matter)
+
+    return decide(store, owner, name, make, find_again, idempotency_key, quotas, sync)
 
 
 def preview(
@@ -136,7 +116,7 @@ def preview(
     """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
     repo = _Repo(content_root, owner, name)
-    return _plan(repo, draft, publisher, now, front_matter, create_only).published
+    return _decide(repo, draft, publisher, now, front_matter, create_only).answer
 
 
 def publish_past(
@@ -174,46 +154,25 @@ def publish_past(
             try:
                 metadata, warnings = resolve(one.draft, name, None, front_matter=False)
                 moment = records.format_time(one.at)
-                plan, record = _plan_version(
+                decision, record = _decide_version(
                     repo, one.draft, metadata, warnings, publisher, moment, ordinal=one.ordinal
                 )
             except RequestError as error:
                 yield error
                 continue
             if not dry_run:
-                _write(store, one.draft, plan, sync=False)
-            repo.add(Version.parse(plan.published.version), record, one.draft.content)
-            yield plan.published
+                decision.write(store, False)
+            repo.add(Version.parse(decision.answer.version), record, one.draft.content)
+            yield decision.answer
         if not (repo.versions or dry_run):
             store.remove_empty(owner, name)
-
-
-def _write(store: Store, draft: Draft, plan: _Plan, sync: bool) -> None:
-    """Store what is planned. The caller has the right to write."""
-    done = plan.published
-    if plan.record:
-        store.write_version(
-            done.owner, done.name, done.version, draft.content.encode(), plan.record,
-            profile=None if done.previous_version else _new_profile(done), sync=sync,
-        )  # fmt: skip
-    elif plan.events:
-        store.write_events(done.owner, done.name, plan.events, sync=sync)
-
-
-def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:
-    """Room for what is to be written, in the owner's quota."""
-    owner = plan.published.owner
-    if not (quotas and plan.record):
-        return labels.room_for_events(quotas, owner, plan.events)
-    size = plan.published.size + len(plan.record)
-    return quotas.room_for(owner, Quotas(int(plan.is_new_repo), 1, size))
 
 
 def _answer_again(
     root: str, owner: str, name: str, draft: Draft, kept: KeptAnswer, front_matter: bool
 ) -> Published | None:
-    """The first answer to a request that is sent again. None: what was kept of it is not in the
-    content, for it died before the commit point, or the version was taken away.
+    """The first answer to a request that is sent again, as ``find_again`` of ``decide``; none where
+    the version was taken away.
     """
     try:
         with open(f"{content.repo_path(root, owner, name)}/{kept.version}.json", "rb") as file:
@@ -314,10 +273,10 @@ class _Repo:
         self.next_ordinal = record.ordinal + 1
 
 
-def _plan(
+def _decide(
     repo: _Repo, draft: Draft, publisher: str, now: datetime | None, front_matter: bool,
     create_only: bool,
-) -> _Plan:  # fmt: skip
+) -> Decision[Published]:  # fmt: skip
     previous, listing = repo.previous, repo.listing
     metadata, warnings = resolve(draft, repo.name, previous, front_matter=front_matter)
     _check_base(draft, repo.latest)
@@ -333,19 +292,19 @@ def _plan(
         number, written = events[-1] if events else (None, None)
         kept = _kept(repo.latest, before, written, number)
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
-        return _Plan(published, kept, None, events, False)
+        return labels.write_events(repo.owner, repo.name, events, kept, published)
     if previous and create_only:
         raise _not_owner(repo)
     bump, breaking = take_step(draft, previous, metadata)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
-    plan, _ = _plan_version(repo, draft, metadata, warnings, publisher, moment, there)
-    return plan
+    decision, _ = _decide_version(repo, draft, metadata, warnings, publisher, moment, there)
+    return decision
 
 
-def _plan_version(
+def _decide_version(
     repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], publisher: str,
     moment: str, there: Labels = NO_LABELS, ordinal: int = 0,
-) -> tuple[_Plan, VersionFile]:  # fmt: skip
+) -> tuple[Decision[Published], VersionFile]:  # fmt: skip
     """The next version, and its record; ``ordinal`` is its number if that is not too low."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
     gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
@@ -370,7 +329,14 @@ def _plan_version(
     raw = _render_record(record)
     kept = _kept(version, repo.latest, raw, None)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
-    return _Plan(published, kept, raw, [], repo.is_new), record
+    needs = Quotas(int(repo.is_new), 1, published.size + len(raw))
+
+    def write(store: Store, sync: bool) -> None:
+        profile = None if kept.previous_version else _new_profile(published)
+        text, where = draft.content.encode(), (repo.owner, repo.name, str(version))
+        store.write_version(*where, text, raw, profile=profile, sync=sync)
+
+    return Decision(published, kept, write, needs), record
 
 
 def _kept(

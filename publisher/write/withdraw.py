@@ -10,11 +10,9 @@ Knows nothing of HTTP, or of who may withdraw what. Does not build the site.
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from msgspec import UNSET, Struct
 
-from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
@@ -30,9 +28,12 @@ from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
 from publisher.write import disk
+from publisher.write.decision import Decision, check_names, check_repo, decide, no_repo
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
 from publisher.write.store import Store
+
+_THEN = "Check the owner and the name."
 
 
 class Withdrawn(Struct, frozen=True):
@@ -64,13 +65,6 @@ class Withdrawn(Struct, frozen=True):
         return f"The {name.format(', '.join(self.labels))} no version any more."
 
 
-class _Plan(NamedTuple):
-    """A withdrawal before it is written; ``file`` is None where there is nothing to write."""
-
-    withdrawn: Withdrawn
-    file: bytes | None
-
-
 def withdraw(
     store: Store,
     owner: str,
@@ -89,17 +83,18 @@ def withdraw(
     ``version_not_found``, ``storage_unavailable``; and ContentError where a file of the repo is
     broken.
     """
-    _check(store.root, owner, name, by)
-    if not store.has_repo(owner, name):
-        raise _no_repo(owner, name)  # the lock would make a folder
+    check_repo(store, owner, name, by, _THEN)
 
-    def work() -> Withdrawn:
-        plan = _plan(store.root, owner, name, version, draft, by, now)
-        files = [(version or WHOLE, plan.file)] if plan.file else []
-        store.write_withdrawal(owner, name, files, sync=sync)
-        return plan.withdrawn
+    def make() -> Decision[Withdrawn]:
+        answer, file = _decide(store.root, owner, name, version, draft, by, now)
+        files = [(version or WHOLE, file)] if file else []
 
-    return store.decide(owner, name, work)
+        def write(store: Store, sync: bool) -> None:
+            store.write_withdrawal(owner, name, files, sync=sync)
+
+        return Decision(answer, None, write)
+
+    return decide(store, owner, name, make, sync=sync)
 
 
 def preview(
@@ -113,33 +108,27 @@ def preview(
     now: datetime | None = None,
 ) -> Withdrawn:
     """What ``withdraw`` would come to at this moment; writes nothing. Raises as it does."""
-    _check(content_root, owner, name, by)
-    return _plan(content_root, owner, name, version, draft, by, now).withdrawn
+    check_names(content_root, owner, name, by)
+    return _decide(content_root, owner, name, version, draft, by, now)[0]
 
 
-def _check(root: str, owner: str, name: str, by: str) -> None:
-    names.check_owner(owner)
-    names.check_repo(name)
-    names.check_owner(by)
-    content.check_folder(root)
-
-
-def _plan(
+def _decide(
     root: str, owner: str, name: str, version: str | None, draft: WithdrawalDraft, by: str,
     now: datetime | None,
-) -> _Plan:  # fmt: skip
+) -> tuple[Withdrawn, bytes | None]:  # fmt: skip
+    """What the withdrawal comes to, and its file; None where there is nothing to write."""
     listing = content.list_versions(root, owner, name)
     asked = Version.parse(version) if version is not None else None
     parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
     if not listing.versions and not parts.versions and not parts.whole:
-        raise _no_repo(owner, name)
+        raise no_repo(owner, name, _THEN)
     latest = listing.versions[-1] if listing.versions else None
     done = _find_done(parts, asked)
     if done:
         gone = [one.version for one in parts.versions] if asked is None else [asked]
         lost = done.labels or []
         told = _tell(owner, name, version, gone, lost, latest, latest, done, unchanged=True)
-        return _Plan(told, None)
+        return told, None
     if asked is not None and asked not in listing.versions:
         there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
         told = f"{owner}/{name} has no version {asked}. {there_is}"
@@ -151,7 +140,7 @@ def _plan(
     left = [one for one in listing.versions if one not in gone]
     after = left[-1] if left else None
     told = _tell(owner, name, version, gone, stored.labels or [], latest, after, stored)
-    return _Plan(told, render(WithdrawnFile(stored, remains)))
+    return told, render(WithdrawnFile(stored, remains))
 
 
 def _find_done(parts: WithdrawnParts, asked: Version | None) -> WithdrawalFile | None:
@@ -210,10 +199,4 @@ def _tell(
         reason=stored.reason,
         note=stored.note,
         unchanged=unchanged,
-    )
-
-
-def _no_repo(owner: str, name: str) -> RequestError:
-    return RequestError(
-        "repo_not_found", f"No prompt {owner}/{name}. Check the owner and the name."
     )

@@ -1,0 +1,93 @@
+"""One decision about a repo: the answer to a request, and what is written for it.
+
+Publications, changes of labels and withdrawals differ in what they decide. How a decision is made
+again, kept for retries, fitted into quotas and written is the same for all, and stands here.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.store import content
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
+from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
+from publisher.write.store import Store
+
+Answer = TypeVar("Answer")
+
+# Writes to a store; the second argument is ``sync``, as in Store.
+Write = Callable[[Store, bool], None]
+
+
+class Decision(NamedTuple, Generic[Answer]):
+    """``kept``: what a retry finds the answer by; None where there are no retries. ``write``: None
+    where there is nothing to write. ``needs``: what that adds to what the owner has.
+    """
+
+    answer: Answer
+    kept: KeptAnswer | None
+    write: Write | None
+    needs: Quotas = NO_QUOTAS
+
+
+def decide(
+    store: Store,
+    owner: str,
+    name: str,
+    make: Callable[[], Decision[Answer]],
+    find_again: Callable[[KeptAnswer], Answer | None] = lambda kept: None,
+    idempotency_key: IdempotencyKey | None = None,
+    quotas: QuotaKeeper | None = None,
+    sync: bool = True,
+) -> Answer:
+    """Make a decision with the only right to write to the repo, and write what it says.
+
+    A request that is sent again with its ``idempotency_key`` gets its first answer instead, which
+    ``find_again`` makes of what was kept; None: that is not in the content, as the request died
+    before the commit point. Raises what ``make``, the key and the store do, and RequestError
+    ``validation_failed`` where the change does not fit in ``quotas``.
+    """
+
+    def work() -> Answer:
+        for kept in store.find_answers(idempotency_key) if idempotency_key else []:
+            done = find_again(kept)
+            if done:
+                store.sync_repo(owner, name)
+                return done
+        decision = make()
+        room = contextlib.nullcontext()
+        if quotas and any(decision.needs):
+            room = quotas.room_for(owner, decision.needs)
+        with room:
+            if sync and not decision.write:
+                store.sync_repo(owner, name)
+            if idempotency_key:
+                store.keep_answer(idempotency_key, decision.kept, owner, name)
+            if decision.write:
+                decision.write(store, sync)
+        return decision.answer
+
+    return store.decide(owner, name, work)
+
+
+def check_repo(store: Store, owner: str, name: str, by: str, then: str) -> None:
+    """Raises RequestError where names are no names, or there is no such repo, whose lock would make
+    a folder; ``then`` is what to do about that. OperatorError.
+    """
+    check_names(store.root, owner, name, by)
+    if not store.has_repo(owner, name):
+        raise no_repo(owner, name, then)
+
+
+def check_names(root: str, owner: str, name: str, by: str) -> None:
+    """Raises RequestError ``invalid_name``, ``name_reserved``; OperatorError."""
+    names.check_owner(owner)
+    names.check_repo(name)
+    names.check_owner(by)
+    content.check_folder(root)
+
+
+def no_repo(owner: str, name: str, then: str) -> RequestError:
+    return RequestError("repo_not_found", f"No prompt {owner}/{name}. {then}")
