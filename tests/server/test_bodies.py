@@ -17,7 +17,7 @@ from publisher.web.app import create_app
 from server import mount
 from server.app import ReadApp, Receive
 from server.bodies import in_time, read_ahead
-from tests.publisher.web.test_app import FakeRebuilder
+from tests.support.hubs import FakeRebuilder
 from tests.support.servers import DEADLINE_SECONDS
 
 BYTES_MAX = 10

@@ -17,15 +17,13 @@ from server.access import parse_address
 from server.listening import address_of, listen_for_metrics
 from server.metrics_port import CONNECTIONS_MAX, MetricsPort
 from server.throttle import Throttle
-from tests.server.test_throttle import Clock
+from tests.support.clock import Clock, StopClock
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(metrics_port, "time", made)
-    return made
+def clock(stop_clock: StopClock) -> Clock:
+    return stop_clock(metrics_port)
 
 
 @contextlib.contextmanager

@@ -9,28 +9,15 @@ from hypothesis import strategies as st
 from builder.model.answer_headers import WINDOW_SECONDS
 from server import throttle
 from server.throttle import Throttle, network
+from tests.support.clock import Clock, StopClock
 from tests.support.servers import Server, serving
 
 RETRY_SECONDS_MAX = WINDOW_SECONDS + 1
 
 
-class Clock:
-    """Stands in for the module ``time``; moves when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def time(self) -> float:
-        return self.now
-
-    monotonic = time
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(throttle, "time", made)
-    return made
+def clock(stop_clock: StopClock) -> Clock:
+    return stop_clock(throttle)
 
 
 def test_exactly_the_limit_in_a_window(clock: Clock) -> None:

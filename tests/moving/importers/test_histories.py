@@ -37,7 +37,7 @@ from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
 from publisher.write.store import Folder
 from publisher.write.withdraw import withdraw
-from tests.publisher.write.test_durable import at, watched
+from tests.support.calls import at, watched
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 

@@ -21,7 +21,7 @@ from publisher.write.publish import publish
 from publisher.write.store import Folder
 from tests.builder.text.test_summary import CASES
 from tests.conftest import YamlWork
-from tests.publisher.write.test_durable import watched
+from tests.support.calls import watched
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,20 +15,19 @@ from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import make_token
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.write.quotas import Quotas
-from tests.publisher.web.test_app import Hub, code_of, fields_of, lines, log  # noqa: F401
 from tests.support.catalogues import BASE_URL
+from tests.support.hubs import Hub, MakeHub, code_of, fields_of, lines_of
 
 URL = "/api/v1/repos/ann/story/labels/production"
 NOTHING: dict[str, str] = {}
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
+def hub(make_hub: MakeHub) -> Hub:
     """The service, with versions 1.0.0 and 1.0.1 of ann/story."""
-    made = Hub(tmp_path)
+    made = make_hub()
     publish_two(made)
-    yield made
-    made.database.close()
+    return made
 
 
 def publish_two(hub: Hub) -> None:
@@ -189,6 +186,13 @@ def test_labels_that_cannot_be(hub: Hub, label: str, code: str):
     assert labels(hub) == {}
 
 
+@pytest.mark.parametrize("label", ["nul", "com1.x"])
+def test_labels_that_windows_reserves(hub: Hub, label: str):
+    path = URL.replace("production", label)
+    assert code_of(put(hub, path=path)) == "name_reserved"
+    assert code_of(delete(hub, path=path)) == "label_not_found"
+
+
 @pytest.mark.parametrize(
     ("body", "code", "fields"),
     [
@@ -265,39 +269,10 @@ def test_if_match_is_not_ignored(hub: Hub):
     assert labels(hub) == {}
 
 
-def test_the_version_that_was_expected(hub: Hub):
-    put(hub, {"version": "1.0.0", "expected": None})
-    answer = put(hub, {"version": "1.0.1", "expected": None})
-    assert code_of(answer) == "label_moved"
-    assert answer.json["error"]["details"] == [{"field": "expected", "message": "1.0.0"}]
-    assert "it names 1.0.0" in answer.json["error"]["message"]
-    assert put(hub, {"version": "1.0.1", "expected": "1.0.0"}).status_code == 200
-
-
 def test_repos_that_are_not_there(hub: Hub):
     for repo in ("ann/nothing", "ann/a"):
         assert code_of(put(hub, path=URL.replace("ann/story", repo))) == "repo_not_found"
     assert code_of(put(hub, path=URL.replace("story", "Story"))) == "invalid_name"
-
-
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_other_methods(hub: Hub, method: str):
-    answer = send(hub, method, b"{}", URL)
-    assert code_of(answer) == "method_not_allowed"
-    assert {*answer.headers["Allow"].split(", ")} == {"DELETE", "OPTIONS", "PUT"}
-
-
-def test_a_browser_of_another_origin_may_ask(hub: Hub):
-    answer = hub.app.test_client().options(
-        URL,
-        headers={
-            "Origin": "https://app.example.org", "Access-Control-Request-Method": "PUT",
-            "Access-Control-Request-Headers": "Authorization, Content-Type, Idempotency-Key",
-        },
-    )  # fmt: skip
-    allowed = answer.headers["Access-Control-Allow-Methods"].split(", ")
-    assert {"PUT", "DELETE"} <= {*allowed}
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
 # Again, limits, log
@@ -327,8 +302,8 @@ def test_sent_again_with_its_key(hub: Hub):
     assert code_of(put(hub, headers={"Idempotency-Key": "x" * 256})) == "validation_failed"
 
 
-def test_changes_count_in_the_rate_limit(tmp_path: Path):
-    hub = Hub(tmp_path, publish_limit=4)
+def test_changes_count_in_the_rate_limit(make_hub: MakeHub):
+    hub = make_hub(publish_limit=4)
     publish_two(hub)
     first = put(hub)
     assert first.headers["RateLimit-Policy"] == '"publish";q=4;w=60'
@@ -336,24 +311,22 @@ def test_changes_count_in_the_rate_limit(tmp_path: Path):
     refused = put(hub)
     assert code_of(refused) == "rate_limited" and "RateLimit" in refused.headers
     assert code_of(hub.post({"content": "Three."})) == "rate_limited"
-    hub.database.close()
 
 
-def test_changes_count_in_the_quota(tmp_path: Path):
-    hub = Hub(tmp_path, quotas=Quotas(bytes=1500))
+def test_changes_count_in_the_quota(make_hub: MakeHub):
+    hub = make_hub(quotas=Quotas(bytes=1500))
     publish_two(hub)
     answer = put(hub, {"version": "1.0.0", "note": "x" * 1024})
     assert code_of(answer) == "validation_failed" and fields_of(answer) == ["quota_bytes"]
     assert labels(hub) == {}
-    hub.database.close()
 
 
-def test_what_is_logged(hub: Hub, log: io.StringIO):  # noqa: F811
+def test_what_is_logged(hub: Hub, log: io.StringIO):
     put(hub, {"version": "1.0.0", "note": "MARMALADE"})
     put(hub)
     delete(hub)
     put(hub, path=URL.replace("production", "MARMALADE"))
-    moved, same, gone, wrong = lines(log)
+    moved, same, gone, wrong = lines_of(log)
     assert {line["event"] for line in (moved, same, gone, wrong)} == {"label"}
     told = ("owner", "repo", "label", "version", "unchanged", "token", "status")
     assert [moved[key] for key in told] == [

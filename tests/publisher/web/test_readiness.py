@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,15 +11,16 @@ from builder.model.metrics import UNREADY_REASONS
 from builder.model.records import CONTENT_BYTES_MAX
 from publisher.web import readiness
 from publisher.web.readiness import ROOM_BYTES, Readiness
-from tests.publisher.web.test_app import Hub
-from tests.server.test_throttle import Clock
+from tests.support.clock import StopClock
+from tests.support.hubs import Hub, MakeHub
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    made = Hub(tmp_path)
+def hub(make_hub: MakeHub) -> Hub:
+    """The service with a site that is built."""
+    made = make_hub()
     put_site(made)
-    yield made
+    return made
     made.database.close()
 
 
@@ -53,8 +53,8 @@ def test_before_the_first_site(hub: Hub) -> None:
     assert codes(hub) == ["no_site"]
 
 
-def test_builds_that_fail_publications(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub.rebuilder, "fails_publications", lambda: True)
+def test_builds_that_fail_publications(hub: Hub) -> None:
+    hub.rebuilder.is_failing = True
     assert codes(hub) == ["builds_failing"]
 
 
@@ -103,17 +103,12 @@ def test_parts_are_shown_and_do_not_make_it_unready(hub: Hub) -> None:
     assert answer == {"status": "ready", "reasons": [], "parts": {"git": {"failures": 3}}}
 
 
-def test_it_looks_once_a_second_however_often_it_is_asked(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr(readiness, "time", clock)
-    looks = []
-    monkeypatch.setattr(hub.rebuilder, "fails_publications", lambda: bool(looks.append(1)))
+def test_it_looks_once_a_second_however_often_it_is_asked(hub: Hub, stop_clock: StopClock) -> None:
+    clock = stop_clock(readiness)
     asked = Readiness(hub.settings, hub.rebuilder, hub.database, {})
     for _ in range(1000):
         asked.answer()
-    assert len(looks) == 1
+    assert hub.rebuilder.looked == 1
     clock.now += 1
     asked.answer()
-    assert len(looks) == 2
+    assert hub.rebuilder.looked == 2

@@ -1,10 +1,8 @@
-"""The publish service in real servers: inside `hubctl serve`, and alone under gunicorn."""
+"""The publish service inside `hubctl serve`."""
 
 import contextlib
 import json
-import signal
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,14 +14,10 @@ from builder.model.settings import Settings
 from cli.service import _say_who_cannot_sign_in
 from server.mount import PUBLISHERS_AT_ONCE
 from tests.server.test_metrics_port import values
-from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import (
     DEADLINE_SECONDS,
-    Process,
     Server,
     add_publisher,
-    clean_environment,
-    free_port,
     read_answer,
     serving,
     wait_until,
@@ -255,32 +249,6 @@ def test_who_starts_a_hub_is_told_who_cannot_sign_in(
     assert told in said and said.count("\n") == bool(told)
 
 
-def test_options_and_other_methods(hub: tuple[Server, str]) -> None:
-    server, _ = hub
-    preflight = server.request("OPTIONS", URL, headers={"Origin": "https://a.example"})
-    assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
-    assert "Idempotency-Key" in preflight.headers["Access-Control-Allow-Headers"]
-    assert server.get(URL).status_code == 404
-    refused = server.request("POST", "/healthz")
-    assert refused.status_code == 405 and "GET" in refused.headers["Allow"]
-    assert refused.json()["error"]["code"] == "method_not_allowed"
-
-
-def test_below_a_path(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, "https://hub.example/prompts")
-    write_small_catalogue(settings.content)
-    token = add_publisher(settings, "zoe")
-    with serving(settings, "--base-url", settings.base_url) as server:
-        assert server.url.endswith("/prompts")
-        headers = {"Authorization": f"Bearer {token}"}
-        answer = server.request("POST", URL, json=BODY, headers=headers)
-        location = "https://hub.example/prompts/api/v1/repos/zoe/hello/versions/1.0.0"
-        assert (answer.status_code, answer.headers["Location"]) == (201, location)
-        assert server.get("/zoe/hello").status_code == 200
-        assert server.get("/healthz").json()["status"] in ("ok", "behind")
-        assert requests.post(server.origin + URL, timeout=DEADLINE_SECONDS).status_code == 405
-
-
 def test_limits_of_publications(small: Settings) -> None:
     token = add_publisher(small, "zoe")
     with serving(small, "--publish-limit", "2", "--quota-repos", "1") as server:
@@ -309,82 +277,3 @@ def test_a_content_folder_that_is_lost(hub: tuple[Server, str]) -> None:
     assert server.get("/api/v1/repos/ann/story").status_code == 200
     content.with_name("elsewhere").rename(content)
     assert server.request("POST", URL, json=BODY).status_code == 201
-
-
-# Alone, under gunicorn
-
-
-@contextlib.contextmanager
-def gunicorn(settings: Settings, *options: str, **environment: str) -> Iterator[str]:
-    """The service alone; gives its URL."""
-    port = free_port()
-    process = Process(
-        str(Path(sys.executable).with_name("gunicorn")), "--bind", f"127.0.0.1:{port}",
-        "--threads", "8", *options, "cli.wsgi:app",
-        env=clean_environment(
-            HUB_CONTENT=settings.content, HUB_OUT=settings.out, HUB_STATE=settings.state,
-            HUB_BASE_URL=settings.base_url, HUB_QUERIES="1", **environment,
-        ),
-    )  # fmt: skip
-    try:
-        process.wait_for_line("Booting worker")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        status = process.stop()
-    assert status == 0, process.text
-
-
-def test_alone_beside_a_server_of_reads(small: Settings) -> None:
-    token = add_publisher(small, "zoe")
-    headers = {"Authorization": f"Bearer {token}"}
-    with (
-        serving(small, "--base-url", small.base_url) as server,
-        gunicorn(small, "--workers", "2") as url,
-    ):
-        for number in range(1, 9):
-            # By turns through the one and the other; every reader sees it at once.
-            where = url if number % 2 else server.url
-            answer = requests.post(
-                where + URL, json={"content": f"Text {number}."}, headers=headers,
-                timeout=DEADLINE_SECONDS,
-            )  # fmt: skip
-            assert answer.status_code == 201, answer.text
-            assert server.get("/api/v1/repos/zoe/hello/raw").text == f"Text {number}."
-        assert answer.json()["data"]["version"] == "1.0.7"
-        serial = answer.json()["data"]["serial"]
-        wait_until(
-            lambda: requests.get(f"{url}/healthz", timeout=DEADLINE_SECONDS).json()["serial"]
-            == serial,
-            "the lists",
-        )  # fmt: skip
-        reads = requests.get(f"{url}/api/v1/repos", timeout=DEADLINE_SECONDS)
-        assert (reads.status_code, reads.json()["error"]["code"]) == (404, "not_found")
-
-
-def test_alone_with_a_wrong_setting(small: Settings) -> None:
-    process = Process(
-        str(Path(sys.executable).with_name("gunicorn")), "--bind", "127.0.0.1:0",
-        "cli.wsgi:app", env=clean_environment(HUB_PUBLISH_LIMIT="many"),
-    )  # fmt: skip
-    process.wait_for_line("HUB_PUBLISH_LIMIT")
-    assert process.stop(signal.SIGKILL) != 0
-
-
-def test_labels_move_over_http(hub: tuple[Server, str]) -> None:
-    server, _ = hub
-    server.request("POST", URL, json=BODY)
-    label = "/api/v1/repos/zoe/hello/labels/production"
-    assert server.request("PUT", label, json={"version": "1.0.0"}).status_code == 201
-    moved = server.request("PUT", label, json={"version": "1.0.0", "expected": None})
-    assert moved.json()["error"]["code"] == "label_moved"
-    preflight = server.request("OPTIONS", label)
-    assert "PUT, DELETE" in preflight.headers["Access-Control-Allow-Methods"]
-    for method, path, allow in (
-        ("PATCH", label, "GET, HEAD, OPTIONS, PUT, DELETE"),
-        ("PUT", URL, "GET, HEAD, OPTIONS, POST"),
-        ("PUT", f"{label}/history", "GET, HEAD, OPTIONS"),
-    ):
-        refused = server.request(method, path, json={})
-        assert (refused.status_code, refused.headers["Allow"]) == (405, allow)
-    assert server.request("DELETE", label).json()["data"]["version"] is None
-    assert server.request("DELETE", label).json()["error"]["code"] == "label_not_found"

@@ -1,10 +1,7 @@
 """A publication cut off at any system call leaves nothing broken, and nothing in the way."""
 
 import errno
-import fcntl
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,47 +14,9 @@ from publisher.write import durable
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
+from tests.support.calls import at, watched
 
-CALLS = (
-    "open", "write", "fsync", "close", "link", "unlink", "mkdir", "rmdir", "lstat", "stat",
-    "fstat", "listdir", "scandir", "read",
-)  # fmt: skip
 REPO = ("ann", "story")
-
-
-@contextmanager
-def watched(before: Callable[[str, tuple], None]) -> Iterator[None]:
-    """Call ``before(call, args)`` ahead of each system call of the work."""
-
-    def wrap(name: str, real: Callable) -> Callable:
-        def call(*args, **kwargs):
-            try:
-                before(name, args)
-            except BaseException:
-                if name == "close":
-                    real(*args)  # a close that fails has closed
-                raise
-            return real(*args, **kwargs)
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in CALLS:
-            patch.setattr(os, name, wrap(name, getattr(os, name)))
-        patch.setattr(fcntl, "flock", wrap("flock", fcntl.flock))
-        yield
-
-
-def at(number: int, act: Callable[[], None]) -> Callable[[str, tuple], None]:
-    """Do ``act`` at the call with this number, counted from 1."""
-    left = [number]
-
-    def before(_: str, __: tuple) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            act()
-
-    return before
 
 
 def put(root: str, text: str, **fields: object) -> Published:

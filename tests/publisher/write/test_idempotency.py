@@ -24,8 +24,8 @@ from publisher.write.idempotency import (
 )
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
-from tests.publisher.write.test_durable import at, watched
-from tests.server.test_throttle import Clock
+from tests.support.calls import at, watched
+from tests.support.clock import Clock, StopClock
 
 
 class Store:
@@ -70,10 +70,8 @@ def store(tmp_path: Path, accounts_place: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(idempotency, "time", made)
-    return made
+def clock(stop_clock: StopClock) -> Clock:
+    return stop_clock(idempotency)
 
 
 def refusal(act: Callable[[], object]) -> str:

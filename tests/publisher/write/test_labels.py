@@ -26,7 +26,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store import Folder
-from tests.publisher.write.test_durable import at, watched
+from tests.support.calls import at, watched
 from tests.support.catalogues import write_label
 from tests.support.depth import some_of
 from tests.support.servers import DEADLINE_SECONDS

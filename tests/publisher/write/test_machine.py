@@ -50,7 +50,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
-from tests.publisher.write.test_durable import watched
+from tests.support.calls import watched
 from tests.support.catalogues import read_tree, settings_in, wait_for_tick
 from tests.support.depth import seeded, some_of
 

@@ -27,7 +27,7 @@ from publisher.write.quotas import (
     default_quotas,
 )
 from publisher.write.store import Folder
-from tests.publisher.write.test_durable import at, watched
+from tests.support.calls import at, watched
 
 THREADS = 8
 

@@ -12,17 +12,15 @@ from publisher.accounts.people.attempts import (
     Attempts,
 )
 from server import throttle
-from tests.server.test_throttle import Clock
+from tests.support.clock import Clock, StopClock
 
 HOME = "198.51.100.7"
 MINUTE = 60
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(throttle, "time", made)
-    return made
+def clock(stop_clock: StopClock) -> Clock:
+    return stop_clock(throttle)
 
 
 def addresses(count: int) -> list[str]:

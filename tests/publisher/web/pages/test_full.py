@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -13,8 +12,8 @@ from builder.model.routes import TRUSTED_URL
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import HASHES_AT_ONCE, WAITING_MAX, Passwords
-from tests.publisher.web.test_app import Hub
 from tests.support.held_hashes import HeldHashes, held_hashes
+from tests.support.hubs import Hub, MakeHub
 from tests.support.servers import DEADLINE_SECONDS
 
 __all__ = ["held_hashes"]
@@ -23,8 +22,8 @@ GOOD, NEW = "seven quiet herons over Bergen", "eleven loud gulls under Lisbon"
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    made = Hub(tmp_path, "http://127.0.0.1:8000", open_signup=True)
+def hub(make_hub: MakeHub) -> Iterator[Hub]:
+    made = make_hub("http://127.0.0.1:8000", open_signup=True)
     yield made
     made.database.close()
 

@@ -1,12 +1,10 @@
 """Under which host names the account settings are served; tests/test_access.py has all of them."""
 
-from pathlib import Path
-
 import pytest
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
-from tests.publisher.web.test_app import Hub
+from tests.support.hubs import MakeHub
 from tests.support.servers import serving
 
 BASE = "https://hub.example/prompts"
@@ -20,8 +18,8 @@ OTHER = "hub-origin.example.org"
 
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("origins", [(), ("*",)])
-def test_other_hosts_are_refused(tmp_path: Path, host: str, origins: tuple[str, ...]):
-    hub = Hub(tmp_path, BASE, origins=origins, open_signup=True)
+def test_other_hosts_are_refused(make_hub: MakeHub, host: str, origins: tuple[str, ...]):
+    hub = make_hub(BASE, origins=origins, open_signup=True)
     client = hub.app.test_client()
     for method, path in (
         ("GET", "/account"), ("GET", "/account/login"), ("POST", "/account/login"),
@@ -35,16 +33,14 @@ def test_other_hosts_are_refused(tmp_path: Path, host: str, origins: tuple[str, 
     # What needs no cookie is asked by any name.
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
     assert client.post(TRUSTED_URL, json={}, headers={"Host": host}).status_code == 422
-    hub.database.close()
 
 
-def test_own_hosts_are_served(tmp_path: Path):
-    hub = Hub(tmp_path, BASE, origins=("*", f"https://{OTHER}"))
+def test_own_hosts_are_served(make_hub: MakeHub):
+    hub = make_hub(BASE, origins=("*", f"https://{OTHER}"))
     client = hub.app.test_client()
     for host in (*OWN, OTHER):
         answer = client.get("/account/login", headers={"Host": host})
         assert answer.status_code == 200, host
-    hub.database.close()
 
 
 def test_the_command_is_told_of_more(small: Settings):

@@ -28,7 +28,7 @@ from publisher.web.app import create_app
 from publisher.web.pages.cookie import VisitorSession, _signer
 from publisher.web.pages.frame import MESSAGES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
-from tests.publisher.web.test_app import FakeRebuilder
+from tests.support.hubs import FakeRebuilder
 from tests.support.servers import wait_until
 
 OTHER_PASSWORD = "nine brisk otters beyond Tromsø"
