@@ -1,12 +1,14 @@
 """Answers kept until the state or the index changes, and who watches these."""
 
+import contextlib
 import os
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Hashable
+from operator import itemgetter
 from typing import Any
 
 import msgspec
+from cachetools import LRUCache
 
 from builder.model.settings import Settings
 from builder.search.index import commit_mark
@@ -24,32 +26,26 @@ class KeptAnswers:
     """At most ``bytes_max`` bytes of answers; the one that was not asked for longest goes first."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
         self._version: object = None
-        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self.size = 0
+        self._entries = LRUCache(bytes_max, getsizeof=itemgetter(1))
+
+    @property
+    def size(self) -> int:
+        return self._entries.currsize
 
     def get(self, version: object, key: Hashable) -> Any | None:
         """The answer to a question (``key``), and from now on those of this version alone."""
         if version != self._version:
             self._entries.clear()
-            self.size = 0
             self._version = version
-        if key not in self._entries:
-            return None
-        self._entries.move_to_end(key)
-        return self._entries[key][0]
+        answer, _ = self._entries.get(key, (None, 0))
+        return answer
 
     def put(self, version: object, key: tuple[object, tuple], answer: object) -> None:
         """``key``: anything, and what of it is as long as a caller likes."""
-        if version != self._version or key in self._entries:
-            return
-        size = len(_encode((key[1], answer))) + ENTRY_BYTES
-        self._entries[key] = answer, size
-        self.size += size
-        while self.size > self._bytes_max:
-            _, (_, dropped) = self._entries.popitem(last=False)
-            self.size -= dropped
+        if version == self._version:
+            with contextlib.suppress(ValueError):  # larger than all that is kept
+                self._entries[key] = answer, len(_encode((key[1], answer))) + ENTRY_BYTES
 
 
 class Watch:
