@@ -2,9 +2,11 @@
 
 Each server is one process on the first core, wrk with 8 connections on the second; they take
 turns. The hub is all of ``hubctl serve`` without limits, the others are ``mcp_floor``'s. Before a
-case is measured, each of its calls is made once, and the hub and the SDK have to say the same. The
-number of a request, and its progress token, are never the same twice, as with real clients. Needs
-wrk.
+case is measured, each of its calls is made once, and the hub and the SDK have to say the same, so
+the hub answers from memory where arguments come again: the aim is five times the SDK's calls. The
+SDK's server keeps nothing. Where arguments are new each time, both do a tool's work, and the hub
+makes two to three times as many calls. The number of a request, and its progress token, are never
+the same twice, as with real clients. Needs wrk.
 """
 
 import argparse

@@ -4,10 +4,12 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.search.query_thread import QueryThread
+from mcp_app.app import create_app
 from mcp_app.calls import Calls
 from mcp_app.endpoint import Endpoint
 from mcp_app.reader import Catalogue
@@ -39,6 +42,8 @@ from tests.support.catalogues import write_version
 from tests.support.depth import some, some_of
 
 CALLS = some_of(2000)
+READER = "mcp_app.reader"
+TRANSPORT = "mcp.server.streamable_http_manager"
 
 # Tool calls as clients send them, byte by byte.
 PYTHON = [
@@ -134,9 +139,7 @@ def seen(reply: Reply) -> tuple[Any, ...]:
 def both(settings: Settings) -> Iterator[Both]:
     with contextlib.closing(QueryThread(settings)) as queries:
         catalogue = Catalogue(settings, queries)
-        server = make_server(catalogue)
-        calls = Calls(catalogue, server.server_info_stamp)
-        quick = Endpoint(server, Access(settings.base_url), calls=calls)
+        quick = create_app(settings, queries)
         slow = Endpoint(make_server(catalogue), Access(settings.base_url))
         with inside(quick, slow) as runner:
             yield Both(settings, queries, runner, quick, slow)
@@ -238,6 +241,39 @@ def test_headers_that_come_twice(pair: Both):
     pair.ask(valid.body, plain)
     for again in plain[1:]:
         pair.ask(valid.body, [*plain, again])
+
+
+# The work
+
+
+def modules_used(pair: Both, endpoint: Endpoint, valid: Message) -> set[str]:
+    """The modules whose functions run while an endpoint answers, in this thread."""
+    used: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            used.add(frame.f_globals.get("__name__", ""))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        reply = pair.runner.run(ask(endpoint, *valid))
+    finally:
+        sys.setprofile(before)
+    assert reply.given
+    return used
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@pytest.mark.parametrize("tool", GOOD_ARGUMENTS)
+def test_a_call_skips_the_sdks_transport_and_is_worked_out_once(
+    fresh: Both, tool: str, version: str
+):
+    valid = call(tool, version=version, **GOOD_ARGUMENTS[tool][0])
+    first, again = (modules_used(fresh, fresh.quick, valid) for _ in range(2))
+    assert READER in first and READER not in again
+    assert TRANSPORT not in first | again
+    assert {TRANSPORT, READER} <= modules_used(fresh, fresh.slow, valid)
 
 
 # Kept answers
