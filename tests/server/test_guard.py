@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from builder.model.errors import RequestError
-from server import guard as module
-from server.guard import KNOWN_SECONDS, LOOKUPS_AT_ONCE, PAGE_CHARS_MAX, Guard
+from server.guard import KNOWN_MAX, KNOWN_SECONDS, LOOKUPS_AT_ONCE, PAGE_CHARS_MAX, Guard
 from server.throttle import client_of
 
 GOOD, BAD = "Bearer good", "Bearer bad"
@@ -152,19 +151,20 @@ def test_many_who_ask_at_once_ask_once():
     assert len(members.asked) == 1
 
 
-def test_what_strangers_send_is_forgotten(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "KNOWN_MAX", 20)
+def test_what_strangers_send_is_forgotten():
     members = Members()
     guard = members.guard()
 
     async def strangers() -> None:
-        for number in range(100):
-            assert (await ask(guard, f"Bearer {number}", cookie=f"x={number}"))[0] == 401
+        for number in (*range(KNOWN_MAX + 1), 0, KNOWN_MAX):
+            assert (await ask(guard, f"Bearer {number}"))[0] == 401
 
     asyncio.run(strangers())
-    assert len(guard._known) == 20 and not guard._asking
-    assert len(guard._threads._threads) <= LOOKUPS_AT_ONCE
-    assert {len(key) for key in guard._known} == {32}, "hashes, not what was sent"
+    # The first of them is asked for again, the last is still known.
+    assert len(members.asked) == KNOWN_MAX + 2 and members.asked[-1] == ("", "Bearer 0")
+    looking = [one for one in threading.enumerate() if one.name.startswith("members")]
+    assert len(looking) <= LOOKUPS_AT_ONCE
+    guard.close()
 
 
 @pytest.mark.parametrize("path", ["/feed.xml", "/api/v1/repos", "/x/y.json", "/mcp", "/langfuse/x"])

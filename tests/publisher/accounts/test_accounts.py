@@ -1,11 +1,7 @@
-"""Who may publish, and the database that remembers it: in threads, processes and trouble."""
+"""Who may publish: owners, their tokens, and what is remembered of both."""
 
-import errno
 import hashlib
-import os
 import re
-import sqlite3
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -16,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts import sqlite_engine
-from publisher.accounts.accounts import Accounts, Token
+from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
@@ -25,12 +20,9 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.schema import SCHEMA_VERSION
-from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.tokens import make_token
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.postgres import only_sqlite
-from tests.support.servers import HUBCTL, clean_environment
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
@@ -143,13 +135,6 @@ def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str],
     with pytest.raises((OperatorError, RequestError), match=told):
         accounts.create_token(owner, "ci", repos, now=NOW)
     assert accounts.tokens() == []
-
-
-def test_ids_are_unique(accounts: Accounts, monkeypatch: pytest.MonkeyPatch):
-    ids = iter(["00000000", "00000000", "00000001"])
-    monkeypatch.setattr("publisher.accounts.accounts.secrets.token_hex", lambda _: next(ids))
-    made = [accounts.create_token("ann", name, now=NOW)[1].id for name in ("a", "b")]
-    assert made == ["00000000", "00000001"]
 
 
 # Revoking
@@ -336,7 +321,7 @@ def whole_tables(database: Database, statements: list[str]) -> list[str]:
     found = []
     for statement in statements:
         if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
-            steps = database.engine._db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            steps = database.execute(f"EXPLAIN QUERY PLAN {statement}")
             found += [
                 f"{step}: {statement}"
                 for *_, step in steps
@@ -347,11 +332,10 @@ def whole_tables(database: Database, statements: list[str]) -> list[str]:
 
 @only_sqlite
 def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
-    database: Database, accounts: Accounts
+    statements: list[str], database: Database, accounts: Accounts
 ):
     text, token = accounts.create_token("ann", "ci", now=NOW)
-    statements: list[str] = []
-    database.engine._db.set_trace_callback(statements.append)
+    statements.clear()
     accounts.authenticate(text, NOW)
     accounts.note_use(token, NOW, address="192.0.2.1")
     accounts.create_token("ann", "other", now=NOW)
@@ -367,15 +351,15 @@ def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
     Invitations(database).invite("ann", NOW)
     Passwords(database).verify("ann", "a wrong password")
     TrustedPublishers(database).of("ann")
-    database.engine._db.set_trace_callback(None)
-    assert len(statements) > 20
-    assert whole_tables(database, statements) == []
+    noted = [*statements]
+    assert len(noted) > 20
+    assert whole_tables(database, noted) == []
     # Nor through all that one owner has done.
     (newest,) = database.execute(
         "EXPLAIN QUERY PLAN SELECT * FROM event WHERE owner = ? ORDER BY id DESC", ("ann",)
     )
     assert "event_newest" in newest[3]
-    (deletion,) = {each for each in statements if each.startswith("DELETE FROM event WHERE owner")}
+    (deletion,) = {each for each in noted if each.startswith("DELETE FROM event WHERE owner")}
     ((*_, step),) = database.execute(f"EXPLAIN QUERY PLAN {deletion}")
     assert "owner=? AND at<?" in step
 
@@ -401,27 +385,20 @@ def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
     assert [token.name for token in accounts.tokens("bob")] == ["other"]
 
 
-def test_so_many_tokens_of_the_past_are_kept(
-    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
-):
-    kept_max = 20
-    monkeypatch.setattr("publisher.accounts.accounts.ENDED_KEPT_MAX", kept_max)
+def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):
     with database.transaction():
-        for number in range(kept_max + 3):
+        for number in range(ENDED_KEPT_MAX + 3):
             then = NOW + number * SECOND
             accounts.create_token("ann", f"t{number}", now=then)
             if number != 1:
                 accounts.revoke("ann", f"t{number}", then)
     names = [token.name for token in accounts.tokens("ann")]
-    assert names == ["t1", *(f"t{number}" for number in range(3, kept_max + 3))]
+    assert names == ["t1", *(f"t{number}" for number in range(3, ENDED_KEPT_MAX + 3))]
 
 
-def test_so_many_repos_can_be_for_trusted_publishers_only(
-    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("publisher.accounts.accounts.TRUSTED_ONLY_MAX", 10)
+def test_so_many_repos_can_be_for_trusted_publishers_only(database: Database, accounts: Accounts):
     with database.transaction():
-        for number in range(10):
+        for number in range(TRUSTED_ONLY_MAX):
             accounts.set_trusted_only("ann", f"r{number}", True, NOW)
     accounts.set_trusted_only("ann", "r7", True, NOW)
     with pytest.raises(RequestError, match="one too many") as caught:
@@ -453,232 +430,3 @@ def test_tokens_of_who_is_locked_out(database: Database, accounts: Accounts):
     unlock(database, "ann", NOW)
     assert accounts.authenticate(text, NOW) == token
     assert accounts.owners(NOW)[0].locked_at is None
-
-
-# Processes
-
-
-def test_another_process_sees_it_at_once(tmp_path: Path):
-    def hubctl(*arguments: str) -> str:
-        done = subprocess.run(
-            [HUBCTL, *arguments], capture_output=True, text=True, check=True,
-            env=clean_environment(HUB_STATE=str(tmp_path)),
-        )  # fmt: skip
-        return done.stdout
-
-    with Database(str(tmp_path)) as database:
-        accounts = Accounts(database)
-        hubctl("owner", "add", "ann")
-        text = hubctl("token", "create", "ann", "--name", "ci").removesuffix("\n")
-        token = accounts.authenticate(text)
-        accounts.note_use(token)
-        with Database(str(tmp_path)) as other:
-            assert Accounts(other).tokens()[0].last_used_at is not None
-        hubctl("token", "revoke", "ann", "ci")
-        assert refusal(accounts, text, datetime.now(UTC)).code == "invalid_token"
-
-
-def test_revocation_holds_in_every_connection(accounts_place: str, accounts: Accounts):
-    text, _ = accounts.create_token("ann", "ci", now=NOW)
-    with Database(accounts_place) as other:
-        assert Accounts(other).authenticate(text, NOW).name == "ci"
-        accounts.revoke("ann", "ci", NOW)
-        assert refusal(Accounts(other), text).code == "invalid_token"
-
-
-def test_processes_that_make_the_database_at_once(tmp_path: Path):
-    for attempt in range(6):
-        state = str(tmp_path / str(attempt))
-        gate, opener = os.pipe()
-        children = []
-        for number in range(8):
-            child = os.fork()
-            if child == 0:
-                status = 1
-                try:
-                    os.close(opener)
-                    os.read(gate, 1)  # until all are there
-                    with Database(state) as database:
-                        Accounts(database).add_owner(f"owner-{number}")
-                    status = 0
-                finally:
-                    os._exit(status)
-            children.append(child)
-        os.close(opener)
-        os.close(gate)
-        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-        with Database(state) as database:
-            assert len(Accounts(database).owners()) == 8
-
-
-# The file
-
-
-def test_the_file_is_private(tmp_path: Path):
-    old_mask = os.umask(0)
-    try:
-        with Database(str(tmp_path / "new" / "var")) as database:
-            Accounts(database).add_owner("ann")
-            modes = {
-                p.name: p.stat().st_mode & 0o777
-                for p in Path(database.engine.path).parent.iterdir()
-            }
-    finally:
-        os.umask(old_mask)
-    assert set(modes.values()) == {0o600} and f"{ACCOUNTS_FILE}-wal" in modes
-    # Restored from a backup, perhaps.
-    Path(database.engine.path).chmod(0o644)
-    Database(str(tmp_path / "new" / "var")).close()
-    assert Path(database.engine.path).stat().st_mode & 0o777 == 0o600
-
-
-@only_sqlite
-def test_a_commit_waits_for_the_disk(database: Database):
-    assert database.execute("PRAGMA journal_mode") == [("wal",)]
-    assert database.execute("PRAGMA synchronous") == [(2,)]
-    with pytest.raises(sqlite3.IntegrityError):
-        database.execute(
-            "INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0, '', '', '')"
-        )
-
-
-def test_a_transaction_within_another_is_a_part_of_it(database: Database, accounts: Accounts):
-    with pytest.raises(ZeroDivisionError), database.transaction():
-        with database.transaction() as inner:
-            inner.execute("DELETE FROM owner WHERE handle = 'ann'")
-        raise ZeroDivisionError
-    assert accounts.is_known("ann")
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_a_transaction_that_fails(database: Database, accounts: Accounts, error: type):
-    with pytest.raises(error), database.transaction() as change:
-        change.execute("DELETE FROM owner")
-        raise error
-    assert len(accounts.owners()) == 1
-    with database.transaction() as change:
-        change.execute("DELETE FROM owner")
-    assert accounts.owners() == []
-
-
-@only_sqlite
-def test_a_full_disk(database: Database, accounts: Accounts):
-    ((pages,),) = database.execute("PRAGMA page_count")
-    database.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(RequestError, match="Free disk space") as caught:
-        for number in range(1000):
-            accounts.create_token("ann", f"t{number}", now=NOW)
-    assert (caught.value.code, caught.value.status) == ("storage_unavailable", 503)
-    kept = accounts.tokens()
-    assert {token.name for token in kept} == {f"t{n}" for n in range(len(kept))}
-    database.execute(f"PRAGMA max_page_count = {pages + 100}")
-    accounts.create_token("ann", "more", now=NOW)
-
-
-@only_sqlite
-@pytest.mark.parametrize("use", ["execute", "transaction"])
-def test_a_disk_that_cannot_be_written(database: Database, accounts: Accounts, use: str):
-    text, token = accounts.create_token("ann", "ci", now=NOW)
-    database.execute("PRAGMA query_only = ON")
-    with pytest.raises(RequestError, match="Give this service write access") as caught:
-        if use == "execute":
-            accounts.note_use(token, NOW)
-        else:
-            accounts.revoke("ann", "ci", NOW)
-    assert caught.value.code == "storage_unavailable"
-    # Who has published already can still be told so.
-    assert accounts.authenticate(text, NOW) == token
-
-
-@only_sqlite
-@pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_is_taken_away(database: Database, accounts: Accounts, is_replaced: bool):
-    text, _ = accounts.create_token("ann", "ci", now=NOW)
-    folder = Path(database.engine.path).parent
-    with pytest.raises(RequestError, match="restart"), database.transaction() as change:
-        change.execute("DELETE FROM token")
-        folder.rename(folder.with_name("away"))
-        if is_replaced:
-            Database(str(folder)).close()
-    # Otherwise a token that is revoked in the new file would still be good here.
-    error = refusal(accounts, text)
-    assert error.code == "storage_unavailable" and "Restore it" in str(error)
-    with Database(str(folder.with_name("away"))) as kept:
-        assert Accounts(kept).authenticate(text, NOW).name == "ci"
-
-
-@only_sqlite
-def test_a_lock_that_is_held_too_long(
-    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sqlite_engine, "BUSY_SECONDS", 0)
-    with Database(str(Path(database.engine.path).parent)) as other, database.transaction():
-        with pytest.raises(RequestError, match="Try again") as caught:
-            Accounts(other).create_token("ann", "ci", now=NOW)
-        assert caught.value.code == "storage_unavailable"
-        # Reading does not wait.
-        assert [owner.handle for owner in Accounts(other).owners()] == ["ann"]
-
-
-@only_sqlite
-def test_a_mistake_of_ours_is_not_the_disks(database: Database):
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
-        database.execute("SELECT * FROM missing")
-    database.close()
-    with pytest.raises(sqlite3.ProgrammingError):
-        database.execute("SELECT 1")
-
-
-def test_no_database_at_all(tmp_path: Path):
-    (tmp_path / ACCOUNTS_FILE).write_bytes(b"not a database " * 100)
-    with pytest.raises(OperatorError, match="backup") as caught:
-        Database(str(tmp_path))
-    assert str(tmp_path / ACCOUNTS_FILE) in str(caught.value)
-    assert (tmp_path / ACCOUNTS_FILE).read_bytes() == b"not a database " * 100
-
-
-@only_sqlite
-def test_damage_found_later(database: Database, accounts: Accounts):
-    accounts.create_token("ann", "ci", now=NOW)
-    ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'token'")
-    ((page_bytes,),) = database.execute("PRAGMA page_size")
-    database.close()
-    path = Path(database.engine.path)
-    data = bytearray(path.read_bytes())
-    data[(root - 1) * page_bytes : root * page_bytes] = b"\xff" * page_bytes
-    path.write_bytes(data)
-    damaged = pytest.raises(OperatorError, match="backup")
-    with Database(str(path.parent)) as again, damaged as caught:
-        Accounts(again).create_token("ann", "other", now=NOW)
-    assert database.engine.path in str(caught.value)
-
-
-@only_sqlite
-def test_a_newer_schema(database: Database):
-    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    with pytest.raises(OperatorError, match="newer release"):
-        Database(str(Path(database.engine.path).parent))
-
-
-def test_the_database_of_another_program(tmp_path: Path):
-    with sqlite3.connect(tmp_path / ACCOUNTS_FILE) as foreign:
-        foreign.execute("CREATE TABLE owner (x)")
-    foreign.close()
-    with pytest.raises(OperatorError, match="not hub's database of accounts"):
-        Database(str(tmp_path))
-
-
-def test_a_state_folder_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "file").touch()
-    with pytest.raises(OperatorError, match="--state"):
-        Database(str(tmp_path / "file"))
-    (tmp_path / "folder" / ACCOUNTS_FILE).mkdir(parents=True)
-    with pytest.raises(OperatorError, match="unable to open"):
-        Database(str(tmp_path / "folder"))
-
-    def refuse(*_: object) -> int:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OperatorError, match="Read-only"):
-        Database(str(tmp_path))

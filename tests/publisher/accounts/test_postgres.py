@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 import psycopg
 import pytest
@@ -28,6 +29,8 @@ from publisher.accounts.saved_drafts import PER_OWNER_MAX, SavedDrafts
 from publisher.accounts.schema import MIGRATIONS, SCHEMA_VERSION
 from publisher.web import readiness as readiness_module
 from publisher.web.readiness import Readiness
+from tests.publisher.accounts.test_file import add_owner
+from tests.support.children import processes_at_once
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres, running_postgres
 from tests.support.postgres_pair import running_pair
 from tests.support.servers import DEADLINE_SECONDS, free_port, wait_until
@@ -179,24 +182,7 @@ def test_who_is_not_let_in(postgres: Postgres, url: str, caplog: pytest.LogCaptu
 
 
 def test_the_tables_are_there_once(url: str):
-    gate, opener = os.pipe()
-    children = []
-    for number in range(8):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                os.close(opener)
-                os.read(gate, 1)  # until all are there
-                with Database(url) as database:
-                    Accounts(database).add_owner(f"owner-{number}")
-                status = 0
-            finally:
-                os._exit(status)
-        children.append(child)
-    os.close(opener)
-    os.close(gate)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+    processes_at_once(8, partial(add_owner, url))
     with Database(url) as database:
         assert handles(database) == [f"owner-{number}" for number in range(8)]
         assert database.execute("SELECT version FROM hub_accounts") == [(SCHEMA_VERSION,)]

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts import protected
 from publisher.accounts.accounts import RIGHTS, Accounts, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.protected import PER_OWNER_MAX, ProtectedLabels
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
@@ -132,12 +131,12 @@ def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
         accounts.check_may_label(create(accounts), "Ann", "Story", ["production"])
 
 
-def test_too_many_protected_labels(database: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(protected, "PER_OWNER_MAX", 2)
+def test_too_many_protected_labels(database: Database):
     labels = ProtectedLabels(database)
-    labels.set("ann", "", "a", True)
-    labels.set("ann", "story", "a", True)
-    with pytest.raises(RequestError, match="at most 2 labels"):
+    with database.transaction():
+        for number in range(PER_OWNER_MAX):
+            labels.set("ann", f"story-{number}", "a", True)
+    with pytest.raises(RequestError, match="at most 1000 labels"):
         labels.set("ann", "", "b", True)
     for repo, label in (("Story", "a"), ("", "latest"), ("", "A")):
         with pytest.raises(RequestError):

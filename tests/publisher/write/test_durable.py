@@ -15,6 +15,7 @@ from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
 from tests.support.calls import at, watched
+from tests.support.children import dies_at
 
 REPO = ("ann", "story")
 
@@ -111,27 +112,17 @@ def test_a_process_that_dies_at_any_call(before: tuple[str, list[str]]):
     root, old = before
     new = [*old, "Two."]
     for number in range(1, 200):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                with watched(at(number, lambda: os._exit(9))):
-                    put(root, "Two.")
-                status = 0
-            finally:
-                os._exit(status)
-        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert died in (0, 9)
+        is_dead = dies_at(number, lambda: put(root, "Two."))
         # What a crash may leave is no version, and a build passes it by.
         allowed = ("no versions", "text without record")
         assert all(fault.reason.startswith(allowed) for fault in check(root))
-        assert texts(root) in ([new] if died == 0 else [old, new])
+        assert texts(root) in ([old, new] if is_dead else [new])
         assert put(root, "Two.").version == f"1.0.{len(old)}"
         assert list(check(root)) == [] and texts(root) == new
         restore(root, old)
-        if died == 0:
+        if not is_dead:
             break
-    assert died == 0 and number > 20
+    assert not is_dead and number > 20
 
 
 def test_another_text_after_a_crash(tmp_path: Path):

@@ -16,6 +16,7 @@ from publisher.accounts.database import Database
 from publisher.write import idempotency
 from publisher.write.drafts import make_draft
 from publisher.write.idempotency import (
+    ATTEMPTS_MAX,
     KEPT_SECONDS,
     IdempotencyKey,
     KeptAnswer,
@@ -24,7 +25,8 @@ from publisher.write.idempotency import (
 )
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
-from tests.support.calls import at, watched
+from tests.support.calls import watched
+from tests.support.children import dies_at
 from tests.support.clock import Clock, StopClock
 
 
@@ -37,9 +39,10 @@ class Store:
         os.makedirs(self.root, exist_ok=True)
         self.open()
 
-    def open(self) -> None:
+    def open(self) -> "Store":
         """As a new process does."""
         self.database = Database(self._place)
+        return self
 
     def key(self, text: str, key: str = "k", repo: str = "ann/story") -> IdempotencyKey:
         owner, name = repo.split("/")
@@ -87,12 +90,6 @@ def test_again_gives_the_first_answer(store: Store):
     assert store.texts() == ["One.", "Two."]
 
 
-def test_without_a_key_it_is_another_publication(store: Store):
-    for text in ("One.", "Two.", "One."):
-        store.put(text, key=None)
-    assert store.texts() == ["One.", "Two.", "One."] and store.keys() == []
-
-
 def test_nothing_new_is_an_answer_too(store: Store):
     store.put("One.", key=None)
     first = store.put("One.")
@@ -111,9 +108,8 @@ def test_warnings_of_what_a_version_breaks_are_in_the_same_answer_again(store: S
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_process_that_dies_at_any_call(store: Store, is_second: bool):
-    died = None
-    number = 0
-    while died != 0:
+    number, is_dead = 0, True
+    while is_dead:
         number += 1
         repo, key = f"ann-{number}/story", f"k{number}"
         before = ["One."] if is_second else []
@@ -121,18 +117,7 @@ def test_a_process_that_dies_at_any_call(store: Store, is_second: bool):
             store.put(text, key=None, repo=repo)
         # SQLite's connections do not outlive a fork.
         store.database.close()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                store.open()
-                with watched(at(number, lambda: os._exit(9))):
-                    store.put("New.", key, repo)
-                status = 0
-            finally:
-                os._exit(status)
-        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert died in (0, 9)
+        is_dead = dies_at(number, lambda key=key, repo=repo: store.open().put("New.", key, repo))
         store.open()
         answer = store.put("New.", key, repo)
         assert (answer.version, answer.unchanged) == (f"1.0.{len(before)}", False)
@@ -168,14 +153,16 @@ def test_the_number_went_to_another(store: Store):
     assert store.put("One.").version == "1.0.1"
 
 
-def test_of_all_attempts_those_that_write_are_first(store: Store, clock: Clock, monkeypatch):
-    monkeypatch.setattr(idempotency, "ATTEMPTS_MAX", 4)
+def test_of_the_last_attempts_those_that_write_are_first(store: Store, clock: Clock):
     key = store.key("One.")
-    attempts = [KeptAnswer(f"1.0.{n}", None, b"hash" if n % 2 else None) for n in range(5)]
-    for attempt in attempts * 2:
-        key.store(attempt)
-        clock.now += 1
-    assert [attempt.version for attempt in key.find()] == ["1.0.3", "1.0.1", "1.0.4", "1.0.2"]
+    with store.database.transaction():
+        for number in range(ATTEMPTS_MAX + 1):
+            key.store(KeptAnswer(f"1.0.{number}", None, b"hash" if number % 2 else None))
+            clock.now += 1
+    found = [attempt.version for attempt in key.find()]
+    numbers = range(ATTEMPTS_MAX, 0, -1)
+    writing = [f"1.0.{number}" for number in numbers if number % 2]
+    assert found == writing + [f"1.0.{number}" for number in numbers if number % 2 == 0]
 
 
 def test_a_repo_that_was_taken_away_is_published_anew(store: Store):
@@ -194,25 +181,6 @@ def test_what_was_seen_before_is_made_durable(store: Store):
         store.put("One.")
     # Who committed it may have died before it could.
     assert "fsync" in calls and "link" not in calls
-
-
-def test_a_refusal_keeps_nothing(store: Store):
-    draft = make_draft({"content": "One.", "base_version": "1.0.0"})
-    key = store.key("One.")
-
-    def put() -> None:
-        publish(Folder(store.root), "ann", "story", draft, publisher="ann", idempotency_key=key)
-
-    assert refusal(put) == "base_version_mismatch"
-    assert store.keys() == []
-
-
-def test_another_request_with_the_key(store: Store):
-    store.put("One.")
-    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
-    assert refusal(lambda: store.put("One.", repo="ann/poem")) == "idempotency_key_reused"
-    assert sorted(os.listdir(f"{store.root}/ann")) == ["owner.json", "story"]
-    assert store.put("One.", repo="bob/story").version == "1.0.0"
 
 
 def test_a_key_that_another_repo_takes_meanwhile(store: Store):
@@ -257,15 +225,6 @@ def test_keys_have_room_and_attempts_need_none(store: Store, clock: Clock):
         keys[2].store(KeptAnswer("1.0.0", None, b"hash"))
     assert caught.value.wait_seconds == KEPT_SECONDS - 1
     assert store.keys() == ["k0"] * 4 + ["k1"] * 4
-
-
-def test_old_answers_go(store: Store, clock: Clock):
-    for number in range(3):
-        store.put(f"Text {number}.", key=f"k{number}")
-        clock.now += 1
-    clock.now += KEPT_SECONDS - 2
-    store.put("New.", key="k3")
-    assert store.keys() == ["k2", "k3"]
 
 
 _requests = st.tuples(

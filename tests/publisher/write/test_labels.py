@@ -2,13 +2,11 @@
 
 import errno
 import json
-import multiprocessing
 import os
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,8 +26,8 @@ from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store import Folder
 from tests.support.calls import at, watched
 from tests.support.catalogues import write_label
+from tests.support.children import dies_at, processes_at_once
 from tests.support.depth import some_of
-from tests.support.servers import DEADLINE_SECONDS
 
 REPO = ("ann", "story")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -92,51 +90,6 @@ def test_a_label_that_moves(root: str):
     assert events(root) == ["1.json", "2.json", "3.json"]
     raw = Path(root, *REPO, "labels", "1.json").read_text()
     assert raw.endswith("}\n") and '\n  "label": "production",\n  "version": "1.0.0",\n' in raw
-
-
-def test_nothing_to_move(root: str):
-    first = move(root, "1.0.0", note="First.")
-    move(root, "1.0.1", "canary")
-    again = move(root, "1.0.0", note="Second.", by="bob")
-    assert (again.unchanged, again.note, again.moved_by) == (True, "First.", "ann")
-    assert again.moved_at == first.moved_at
-    assert events(root) == ["1.json", "2.json"]
-
-
-def test_removing(root: str):
-    move(root, "1.0.0")
-    gone = move(root, None, note="Broken.")
-    assert (gone.version, gone.previous, gone.note) == (None, "1.0.0", "Broken.")
-    assert versions(root) == {}
-    assert code_of(lambda: move(root, None)) == "label_not_found"
-    assert move(root, "1.0.1").previous is None
-    assert history(root) == [(None, "1.0.1"), ("1.0.0", None), (None, "1.0.0")]
-
-
-@pytest.mark.parametrize(
-    ("version", "label", "code"),
-    [
-        ("1.0.9", "production", "version_not_found"),
-        ("1.0.0", "Production", "invalid_label"),
-        ("1.0.0", "", "invalid_label"),
-        ("1.0.0", "x" * 37, "invalid_label"),
-        ("1.0.0", "a/b", "invalid_label"),
-        ("1.0.0", "..", "invalid_label"),
-        ("1.0.0", "production\n", "invalid_label"),
-        ("1.0.0", "latest", "name_reserved"),
-        ("1.0.0", "1.0.0", "name_reserved"),
-        ("1.0.0", "v2", "name_reserved"),
-        ("1.0.0", "7", "name_reserved"),
-        ("1.0.0", "nul", "name_reserved"),
-        ("1.0.0", "com1.x", "name_reserved"),
-        (None, "nul", "label_not_found"),
-        (None, "latest", "name_reserved"),
-        (None, "production", "label_not_found"),
-    ],
-)
-def test_what_is_refused(root: str, version: str | None, label: str, code: str):
-    assert code_of(lambda: move(root, version, label)) == code
-    assert events(root) == []
 
 
 def test_repos_that_are_not_there(root: str):
@@ -245,11 +198,6 @@ def test_labels_of_a_publication(root: str):
     assert move(root, "1.0.3", "beta").version == "1.0.3" and events(root) == ["1.json", "3.json"]
 
 
-def test_labels_of_a_first_publication(tmp_path: Path):
-    assert put(str(tmp_path), "One.", labels=["production"]).version == "1.0.0"
-    assert versions(str(tmp_path)) == {"production": "1.0.0"}
-
-
 def test_labels_of_a_text_that_is_there(root: str):
     move(root, "1.0.0")
     done = put(root, "Text 2.", labels=["production", "canary"])
@@ -265,24 +213,6 @@ def test_a_publication_without_labels(root: str):
     assert put(root, "Newer.", labels=[]).labels is UNSET
     record = Path(root, *REPO, "1.0.4.json").read_text()
     assert "label" not in record and not Path(root, *REPO, "labels").exists()
-
-
-@pytest.mark.parametrize(
-    ("labels", "code"),
-    [
-        (["production", "Canary"], "invalid_label"),
-        (["latest"], "name_reserved"),
-        (["1.0.0"], "name_reserved"),
-        (["a", "a"], "validation_failed"),
-        ("production", "validation_failed"),
-        ([1], "validation_failed"),
-        (None, "validation_failed"),
-        ([f"label-{number}" for number in range(21)], "validation_failed"),
-    ],
-)
-def test_wrong_labels_of_a_publication(root: str, labels: object, code: str):
-    assert code_of(lambda: put(root, "New.", labels=labels)) == code
-    assert len(content.list_versions(root, *REPO).versions) == 3
 
 
 # Requests that are sent again
@@ -482,29 +412,19 @@ def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
     for number in range(1, 200):
         root = prepared(tmp_path / f"die-{number}", act)
         before = read_labels(root, *REPO).versions()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                with watched(at(number, lambda: os._exit(9))):
-                    ACTS[act](root)
-                status = 0
-            finally:
-                os._exit(status)
-        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert died in (0, 9)
+        is_dead = dies_at(number, lambda root=root: ACTS[act](root))
         faults = [fault.reason for fault in check(root)]
         assert all(reason.startswith("text without record") for reason in faults)
         there = read_labels(root, *REPO).versions()
         # Only where no version is published, one label may have moved without the other.
         halves = [before | {"production": wanted["production"]}] if "same" in act else []
-        assert there in ([wanted] if died == 0 else [before, wanted, *halves])
+        assert there in ([before, wanted, *halves] if is_dead else [wanted])
         if act != "remove" or there == before:
             ACTS[act](root)
         assert versions(root) == wanted
-        if died == 0:
+        if not is_dead:
             break
-    assert died == 0 and number > 15
+    assert not is_dead and number > 15
 
 
 def prepared(folder: Path, act: str) -> str:
@@ -556,15 +476,6 @@ def test_the_order_of_writing(root: str):
     assert calls == ["fsync ann/story", "fsync ann/story/labels"]
 
 
-def test_a_number_that_another_process_took(root: str, monkeypatch: pytest.MonkeyPatch):
-    move(root, "1.0.0")
-    # As over a file system where locks do nothing.
-    monkeypatch.setattr("publisher.write.labels.read_moves", lambda *_: [])
-    assert code_of(lambda: move(root, "1.0.1")) == "version_conflict"
-    monkeypatch.undo()
-    assert versions(root) == {"production": "1.0.0"}
-
-
 # Many at once
 
 
@@ -572,9 +483,8 @@ CLIENTS = 8
 MOVES = some_of(16)
 
 
-def move_some(root: str, client: int, start: Barrier, told: Connection) -> None:
-    """Move the label to the next version again and again; tell each move that succeeded."""
-    start.wait(DEADLINE_SECONDS)
+def move_some(root: str, client: int) -> list[tuple[str | None, str, str]]:
+    """Move the label to the next version again and again; returns each move that succeeded."""
     done = []
     while len(done) < MOVES:
         now = read_labels(root, *REPO).versions().get("production")
@@ -585,25 +495,12 @@ def move_some(root: str, client: int, start: Barrier, told: Connection) -> None:
             assert error.code == "label_moved"
             continue
         done.append((now, version, f"{client}-{len(done)}"))
-    told.send(done)
+    return done
 
 
 def test_compare_and_set_loses_no_move(root: str):
-    context = multiprocessing.get_context("fork")
-    start = context.Barrier(CLIENTS)
-    running = []
-    for client in range(CLIENTS):
-        told, tell = context.Pipe(duplex=False)
-        child = context.Process(target=move_some, args=(root, client, start, tell), daemon=True)
-        child.start()
-        tell.close()
-        running.append((child, told))
-    acknowledged = []
-    for child, told in running:
-        with told:
-            acknowledged += told.recv()
-        child.join()
-        assert child.exitcode == 0
+    moved = processes_at_once(CLIENTS, partial(move_some, root))
+    acknowledged = [move for moves in moved for move in moves]
     moves = read_labels(root, *REPO).history["production"][::-1]
     stored = [(move.previous, move.version, move.note) for move in moves]
     # Each move is there once, and started from what the one before had left.

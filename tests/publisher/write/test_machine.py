@@ -12,12 +12,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,48 +30,27 @@ from hypothesis.stateful import (
 )
 from msgspec import UNSET
 
-from builder.model.errors import ContentError, HubError, RequestError
-from builder.model.names import Version
-from builder.model.routes import BY_NAME, SORTS
+from builder.model.errors import HubError, RequestError
 from builder.pipeline.build import build, compare
 from builder.pipeline.context import Visible
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
-from builder.store.state.repos import RepoRow
-from builder.write.repo import RepoRenderer, Task
 from publisher.accounts.database import Database
 from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
-from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
+from tests.builder.pipeline.test_incremental import Stopped, small_pages  # noqa: F401
+from tests.publisher.write.readers import REPOS, TEXTS, Readers, Repo, Stored
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree, settings_in, wait_for_tick
 from tests.support.depth import seeded, some_of
 
-Repo = tuple[str, str]
-
-REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-y"))
-# Of one size, so that only the builder's care tells their files apart.
-TEXTS = ("One.", "Two.", "Six.")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 # What a crash may leave in the content, which is no version.
 RESTS = ("no versions", "text without record")
-# Files of JSON whose object is not one of the catalogue's.
-NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
-
-
-class Stored(NamedTuple):
-    """A version as the model has it."""
-
-    version: str
-    text: str
-    title: str
-    tags: list[str]
-    changelog: str
-    published_at: str
 
 
 class Moved(NamedTuple):
@@ -131,7 +107,7 @@ calls = st.integers(1, 60)
 deaths = st.sampled_from(("killed", "killed", "interrupted", "full"))
 
 
-class Publications(RuleBasedStateMachine):
+class Publications(Readers, RuleBasedStateMachine):
     """A content folder with its site, what was acknowledged, and what readers have seen."""
 
     def __init__(self) -> None:
@@ -147,8 +123,6 @@ class Publications(RuleBasedStateMachine):
         self.hint: set[Repo] = set()  # what the service knows that it has to build
         self.unbuilt: set[Repo] = set()  # what differs from what readers were shown
         self.is_hint_complete = True  # nothing but these differs, no rest of a crash either
-        self.seen: dict[str, Any] = {}  # the newest that was read of each file
-        self.complaints: list[AssertionError] = []  # what readers found wrong during a build
         self.minutes = 0
 
     def teardown(self) -> None:
@@ -522,109 +496,6 @@ class Publications(RuleBasedStateMachine):
         if report.is_settled and not self.unbuilt and self.is_hint_complete:
             assert compare(self.settings)[:3] == ([], [], [])
 
-    # Readers
-
-    @contextmanager
-    def readers(self, stop_at: int | None) -> Iterator[None]:
-        """Look at the site after each file that gets its name; die instead of this one."""
-        rename = os.rename
-        count = 0
-
-        def look(*args: str) -> None:
-            nonlocal count
-            count += 1
-            if count == stop_at:
-                patch.setattr(os, "unlink", lambda path: None)  # the dead clear nothing up
-                raise Stopped
-            rename(*args)
-            try:
-                self.look(args[1])
-            except AssertionError as error:
-                self.complaints.append(error)  # the builder would put its own in the place of it
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "rename", look)
-            yield
-
-    def look(self, path: str) -> None:
-        """Read a file that was just replaced, and follow every pointer in it."""
-        file = os.path.relpath(path, self.settings.out)
-        if not file.endswith(".json") or file in NOT_RECORDS:
-            return
-        data = self.read_json(file)
-        if file == BY_NAME["hub"].file:
-            self.see(file, data["serial"])
-            return
-        rows = data["repos"] if "repos" in data else data if isinstance(data, list) else [data]
-        for row in rows:
-            for key in ("raw_url", "versions_url", "diff_url"):
-                if row.get(key):
-                    self.read(row[key].removeprefix(f"{self.settings.base_url}/"))
-            if "latest_version" in row:
-                repo = (row["owner"], row["name"])
-                self.see(f"{file} {repo}", Version.parse(row["latest_version"]))
-                # Who follows a list finds what the list says, or something newer.
-                there = self.read_json(BY_NAME["repo"].file_for(owner=repo[0], name=repo[1]))
-                latest = Version.parse(there["latest_version"])
-                assert latest >= Version.parse(row["latest_version"])
-
-    def see(self, what: str, value: Any) -> None:
-        assert value >= self.seen.get(what, value), f"{what} goes backwards"
-        self.seen[what] = value
-
-    def read(self, file: str) -> bytes:
-        path = Path(self.settings.out, file)
-        assert path.exists(), f"a pointer into nothing: {file}"
-        return path.read_bytes()
-
-    def read_json(self, file: str) -> Any:
-        return json.loads(self.read(file))["data"]
-
-    def check_repo(self, repo: Repo) -> None:
-        """Each of the repo's endpoints has all that was published, and nothing else."""
-        versions = self.versions[repo]
-        if not versions:
-            return
-        at = {"owner": repo[0], "name": repo[1]}
-        latest = versions[-1]
-        data = self.read_json(BY_NAME["repo"].file_for(**at))
-        told = ("latest_version", "content", "title", "tags", "changelog", "updated_at")
-        assert Stored(*(data[key] for key in told)) == latest
-        rows = self.read_json(BY_NAME["versions"].file_for(**at))
-        assert [row["version"] for row in rows] == [one.version for one in reversed(versions)]
-        assert self.read(BY_NAME["raw"].file_for(**at)) == latest.text.encode()
-        assert latest.version in self.read(BY_NAME["repo_page"].file_for(**at)).decode()
-        for number, stored in enumerate(versions):
-            where = at | {"version": stored.version}
-            data = self.read_json(BY_NAME["version"].file_for(**where))
-            assert (data["content"], data["changelog"], data["published_at"]) == (
-                stored.text, stored.changelog, stored.published_at,
-            )  # fmt: skip
-            assert self.read(BY_NAME["version_raw"].file_for(**where)) == stored.text.encode()
-            assert stored.version in self.read(BY_NAME["version_page"].file_for(**where)).decode()
-            if number:
-                older = versions[number - 1]
-                diff = self.read(BY_NAME["diff"].file_for(**where)).decode()
-                is_told = f"-{older.text}" in diff and f"+{stored.text}" in diff
-                assert is_told == (older.text != stored.text)
-        user = self.read_json(BY_NAME["user"].file_for(owner=repo[0]))
-        (row,) = (row for row in user["repos"] if row["name"] == repo[1])
-        assert row["latest_version"] == latest.version
-
-    def check_lists(self) -> None:
-        """The first pages have what was built of each repo; ``top`` has the newest first."""
-        if self.unbuilt:
-            return
-        latest = {repo: versions[-1] for repo, versions in self.versions.items() if versions}
-        for sort in SORTS:
-            rows = self.read_json(BY_NAME["list"].file_for(sort=sort, page=1))
-            assert len(rows) == min(PAGE_SIZE, len(latest))
-            for row in rows:
-                assert row["latest_version"] == latest[row["owner"], row["name"]].version
-            if sort == "top":
-                newest = sorted(latest, key=lambda repo: latest[repo].published_at, reverse=True)
-                assert [(row["owner"], row["name"]) for row in rows] == newest[:PAGE_SIZE]
-
 
 def bumped(version: str | None, bump: str) -> str:
     if not version:
@@ -662,64 +533,3 @@ def test_readers_and_publishers_get_along() -> None:
     run_state_machine_as_test(
         seeded(Publications), settings=settings(stateful_step_count=25, max_examples=examples)
     )
-
-
-# That the machine finds what it is there for
-
-
-def put_in_place(folder: str, target: str, data: bytes, made: list[tuple], sync: bool) -> None:
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    made.append((target, os.fstat(descriptor)))
-    try:
-        for begin in range(0, len(data), 50):
-            os.write(descriptor, data[begin : begin + 50])
-    finally:
-        os.close(descriptor)
-
-
-def render_pointers_first(renderer: RepoRenderer, task: Task) -> RepoRow:
-    late: list[tuple[str, bytes]] = []
-    site = SimpleNamespace(write=lambda *written: late.append(written))
-    row = render(RepoRenderer(renderer.settings, site), task)
-    for written in reversed(late):
-        renderer.site.write(*written)
-    return row
-
-
-render = RepoRenderer.render
-
-
-FIRST = (REPOS[0], {"content": TEXTS[0]}, None, None)
-
-
-def publish_and_build(machine: Publications) -> None:
-    machine.publish(*FIRST)
-    machine.build_all()
-
-
-def die_at_each_call(machine: Publications) -> None:
-    for call in range(1, 61):
-        machine.publish_and_fail(*FIRST, call, "killed")
-        machine.everything_acknowledged_is_stored()
-
-
-@pytest.mark.parametrize(("what", "instead", "steps", "told"), [
-    ("builder.pipeline.visible.write_owner", lambda *_: None, publish_and_build,
-     "a pointer into nothing"),
-    ("publisher.write.durable._put", put_in_place, die_at_each_call, "faults? in the content"),
-    ("builder.write.repo.RepoRenderer.render", render_pointers_first, publish_and_build,
-     "a pointer into nothing"),
-])  # fmt: skip
-def test_it_bites(
-    monkeypatch: pytest.MonkeyPatch, what: str, instead: Callable[..., Any],
-    steps: Callable[[Publications], None], told: str,
-) -> None:  # fmt: skip
-    """These steps fail with a fault in our code, and not without."""
-    with closing(Publications()) as machine:
-        machine.start()
-        steps(machine)
-    monkeypatch.setattr(what, instead)
-    with closing(Publications()) as machine:
-        machine.start()
-        with pytest.raises((AssertionError, ContentError), match=told):
-            steps(machine)

@@ -14,7 +14,6 @@ import signal
 import socket
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -441,7 +440,6 @@ def test_killed_while_publications_are_under_way(hub: Hub):
                 is_up.set()
                 expected = len(ledger.acknowledged) + moments.randrange(1, 12)
                 wait_until(lambda: len(ledger.acknowledged) >= expected, "publications")  # noqa: B023
-                time.sleep(moments.random() / 50)
                 is_up.clear()
                 hub.process.stop(signal.SIGKILL)
                 hub.start()

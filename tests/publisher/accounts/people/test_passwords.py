@@ -23,11 +23,9 @@ from publisher.accounts.people.passwords import (
     check_password,
     hash_new,
 )
-from tests.support.held_hashes import HeldHashes, held_hashes
+from tests.support.held_hashes import HeldHashes
 from tests.support.postgres import only_sqlite
 from tests.support.servers import DEADLINE_SECONDS
-
-__all__ = ["held_hashes"]
 
 GOOD = "violet otter lamp 7"
 OLD_HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
@@ -153,7 +151,7 @@ def test_the_same_keys_on_another_device(passwords: Passwords):
 
 
 @only_sqlite
-@pytest.mark.usefixtures("costly_hashes")
+@pytest.mark.costly_hashes
 def test_a_new_password_replaces_the_old(database: Database, passwords: Passwords):
     passwords.put("ann", LONGEST)
     assert passwords.verify("ann", LONGEST) and not passwords.verify("ann", GOOD)
@@ -167,7 +165,7 @@ def test_a_new_password_replaces_the_old(database: Database, passwords: Password
 
 
 @only_sqlite
-@pytest.mark.usefixtures("costly_hashes")
+@pytest.mark.costly_hashes
 def test_the_same_work_for_handles_without_a_password(
     passwords: Passwords, monkeypatch: pytest.MonkeyPatch
 ):
@@ -221,7 +219,7 @@ def test_two_at_once_who_renew_a_hash(database: Database, passwords: Passwords):
     assert len(set(verified)) == 1 and passwords.is_still("bob", verified[0])
 
 
-@pytest.mark.usefixtures("costly_hashes")
+@pytest.mark.costly_hashes
 def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: Passwords):
     old = OLD_HASHER.hash(GOOD)
     passwords.put_hash("bob", old)
@@ -237,7 +235,7 @@ def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: P
 
 
 @only_sqlite
-@pytest.mark.usefixtures("costly_hashes")
+@pytest.mark.costly_hashes
 def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.MonkeyPatch):
     passwords.verify("no", GOOD)  # the first time makes the hash that nobody has
     turn = threading.Lock()

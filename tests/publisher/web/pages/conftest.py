@@ -15,7 +15,6 @@ from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
-import argon2
 import pytest
 import requests
 
@@ -23,7 +22,6 @@ from builder.model.routes import ACCOUNT_URL, PUBLISH_URL
 from builder.model.settings import Settings
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
-from publisher.accounts.people import passwords
 from publisher.accounts.people.sessions import Sessions
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -188,15 +186,10 @@ class People:
 
 
 @pytest.fixture(autouse=True)
-def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _hashes(cheap_hashes: None) -> None:
     """Hashes are not the subject of pages: test_whole_way and tests/publisher/accounts have real
     ones.
     """
-    cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    passwords._dummy.cache_clear()
-    monkeypatch.setattr(passwords, "_hasher", cheap)
-    yield
-    passwords._dummy.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,9 @@ from builder.model.routes import TRUSTED_URL
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import HASHES_AT_ONCE, WAITING_MAX, Passwords
-from tests.support.held_hashes import HeldHashes, held_hashes
+from tests.support.held_hashes import HeldHashes
 from tests.support.hubs import Hub, MakeHub
 from tests.support.servers import DEADLINE_SECONDS
-
-__all__ = ["held_hashes"]
 
 GOOD, NEW = "seven quiet herons over Bergen", "eleven loud gulls under Lisbon"
 
