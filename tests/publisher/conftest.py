@@ -5,6 +5,7 @@ import pytest
 from tests.support.cheap_hashes import cheap_hashes  # noqa: F401
 from tests.support.held_hashes import held_hashes  # noqa: F401
 from tests.support.hubs import hub, log, make_hub  # noqa: F401
+from tests.support.slow_servers import impatient  # noqa: F401
 from tests.support.statements import statements  # noqa: F401
 
 

@@ -136,7 +136,7 @@ def test_too_many_protected_labels(database: Database):
     with database.transaction():
         for number in range(PER_OWNER_MAX):
             labels.set("ann", f"story-{number}", "a", True)
-    with pytest.raises(RequestError, match="at most 1000 labels"):
+    with pytest.raises(RequestError, match=f"at most {PER_OWNER_MAX:,} labels"):
         labels.set("ann", "", "b", True)
     for repo, label in (("Story", "a"), ("", "latest"), ("", "A")):
         with pytest.raises(RequestError):

@@ -1,25 +1,20 @@
-"""The client of an OpenID provider, against one that does each thing wrong; its settings."""
+"""The client of an OpenID provider, against one that does each thing wrong."""
 
 import base64
 import hashlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import click
 import pytest
-from click.testing import CliRunner
 
 from builder.model.errors import OperatorError, RequestError
-from cli.options import openid_options
 from publisher.openid import client as openid_client
 from publisher.openid.client import FRESH_SECONDS, PAUSE_SECONDS, Begun, Client, Identity
-from publisher.openid.provider import Provider, make_provider
+from publisher.openid.provider import make_provider
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
-from tests.publisher.outside.test_fetch import trickling
 from tests.publisher.web.pages.openid_provider import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -27,23 +22,12 @@ from tests.publisher.web.pages.openid_provider import (
     FakeProvider,
     fake_provider,
 )
+from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY, KEYS, MISSING, make_key
-from tests.support.servers import free_port
+from tests.support.servers import DEADLINE_SECONDS, free_port
+from tests.support.slow_servers import trickling
 
 CALLBACK = "http://127.0.0.1:8000/account/openid/callback"
-SETTINGS = {
-    "HUB_OPENID_ISSUER": "https://login.example.org",
-    "HUB_OPENID_CLIENT_ID": "hub",
-    "HUB_OPENID_CLIENT_SECRET": "quite-secret",
-}
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -59,7 +43,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def client(fake: FakeProvider, clock: Clock) -> Client:
-    return Client(make_provider(fake.url, CLIENT_ID, "Fake", CLIENT_SECRET), CALLBACK, clock)
+    return Client(make_provider(fake.url, CLIENT_ID, "Fake", CLIENT_SECRET), CALLBACK, clock.time)
 
 
 def finish(client: Client, begun: Begun, **answer: str) -> Identity:
@@ -378,18 +362,18 @@ def test_what_is_no_discovery_document_is_for_nobody(client: Client, fake: FakeP
 
 @pytest.mark.parametrize("field", ["token_endpoint", "jwks_uri"])
 def test_an_answer_that_trickles_is_not_waited_for(
-    client: Client, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, field: str
+    client: Client, fake: FakeProvider, request: pytest.FixtureRequest, field: str
 ) -> None:
     with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
         fake.discovery[field] = slow
         _, begun = client.begin()
         fake.say(begun.nonce)
-        monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+        request.getfixturevalue("impatient")
         assert refusal(client, begun).code == "unavailable"
 
 
-def test_a_discovery_that_trickles_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+@pytest.mark.usefixtures("impatient")
+def test_a_discovery_that_trickles_is_not_waited_for() -> None:
     with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
         client = Client(make_provider(slow, CLIENT_ID, "Slow", CLIENT_SECRET), CALLBACK)
         with pytest.raises(RequestError, match="Slow cannot be reached"):
@@ -408,110 +392,35 @@ def test_what_is_too_large_is_not_read(client: Client, fake: FakeProvider, field
 
 
 def test_nobody_waits_long_for_what_another_asks(
-    client: Client, fake: FakeProvider, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    client: Client, fake: FakeProvider, clock: Clock
 ) -> None:
-    monkeypatch.setattr("publisher.openid.client.WAIT_SECONDS", 0.01)
     asked, go_on = threading.Event(), threading.Event()
     answer = fake.answer
 
     def slowly(*request: Any) -> tuple[int, Any]:
         asked.set()
-        assert go_on.wait(20)
+        assert go_on.wait(DEADLINE_SECONDS)
         return answer(*request)
 
     fake.answer = slowly
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.begin)
         try:
-            assert asked.wait(20)
+            assert asked.wait(DEADLINE_SECONDS)
             with pytest.raises(RequestError, match="cannot be reached"):
                 client.begin()
             assert not first.done()
         finally:
             go_on.set()
-        assert first.result(20)
+        assert first.result(DEADLINE_SECONDS)
         # Who knows what it said before does not wait at all.
         clock.now += FRESH_SECONDS
         asked.clear()
         go_on.clear()
         second = pool.submit(client.begin)
         try:
-            assert asked.wait(20)
+            assert asked.wait(DEADLINE_SECONDS)
             assert client.begin()
             assert not second.done()
         finally:
             go_on.set()
-
-
-# Settings
-
-
-def provider_from(environ: dict[str, str]) -> Provider | None:
-    """What a command gets from these variables."""
-    given: list[Provider | None] = []
-
-    @click.command()
-    @openid_options
-    def command(openid: Provider | None) -> None:
-        given.append(openid)
-
-    CliRunner().invoke(command, [], env=environ, standalone_mode=False, catch_exceptions=False)
-    return given[0]
-
-
-def test_no_settings_are_no_provider() -> None:
-    assert provider_from({}) is None
-    assert provider_from({"HUB_OPENID_ISSUER": "", "HUB_OPENID_CLIENT_SECRET_FILE": ""}) is None
-
-
-def test_settings_of_the_environment(tmp_path: Path) -> None:
-    provider = provider_from(SETTINGS)
-    assert provider == make_provider(
-        "https://login.example.org", "hub", "login.example.org", "quite-secret"
-    )
-    assert "quite-secret" not in repr(provider)
-    file = tmp_path / "secret"
-    file.write_text("of-a-file\n")
-    named = {name: SETTINGS[name] for name in ("HUB_OPENID_ISSUER", "HUB_OPENID_CLIENT_ID")} | {
-        "HUB_OPENID_CLIENT_SECRET_FILE": str(file),
-        "HUB_OPENID_NAME": "Staff",
-    }
-    provider = provider_from(named)
-    assert (provider.client_secret, provider.name) == ("of-a-file", "Staff")
-
-
-@pytest.mark.parametrize("missing", SETTINGS)
-def test_settings_are_whole_or_not_there(missing: str) -> None:
-    given = {name: value for name, value in SETTINGS.items() if name != missing}
-    with pytest.raises(OperatorError, match=r"also needs the (issuer|client ID|client secret)"):
-        provider_from(given)
-
-
-@pytest.mark.parametrize(
-    "issuer",
-    [
-        "http://login.example.org", "login.example.org", "https://", "ftp://login.example.org",
-        "https://me:word@login.example.org", "https://login.example.org?a=b",
-        "https://login.example.org#a", "https://login.example.org:0", "https://lo gin.example.org",
-        "https://[::1", "https://login.example.org:x",
-    ],
-)  # fmt: skip
-def test_an_issuer_is_asked_in_private(issuer: str) -> None:
-    with pytest.raises(OperatorError, match="is not an OpenID issuer"):
-        provider_from(SETTINGS | {"HUB_OPENID_ISSUER": issuer})
-
-
-def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    variable = "HUB_OPENID_CLIENT_SECRET_FILE"
-    with pytest.raises(OperatorError, match="not both"):
-        provider_from(SETTINGS | {variable: str(tmp_path / "secret")})
-    bare = {name: value for name, value in SETTINGS.items() if "SECRET" not in name}
-    with pytest.raises(OperatorError, match=r"Cannot read .*missing.*No such file"):
-        provider_from(bare | {variable: str(tmp_path / "missing")})
-    empty, binary = tmp_path / "empty", tmp_path / "binary"
-    empty.write_text("\n")
-    binary.write_bytes(b"\xff\xfe")
-    with pytest.raises(OperatorError, match="is empty"):
-        provider_from(bare | {variable: str(empty)})
-    with pytest.raises(OperatorError, match="not UTF-8"):
-        provider_from(bare | {variable: str(binary)})

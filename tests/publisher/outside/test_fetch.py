@@ -1,12 +1,7 @@
 """Asking other servers: how long, and for how much."""
 
-import contextlib
 import gzip
-import socket
-import ssl
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,55 +11,7 @@ from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, bounded, fet
 from tests.hosts.redirects import make_certificate
 from tests.support.fake_api import Said, fake_api
 from tests.support.servers import DEADLINE_SECONDS
-
-DROP_SECONDS = 0.01
-
-
-@contextlib.contextmanager
-def trickling(begin: bytes, certificate: tuple[str, str] | None = None) -> Iterator[str]:
-    """The URL of a server that answers so at once, then with a byte now and then for longer than
-    any test waits.
-    """
-    with answering(begin, b"x" * int(DEADLINE_SECONDS / DROP_SECONDS), certificate) as url:
-        yield url
-
-
-@contextlib.contextmanager
-def answering(
-    begin: bytes, drops: bytes = b"", certificate: tuple[str, str] | None = None
-) -> Iterator[str]:
-    """The URL of a server with this one answer, whose ``drops`` come one after the other."""
-    ended = threading.Event()
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # it is closed
-            with connection, contextlib.suppress(OSError):
-                connection.recv(65_536)
-                connection.sendall(begin)
-                for drop in drops:
-                    if ended.wait(DROP_SECONDS):
-                        return
-                    connection.sendall(bytes([drop]))
-
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        port = listener.getsockname()[1]
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
-            listener = stack.enter_context(context.wrap_socket(listener, server_side=True))
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
-        finally:
-            ended.set()
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
+from tests.support.slow_servers import answering, trickling
 
 
 def reason(url: str) -> str:
@@ -83,9 +30,9 @@ SLOW = [
 ]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("begin", SLOW)
-def test_a_byte_now_and_then_is_no_answer(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+def test_a_byte_now_and_then_is_no_answer(begin: bytes) -> None:
     with trickling(begin) as url:
         assert "no answer in" in reason(url)
 
@@ -100,14 +47,14 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
 
 @pytest.mark.usefixtures("installed_tools")
 def test_the_same_over_tls(
-    certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    certificate: tuple[str, str], request: pytest.FixtureRequest
 ) -> None:  # fmt: skip
     with answering(
         b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n", b'{"a": 1}', certificate
     ) as url:
         assert fetch_json(url) == {"a": 1}
     with trickling(SLOW[2], certificate) as url:
-        monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.3)
+        request.getfixturevalue("impatient")
         assert "no answer in" in reason(url)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from builder.model.errors import OperatorError
 from operate.git.options import parse_git_options, resolve
-from publisher.outside import git_program
 from publisher.outside.git_program import Git, GitError, GitStopped
 from tests.operate.git.places import git
 from tests.support.servers import DEADLINE_SECONDS
@@ -55,19 +54,6 @@ def test_nobody_is_asked_and_no_password_is_told(tmp_path: Path) -> None:
     assert "hunter2" not in str(raised.value) and "bob" not in str(raised.value)
     assert "127.0.0.1" in str(raised.value)
     assert str(raised.value).startswith("git fetch failed: ")
-
-
-def test_no_more_is_kept_of_a_complaint_than_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = program_for(tmp_path, "/nowhere")
-    kept = []
-    censored = made.censored
-    monkeypatch.setattr(made, "censored", lambda text: (kept.append(text), censored(text))[1])
-    with pytest.raises(GitError) as raised:
-        made.run("-c", f"alias.loud=!head -c {1 << 20} /dev/zero | tr '\\0' x >&2; false", "loud")
-    assert [len(text) for text in kept] == [git_program.COMPLAINT_BYTES_MAX]
-    assert len(raised.value.why) <= git_program.COMPLAINT_CHARS_MAX
 
 
 def test_variables_that_name_another_repository_do_not_count(

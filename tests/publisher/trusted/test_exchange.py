@@ -21,8 +21,7 @@ from publisher.trusted.id_tokens import LEEWAY_SECONDS, verify
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
 from publisher.trusted.publishers import TrustedPublishers
-from publisher.web.trusted_exchange import read_exchange, trusted_token
-from server.bodies import VISITOR_BYTES_MAX
+from publisher.web.trusted_exchange import read_exchange
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer, claims_of, issuer
 from tests.support.postgres import only_sqlite
@@ -453,13 +452,6 @@ def body_refusal(body: bytes, **headers: str) -> RequestError:
     return caught.value
 
 
-def test_a_body(hub: Hub):
-    token = hub.token()
-    for repo in ("ann/review", "ann/*"):
-        body = json.dumps({"token": token, "repo": repo}).encode()
-        assert read_exchange(posted(body)) == (token, repo)
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -486,33 +478,6 @@ def test_bodies_with_wrong_fields(body: bytes, field: str):
         assert error.details == [Detail("rep", told)]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"null", b"7", b'"a"', b"{", b"token=a", b'{"token": "\xff"}', b"[" * 60_000,
-     b'{"token": "a", "repo": "a/b"} x', b'{"token": "\\ud800"}', b"\xff\xfe{\0}\0",
-     b'{"token": NaN}'],
-)  # fmt: skip
-def test_bodies_that_are_no_object(body: bytes):
-    assert body_refusal(body).code == "invalid_json"
-
-
-def test_bodies_that_are_too_large():
-    body = json.dumps({"repo": "a/b", "token": "a" * (VISITOR_BYTES_MAX - 28)}).encode()
-    assert len(body) == VISITOR_BYTES_MAX
-    assert read_exchange(posted(body))
-    error = body_refusal(body + b" ")
-    assert error.code == "content_too_large"
-    assert "65,536" in str(error)
-
-
-def test_other_media_types():
-    for headers in (
-        {"Content_Type": "text/plain"}, {"Content_Type": "application/x-www-form-urlencoded"},
-        {"Content_Type": "application/json; charset=utf-16"}, {"Content_Encoding": "gzip"},
-    ):  # fmt: skip
-        assert body_refusal(b'{"token": "a"}', **headers).code == "unsupported_media_type"
-
-
 def test_no_refusal_of_a_body_quotes_the_token(hub: Hub):
     token = hub.token()
     for body in (
@@ -520,11 +485,3 @@ def test_no_refusal_of_a_body_quotes_the_token(hub: Hub):
     ):  # fmt: skip
         error = body_refusal(json.dumps(body).encode())
         assert token not in str(error) and token[:30] not in str(error)
-
-
-def test_the_answer(hub: Hub):
-    hub.trust()
-    text, token = hub.exchange(hub.token())
-    answer = trusted_token(text, token)
-    assert (answer.token, answer.owner, answer.repos) == (text, "ann", ["review"])
-    assert answer.expires_at == "2026-01-31T09:45:15Z"

@@ -19,22 +19,10 @@ from publisher.trusted.keys import (
     USABLE_SECONDS,
     KeyRing,
 )
-from tests.publisher.outside.test_fetch import trickling
+from tests.support.clock import Clock
 from tests.support.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-@pytest.fixture
-def live() -> Iterator[TestIssuer]:
-    with issuer() as running:
-        yield running
+from tests.support.servers import DEADLINE_SECONDS
+from tests.support.slow_servers import trickling
 
 
 @pytest.fixture
@@ -49,7 +37,7 @@ def github(live: TestIssuer) -> Issuer:
 
 @pytest.fixture
 def ring(github: Issuer, clock: Clock) -> KeyRing:
-    return KeyRing([github], clock)
+    return KeyRing([github], clock.time)
 
 
 def refusal(ring: KeyRing, of: Issuer, kid: str = "rsa-1") -> RequestError:
@@ -107,9 +95,9 @@ def test_keys_are_fetched_once_an_hour(
     for _ in range(3):
         assert ring.key_for(github, "rsa-1").alg == "RS256"
         assert ring.key_for(github, "ec-1").alg == "ES256"
-        clock.seconds += FRESH_SECONDS / 3 - 1
+        clock.now += FRESH_SECONDS / 3 - 1
     assert live.asked == {DISCOVERY: 1, KEYS: 1}
-    clock.seconds += 3
+    clock.now += 3
     ring.key_for(github, "rsa-1")
     assert live.asked == {DISCOVERY: 2, KEYS: 2}
 
@@ -120,7 +108,7 @@ def test_a_new_key_is_fetched_when_it_is_needed(
     ring.key_for(github, "rsa-1")
     key = live.rotate()
     assert refusal(ring, github, key.kid).code == "invalid_token"  # a moment after the last fetch
-    clock.seconds += PAUSE_SECONDS
+    clock.now += PAUSE_SECONDS
     assert ring.key_for(github, key.kid).kid == key.kid
     assert ring.key_for(github, "rsa-1").kid == "rsa-1"
     assert live.asked[KEYS] == 2
@@ -131,9 +119,9 @@ def test_a_key_that_is_withdrawn_is_good_for_an_hour_at_most(
 ):
     ring.key_for(github, "rsa-1")
     live.rotate(drop=True)
-    clock.seconds += FRESH_SECONDS - 1
+    clock.now += FRESH_SECONDS - 1
     ring.key_for(github, "rsa-1")
-    clock.seconds += 1
+    clock.now += 1
     assert refusal(ring, github).code == "invalid_token"
 
 
@@ -145,10 +133,10 @@ def test_strangers_cannot_make_it_hammer_the_issuer(
         assert error.code == "invalid_token"
         assert f"made-up-{number}" in str(error)
     assert live.asked == {DISCOVERY: 1, KEYS: 1}
-    clock.seconds += PAUSE_SECONDS - 1
+    clock.now += PAUSE_SECONDS - 1
     refusal(ring, github, "made-up")
     assert live.asked[KEYS] == 1
-    clock.seconds += 1
+    clock.now += 1
     refusal(ring, github, "made-up")
     refusal(ring, github, "made-up")
     assert live.asked[KEYS] == 2
@@ -165,7 +153,7 @@ def test_an_issuer_that_is_away_is_left_alone_too(
         assert "HTTP 503" in str(error) and live.url in str(error)
     assert live.asked == {DISCOVERY: 1}
     live.fail(None)
-    clock.seconds += PAUSE_SECONDS
+    clock.now += PAUSE_SECONDS
     assert ring.key_for(github, "rsa-1")
 
 
@@ -174,19 +162,19 @@ def test_keys_are_good_for_a_day_while_the_issuer_is_away(
 ):
     ring.key_for(github, "rsa-1")
     live.fail(500)
-    clock.seconds += FRESH_SECONDS
+    clock.now += FRESH_SECONDS
     with caplog.at_level(logging.WARNING, "hub.trusted"):
         assert ring.key_for(github, "rsa-1")
     (record,) = caplog.records
     assert record.fields == {"issuer": live.url}
     # Whether the issuer has this one by now, nobody knows.
     assert refusal(ring, github, "new").code == "unavailable"
-    clock.seconds += USABLE_SECONDS - FRESH_SECONDS - 1
+    clock.now += USABLE_SECONDS - FRESH_SECONDS - 1
     assert ring.key_for(github, "rsa-1")
-    clock.seconds += 1
+    clock.now += 1
     assert refusal(ring, github).code == "unavailable"
     live.fail(None)
-    clock.seconds += PAUSE_SECONDS
+    clock.now += PAUSE_SECONDS
     assert ring.key_for(github, "rsa-1")
     assert refusal(ring, github, "new").code == "invalid_token"
 
@@ -194,23 +182,23 @@ def test_keys_are_good_for_a_day_while_the_issuer_is_away(
 def test_nobody_listens(clock: Clock):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         gone = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
-    error = refusal(KeyRing([gone], clock), gone)
+    error = refusal(KeyRing([gone], clock.time), gone)
     assert error.code == "unavailable"
     assert "no connection" in str(error)
 
 
-def test_an_issuer_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.05)
+@pytest.mark.usefixtures("impatient")
+def test_an_issuer_that_does_not_answer_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         silent = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert "no answer in" in str(refusal(KeyRing([silent]), silent))
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("path", [DISCOVERY, KEYS])
 def test_an_answer_that_trickles_is_not_waited_for(
-    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch, path: str
+    live: TestIssuer, github: Issuer, ring: KeyRing, path: str
 ):
-    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
     with trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{") as slow:
         if path == DISCOVERY:
             github = Issuer("github", slow)
@@ -345,14 +333,14 @@ def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Futu
 
     def slowly(target: str, authorization: str | None):
         asked.set()
-        assert go_on.wait(20)
+        assert go_on.wait(DEADLINE_SECONDS)
         return answer(target, authorization)
 
     live.answer = slowly
     with ThreadPoolExecutor(1) as pool:
         fetching = pool.submit(ring.key_for, github, "rsa-1")
         try:
-            assert asked.wait(20)
+            assert asked.wait(DEADLINE_SECONDS)
             yield fetching
         finally:
             go_on.set()
@@ -362,22 +350,19 @@ def test_whoever_has_a_key_does_not_wait_for_a_fetch(
     live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
 ):
     ring.key_for(github, "rsa-1")
-    clock.seconds += FRESH_SECONDS
+    clock.now += FRESH_SECONDS
     with held_fetch(live, ring, github) as fetching:
         assert ring.key_for(github, "rsa-1").kid == "rsa-1"
         assert not fetching.done()
-    assert fetching.result(20).kid == "rsa-1"
+    assert fetching.result(DEADLINE_SECONDS).kid == "rsa-1"
 
 
-def test_nobody_waits_long_for_what_another_asks(
-    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("publisher.trusted.keys.WAIT_SECONDS", 0.01)
+def test_nobody_waits_long_for_what_another_asks(live: TestIssuer, github: Issuer, ring: KeyRing):
     with held_fetch(live, ring, github) as fetching:
         error = refusal(ring, github)
         assert not fetching.done()
     assert error.code == "unavailable" and "not answered yet" in str(error)
-    assert fetching.result(20).kid == "rsa-1"
+    assert fetching.result(DEADLINE_SECONDS).kid == "rsa-1"
 
 
 def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Issuer, clock: Clock):
@@ -387,16 +372,16 @@ def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Is
         if refused:
             raise refused[0]
 
-    ring = KeyRing([github], clock, refuse)
+    ring = KeyRing([github], clock.time, refuse)
     assert ring.key_for(github, "rsa-1")
     refused.append(RequestError("rate_limited", "Too many."))
     assert ring.key_for(github, "rsa-1")
-    clock.seconds += FRESH_SECONDS
+    clock.now += FRESH_SECONDS
     # What it has will do, so nobody waits.
     assert ring.key_for(github, "rsa-1")
     asked = dict(live.asked)
     assert refusal(ring, github, "new").code == "rate_limited"
-    clock.seconds += USABLE_SECONDS
+    clock.now += USABLE_SECONDS
     assert refusal(ring, github).code == "rate_limited"
     assert live.asked == asked
 
@@ -405,10 +390,10 @@ def test_issuers_are_apart(live: TestIssuer, clock: Clock):
     with issuer() as other:
         key = other.rotate()
         one, two = Issuer("github", live.url), Issuer("gitlab", other.url)
-        ring = KeyRing([one, two], clock)
+        ring = KeyRing([one, two], clock.time)
         assert ring.key_for(two, key.kid)
         assert refusal(ring, one, key.kid).code == "invalid_token"
         other.fail(500)
-        clock.seconds += USABLE_SECONDS
+        clock.now += USABLE_SECONDS
         assert refusal(ring, two, key.kid).code == "unavailable"
         assert ring.key_for(one, "rsa-1")
