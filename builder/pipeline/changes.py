@@ -11,7 +11,7 @@ from builder.pipeline.context import Context, Named
 from builder.store import content
 from builder.store.state.todo import Work
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, remove_left
-from builder.write.repo import Task
+from builder.write.history import Task
 
 log = logging.getLogger("hub.build")
 

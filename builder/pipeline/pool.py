@@ -25,7 +25,8 @@ from builder.model.settings import Settings
 from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
 from builder.store.state.repos import RepoRow
-from builder.write.repo import RepoRenderer, Task
+from builder.write.history import Task
+from builder.write.repo import RepoRenderer
 
 # Starting a process costs as much as rendering some hundred repos.
 REPOS_PER_PROCESS_MIN = 250

@@ -16,8 +16,8 @@ from builder.store import content
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.todo import Work
+from builder.write.history import task_as_remembered
 from builder.write.owner import write_owner
-from builder.write.repo import task_as_remembered
 
 # Who waits to publish waits for one batch. With nobody to wait, several processes take part.
 REPOS_PER_BATCH = 25

@@ -175,7 +175,7 @@ class Settling:
                 continue
             if not is_due or self._has_removed:
                 due.append(file)
-            elif not site.dry:
+            else:
                 context.removed += site.remove(file)
         state.orphans.keep(due)
         # What a second pass finds due has lost its object in this very build.

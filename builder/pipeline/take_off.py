@@ -45,7 +45,7 @@ def take_off(
         files = [*_files(owner, name, versions, labels, has_latest=has_latest)]
         # Which of these have the text, only their content tells.
         files += langfuse.files_left(site, owner, name)
-        return sum(site.remove(file) for file in files)
+        return site.remove(*files)
 
 
 def _files(

@@ -13,12 +13,12 @@ from builder.store.state.todo import Work
 from builder.store.withdrawn_files import read_parts
 from builder.write.catalogue import write_feed, write_tags
 from builder.write.fixed import write_fixed_files
+from builder.write.history import Task
 from builder.write.home import write_home
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner
-from builder.write.repo import Task
-from builder.write.withdrawn import WithdrawnFiles, files_of, remove
+from builder.write.withdrawn import WithdrawnFiles, files_of
 
 
 def make_visible(context: Context, found: Changes) -> None:
@@ -40,7 +40,7 @@ def make_visible(context: Context, found: Changes) -> None:
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
             # It had only what was withdrawn, and showed it.
-            remove(context.site, files_of("owner", owner=owner))
+            context.site.remove(*files_of("owner", owner=owner))
     if context.is_fresh:
         write_fixed_files(context.settings, context.site)
     if tags:

@@ -141,8 +141,13 @@ class Site:
             return "none"
         return f"{status.st_ino:x}.{status.st_ctime_ns:x}"
 
-    def remove(self, file: str) -> bool:
-        """Delete ``file``, and the folders that this leaves empty; False if it was not there."""
+    def remove(self, *files: str) -> int:
+        """Delete files, and the folders that this leaves empty; how many there were. A dry site
+        keeps them.
+        """
+        return 0 if self.dry else sum(map(self._remove, files))
+
+    def _remove(self, file: str) -> bool:
         path = f"{self.root}/{file}"
         self.tally.touch((file,))
         try:

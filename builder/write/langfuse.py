@@ -6,18 +6,66 @@ do, and nothing else is in them that can.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from builder.model.langfuse import NO_REF, LangfuseListMeta, LangfuseMeta, LangfusePrompt
-from builder.model.names import LATEST
+from builder.model.labels import Labels
+from builder.model.langfuse import (
+    NO_REF,
+    Findable,
+    LangfuseListMeta,
+    LangfuseMeta,
+    LangfusePrompt,
+    refs_of,
+)
+from builder.model.names import LATEST, Version
 from builder.model.records import Repo
-from builder.model.routes import BY_NAME, PAGE_SIZE
+from builder.model.routes import BY_NAME, PAGE_SIZE, langfuse_page
 from builder.render import envelopes
 from builder.render.derive import Stored
-from builder.render.envelopes import page_count
 from builder.store.site import Site
+from builder.store.state import State
+from builder.store.state.repos import RepoRow
 from builder.text.messages import parse_messages
+from builder.write.history import History, Remembered, Task, remembered_refs
+
+
+def write_repo(
+    site: Site,
+    task: Task,
+    rows: list[Remembered],
+    history: History,
+    read: Callable[[Version], Stored],
+) -> None:
+    """Write the versions of a repo, oldest first, under the refs that each has and did not have,
+    and note these in ``rows``. Remove what no version has any more.
+    """
+    # Before the rows change, which may be the known ones.
+    before = {ref for row in history.known.values() for ref in row.refs}
+    wanted: set[str] = set()
+    found = [Findable(row.version, row.entry.ordinal, row.shown) for row in rows]
+    for row, version, refs in zip(rows, task.versions, refs_of(found), strict=True):
+        if row.refs != refs:
+            _write_version(site, read(version), row.entry.ordinal, row.shown, refs)
+            row.refs = refs
+        wanted.update(refs)
+    at = task.owner, task.name
+    files = {file_of(*at, ref) for ref in before - wanted}
+    if history.gone.versions and not task.old:
+        files = {*files_left(site, *at)} - {file_of(*at, ref) for ref in wanted}
+    site.remove(*files)
+
+
+def files_of_version(row: Remembered, owner: str, name: str) -> list[str]:
+    """The files of a version that no label names: those of its version and its number."""
+    return [file_of(owner, name, ref) for ref in row.refs[:2]]
+
+
+def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
+    """The files of a repo whose refs mean nothing any more."""
+    owner, name = old.id.split("/")
+    lost = remembered_refs(old) - remembered_refs(new)
+    return [file_of(owner, name, ref) for ref in lost]
 
 
 def file_of(owner: str, name: str, ref: str) -> str:
@@ -36,8 +84,8 @@ def files_left(site: Site, owner: str, name: str) -> Iterator[str]:
             yield file
 
 
-def write_version(
-    site: Site, stored: Stored, ordinal: int, labels: list[str], refs: Iterable[str]
+def _write_version(
+    site: Site, stored: Stored, ordinal: int, labels: list[str], refs: list[str]
 ) -> None:
     """Write a version under these refs; under that of a label no earlier than the file of the
     label's history, if there is one.
@@ -53,22 +101,29 @@ def write_version(
         site.write(file_of(stored.owner, stored.name, ref), data, not_before=history)
 
 
-def meta_of(repo: Repo, ordinals: list[int], labels: list[str]) -> LangfuseMeta:
-    """A repo in a list; ``ordinals`` are those of the versions that can be read."""
-    return LangfuseMeta(
+def meta_of(repo: Repo, rows: list[Remembered], labels: Labels) -> bytes:
+    """A repo in a list; ``rows`` are the versions that can be read."""
+    meta = LangfuseMeta(
         name=f"{repo.owner}/{repo.name}",
         type="text" if repo.messages is None else "chat",
-        versions=sorted(ordinals),
-        labels=[*labels, LATEST],
+        versions=sorted(row.entry.ordinal for row in rows),
+        labels=[*labels.current, LATEST],
         tags=repo.tags,
         last_updated_at=repo.updated_at,
         last_config=repo.parameters,
     )
+    return envelopes.json_bytes(meta)
 
 
-def page_of(rows: list[bytes], page: int, total: int) -> bytes:
-    """One page of a list, of the JSON of its rows."""
-    return envelopes.envelope(rows, LangfuseListMeta(page, PAGE_SIZE, total, page_count(total)))
+def write_page(
+    state: State, site: Site, tag: str | None, page: int, keys: list[int], total: int
+) -> None:
+    """Write one page of a list, of the repos with these keys in the state."""
+    meta = LangfuseListMeta(page, PAGE_SIZE, total, envelopes.page_count(total))
+    data = envelopes.envelope(state.repos.langfuse_rows(keys), meta)
+    site.write(langfuse_page(tag, page).file, data)
+    if (tag, page) == (None, 1):
+        site.write(BY_NAME["langfuse_list"].file, data)
 
 
 def _prompt(stored: Stored, ordinal: int, labels: list[str]) -> LangfusePrompt:

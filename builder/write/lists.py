@@ -127,10 +127,7 @@ def write_page(
     if (tag, sort, number) == (None, SORTS[0], 1):
         site.write(BY_NAME["repos"].file, data)
     if has_langfuse and sort == SORTS[0]:
-        data = langfuse.page_of(state.repos.langfuse_rows(page.keys), number, page.total)
-        site.write(langfuse_page(tag, number).file, data)
-        if (tag, number) == (None, 1):
-            site.write(BY_NAME["langfuse_list"].file, data)
+        langfuse.write_page(state, site, tag, number, page.keys, page.total)
     if number <= LIST_PAGES_MAX:
         is_cut = number == LIST_PAGES_MAX < meta.pages
         html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)

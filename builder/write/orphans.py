@@ -3,7 +3,9 @@
 The answer comes from the table of routes and the state, so it needs no list of files.
 """
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from builder.model.langfuse import NO_REF
 from builder.model.names import LATEST
@@ -23,14 +25,15 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.write import langfuse
-from builder.write.labels import LabelNames, decode_names
-from builder.write.repo import (
-    COMPARED_MIN,
+from builder.write.history import (
+    LabelNames,
     Task,
+    remembered_labels,
     remembered_refs,
     remembered_versions,
     remembered_withdrawn,
 )
+from builder.write.repo import COMPARED_MIN
 from builder.write.sitemap import PARTS
 from builder.write.withdrawn import files_of
 
@@ -43,11 +46,15 @@ class Expected:
     def __init__(self, state: State, *, has_langfuse: bool = False) -> None:
         self._has_langfuse = has_langfuse
         self._has_owner = cache(lambda owner: state.owners.mark(owner) is not None)
-        self._versions = cache(lambda repo_id: _versions(state, repo_id))
-        self._count = cache(lambda repo_id: _count(state.repos.get(repo_id)))
-        self._labels = cache(lambda repo_id: _labels(state, repo_id))
-        self._refs = cache(lambda repo_id: _refs(state.repos.get(repo_id)))
-        self._withdrawn = cache(lambda repo_id: _withdrawn(state, repo_id))
+
+        def remembered(read: Callable[[RepoRow | None], Any]) -> Callable[[str], Any]:
+            return cache(lambda repo_id: read(state.repos.get(repo_id)))
+
+        self._versions = remembered(remembered_versions)
+        self._count = remembered(_count)
+        self._labels = remembered(remembered_labels)
+        self._refs = remembered(remembered_refs)
+        self._withdrawn = remembered(remembered_withdrawn)
         self._is_withdrawn = cache(state.withdrawn.has)
         self._pages = cache(lambda tag, sort: state.lists.pages(tag, sort))
 
@@ -96,25 +103,6 @@ def _count(row: RepoRow | None) -> int:
     return row.versions_count if row else 0
 
 
-def _refs(row: RepoRow | None) -> set[str]:
-    return remembered_refs(row) if row else set()
-
-
-def _versions(state: State, repo_id: str) -> list[str]:
-    row = state.repos.get(repo_id)
-    return remembered_versions(row) if row else []
-
-
-def _withdrawn(state: State, repo_id: str) -> set[str]:
-    row = state.repos.get(repo_id)
-    return remembered_withdrawn(row) if row else set()
-
-
-def _labels(state: State, repo_id: str) -> LabelNames:
-    row = state.repos.get(repo_id)
-    return decode_names(row.labels if row else b"")
-
-
 def _has_file(labels: LabelNames, route: str, label: str | None) -> bool:
     """Whether a repo with these labels has the file of a route of their scope."""
     if label in (None, LATEST):
@@ -130,9 +118,9 @@ def new_files(task: Task, old: RepoRow | None) -> list[str]:
     if not task.versions:
         return files_of("withdrawn", **at)
     files = [] if old else files_of("repo", **at)
-    for version in task.withdrawn.versions - (remembered_withdrawn(old) if old else set()):
+    for version in task.withdrawn.versions - remembered_withdrawn(old):
         files += files_of("withdrawn", **at, version=version)
-    known = set(remembered_versions(old)) if old else set()
+    known = {*remembered_versions(old)}
     if _count(old) < COMPARED_MIN <= len(task.versions) + len(task.withdrawn.versions):
         files += files_of("versions", **at)
     for version in map(str, task.versions):
@@ -145,25 +133,25 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     """The files of a repo that have lost their object."""
     owner, name = old.id.split("/")
     before = remembered_versions(old)
-    after = remembered_versions(new) if new else []
+    after = remembered_versions(new)
     files = [] if new else files_of("repo", owner=owner, name=name)
     if _count(new) < COMPARED_MIN <= _count(old):
         files += files_of("versions", owner=owner, name=name)
     for version in {*before} - {*after}:
         files += files_of("version", owner=owner, name=name, version=version)
-    for version in remembered_withdrawn(old) - (remembered_withdrawn(new) if new else set()):
+    for version in remembered_withdrawn(old) - remembered_withdrawn(new):
         files += files_of("withdrawn", owner=owner, name=name, version=version)
     if after and after[0] != before[0]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
-    files += [langfuse.file_of(owner, name, ref) for ref in _refs(old) - _refs(new)]
+    files += langfuse.lost_files(old, new)
     kept = {*_label_files(new)} if new else set()
     return files + [file for file in _label_files(old) if file not in kept]
 
 
 def _label_files(row: RepoRow) -> list[str]:
     """The files of labels that a repo has."""
-    labels = decode_names(row.labels)
+    labels = remembered_labels(row)
     owner, name = row.id.split("/")
     return [
         route.file_for(owner=owner, name=name, label=label)

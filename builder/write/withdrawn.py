@@ -3,8 +3,6 @@
 At once, not one build later: who has withdrawn a text is not to find it.
 """
 
-from collections.abc import Iterable
-
 from builder.model.records import ErrorBody, Withdrawal
 from builder.model.routes import BY_NAME, ROUTES, Scope
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
@@ -24,13 +22,6 @@ def files_of(scope: Scope, **params: str) -> list[str]:
     ]
 
 
-def remove(site: Site, files: Iterable[str]) -> None:
-    """Remove files at once, unless the site is dry."""
-    if not site.dry:
-        for file in files:
-            site.remove(file)
-
-
 class WithdrawnFiles:
     """The files of what was withdrawn of one repo."""
 
@@ -45,7 +36,7 @@ class WithdrawnFiles:
         told = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
         told = f"{told} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
         self._write("version", at, told, public(one.withdrawal), version=str(one.version))
-        remove(self._site, files_of("version", **at))
+        self._site.remove(*files_of("version", **at))
 
     def write_repo(self, parts: WithdrawnParts) -> None:
         """Write why nothing of the repo is there, and remove the files of all of it."""
@@ -58,14 +49,14 @@ class WithdrawnFiles:
             told = tell(f"{repo} has no version left: {last.version}", withdrawal)
             version = str(last.version)
         self._write("repo", self._at, told, public(withdrawal), version=version)
-        remove(self._site, [*files_of("repo", **self._at), *files_of("versions", **self._at)])
+        self._site.remove(*files_of("repo", **self._at), *files_of("versions", **self._at))
         for one in parts.versions:
             at = self._at | {"version": str(one.version)}
-            remove(self._site, [*files_of("version", **at), *files_of("withdrawn", **at)])
+            self._site.remove(*files_of("version", **at), *files_of("withdrawn", **at))
         labels = BY_NAME["labels"].file_for(**self._at)
         folder = labels.removesuffix(".json")
-        remove(self._site, [labels, *self._site.files(folder)])
-        remove(self._site, [*langfuse.files_left(self._site, **self._at)])
+        self._site.remove(labels, *self._site.files(folder))
+        self._site.remove(*langfuse.files_left(self._site, **self._at))
 
     def _write(
         self, what: str, at: dict[str, str], told: str, withdrawal: Withdrawal, version: str

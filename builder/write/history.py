@@ -1,0 +1,243 @@
+"""Reads one repo: what its folder has, and what the last build left of it on the site."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from builder.model.errors import ContentError
+from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
+from builder.model.names import Version
+from builder.model.ordinals import Counted, count_withdrawn, number_versions
+from builder.model.ordinals import find_faults as find_faults_of_ordinals
+from builder.model.records import ListedVersion
+from builder.model.withdrawn import WithdrawnParts
+from builder.stats.pulls import PullCounts
+from builder.store import content
+from builder.store.label_files import read_event
+from builder.store.state.repos import RepoRow
+from builder.store.withdrawn_files import WithdrawnListing
+
+# A move of a label, and the mark of the file of its own; empty where it has none.
+Marked = tuple[str, Move]
+
+
+class Task(NamedTuple):
+    """A repo to render. ``mark`` is its folder's, ``events`` those of its changes of labels.
+    Without ``versions``, all of it is ``withdrawn``. ``old`` is what the last build left on the
+    site, None where that is not known; ``edited``: files that it saw may be others now. ``pulls``
+    is None where nobody counts them.
+    """
+
+    owner: str
+    name: str
+    mark: str
+    versions: list[Version]
+    events: dict[int, str]
+    withdrawn: WithdrawnListing
+    old: RepoRow | None
+    edited: bool
+    pulls: PullCounts | None
+
+    @property
+    def id(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+
+class _KnownVersion(ListedVersion, gc=False):
+    """An entry that this program has made, so reading it back matches no patterns."""
+
+    version: str
+    previous: str | None
+    publisher: str
+    published_at: str
+    sha256: str
+
+
+class Remembered(msgspec.Struct, array_like=True, gc=False):
+    """A version whose files are on the site: its mark, its entry, the labels on its page, and
+    whether its record stores its number of publication. ``refs``: under which Langfuse's SDKs find
+    it. ``sha256``: of its record's file.
+    """
+
+    version: str
+    mark: str
+    entry: _KnownVersion
+    shown: list[str]
+    is_counted: bool
+    sha256: str
+    refs: list[str] = []
+
+
+class LabelNames(NamedTuple):
+    """The labels of a repo that have files: those that name a version, and all that ever were."""
+
+    current: list[str]
+    history: list[str]
+
+
+class Place(NamedTuple):
+    """A version in the folder, and its mark. ``is_current``: its files are known to be on the site
+    as they should be.
+    """
+
+    version: Version
+    name: str
+    mark: str
+    is_current: bool
+
+
+class History(NamedTuple):
+    """All versions and labels of a repo. ``places``: the versions that can be read, oldest first;
+    ``known``: those that the last build left; ``gone``: those that were withdrawn. ``numbers``: of
+    publication. ``moved``: the labels whose moves are not as remembered.
+    """
+
+    places: list[Place]
+    known: dict[str, Remembered]
+    gone: WithdrawnParts
+    numbers: dict[Version, int]
+    moves: list[Marked]
+    labels: Labels
+    moved: set[str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_versions = msgspec.msgpack.Decoder(list[Remembered]).decode
+_decode_labels = msgspec.msgpack.Decoder(tuple[LabelNames, msgspec.Raw]).decode
+_decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
+
+encode_versions = _encode
+
+
+def remembered_versions(row: RepoRow | None) -> list[str]:
+    """The versions that the last build put on the site."""
+    return row.names.split() if row else []
+
+
+def remembered_withdrawn(row: RepoRow | None) -> set[str]:
+    """The versions that the last build took for withdrawn."""
+    return {*row.withdrawn.split()} if row else set()
+
+
+def remembered_refs(row: RepoRow | None) -> set[str]:
+    """The refs under which the last build left versions for Langfuse's SDKs."""
+    known = _decode_versions(row.versions) if row and row.langfuse else []
+    return {ref for one in known for ref in one.refs}
+
+
+def remembered_labels(row: RepoRow | None) -> LabelNames:
+    """The labels that the last build put on the site, at a cost that does not grow with moves."""
+    return _decode_labels(row.labels)[0] if row and row.labels else LabelNames([], [])
+
+
+def read_known(row: RepoRow | None) -> dict[str, Remembered]:
+    """The versions that the last build put on the site, oldest first."""
+    return {one.version: one for one in _decode_versions(row.versions)} if row else {}
+
+
+def encode_moves(labels: Labels, moves: list[Marked]) -> bytes:
+    """As in ``RepoRow.labels``; ``labels`` is what the moves come to."""
+    names = LabelNames([*labels.current], [*labels.history])
+    return _encode((names, msgspec.Raw(_encode(moves)))) if moves else b""
+
+
+def _read_moves(row: RepoRow | None) -> list[Marked]:
+    return _decode_moves(_decode_labels(row.labels)[1]) if row and row.labels else []
+
+
+def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
+    """A repo with other pulls, and else what the last build left."""
+    owner, name = row.id.split("/")
+    versions = [*map(Version.parse, remembered_versions(row))]
+    events = {move.number: mark for mark, move in _read_moves(row) if move.has_own_file}
+    withdrawn = WithdrawnListing(frozenset(remembered_withdrawn(row)), is_whole=False)
+    return Task(owner, name, row.mark, versions, events, withdrawn, row, False, pulls)
+
+
+def read_history(
+    root: str, task: Task, known: dict[str, Remembered], gone: WithdrawnParts
+) -> History:
+    """Read what is not as remembered, before any file shows it. Raises ContentError."""
+    remembered = _read_moves(task.old)
+    events = _read_events(root, task, remembered)
+    places = _find_places(root, task, known)
+    carried, counted = _read_ahead(root, task, places, known, remembered)
+    counted += [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
+    _check(find_faults_of_ordinals(counted, f"{task.id}/"))
+    moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
+    of_labels = [move for _, move in moves]
+    versions = {place.name for place in places}
+    withdrawn = {str(one.version) for one in gone.versions}
+    _check(find_faults(of_labels, versions, f"{task.id}/", withdrawn))
+    moved = {move.label for _, move in {*remembered} ^ {*moves}}
+    numbers = number_versions(counted)
+    return History(places, known, gone, numbers, moves, fold(of_labels), moved)
+
+
+def _check(found: Iterable) -> None:
+    """Raises ContentError for faults that no site can show."""
+    faults = [one for one in found if not one.is_warning]
+    if faults:
+        raise ContentError(faults)
+
+
+def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked]:
+    """The moves in files of their own; only what is not as remembered is read."""
+    known = {move.number: (mark, move) for mark, move in remembered if move.has_own_file}
+    events, faults = [], []
+    for number, mark in task.events.items():
+        old = known.get(number)
+        if old and mark and old[0] == mark:
+            events.append(old)
+            continue
+        try:
+            events.append((mark, move_of(number, read_event(root, task.id, number))))
+        except ContentError as error:
+            faults += error.faults
+    _check(faults)
+    return events
+
+
+def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[Place]:
+    """The versions of a repo. Their files depend on them and on the one below (diff, previous)."""
+    found = []
+    below_known = dict(zip(known, [None, *known], strict=False))
+    below, is_below_same = None, True
+    for version in task.versions:
+        name = str(version)
+        old = known.get(name)
+        if old and not task.edited:
+            mark, is_same = old.mark, True
+        else:
+            mark = content.version_mark(root, task.owner, task.name, version)
+            is_same = bool(old and mark and mark == old.mark)
+        is_current = is_same and is_below_same and below_known[name] == below
+        found.append(Place(version, name, mark, is_current))
+        below, is_below_same = name, is_same
+    return found
+
+
+def _read_ahead(
+    root: str,
+    task: Task,
+    places: list[Place],
+    known: dict[str, Remembered],
+    remembered: list[Marked],
+) -> tuple[list[Move], list[Counted]]:
+    """What the records of all versions say of labels and of numbers, so that no file shows others
+    for a moment. Reads those of the versions that are not current.
+    """
+    current = {place.name for place in places if place.is_current}
+    moves = [move for _, move in remembered if move.is_carried and move.version in current]
+    counted: list[Counted] = []
+    for version, name, _, is_current in places:
+        if is_current:
+            row = known[name]
+            published_at, ordinal = row.entry.published_at, row.is_counted and row.entry.ordinal
+        else:
+            record = content.read_record(root, task.owner, task.name, version)
+            moves += moves_with(name, record)
+            published_at, ordinal = record.published_at, record.ordinal
+        counted.append(Counted(published_at, version, ordinal or None, f"{name}.json"))
+    return moves, counted
