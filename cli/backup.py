@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 
 import click
 
@@ -18,6 +19,7 @@ from cli.table import echo_table
 from operate.backup import snapshots
 from operate.backup.places import open_place
 from operate.backup.take import Report, back_up
+from operate.folders import lock
 from operate.parallel import Work
 
 SKIPPED_SHOWN = 5
@@ -47,11 +49,11 @@ def backup(
 ) -> None:  # fmt: skip
     """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
 
-    Others may publish meanwhile. Stores only what changed, reads it back, and then writes the
-    snapshot, so a snapshot is there whole or not at all. After an interruption, run the command
-    again. With --database, stores this node's copy of the prompts; run pg_dump for the accounts.
-    DEST is for this hub alone, and private: it has hashes of passwords and tokens. By default,
-    DEST is the environment variable HUB_BACKUP.
+    Others may publish meanwhile. Stores only what changed, and then writes the snapshot, so a
+    snapshot is whole or does not exist. After an interruption, run the command again. With
+    --database, stores this node's copy of the prompts; run pg_dump for the accounts. DEST is for
+    this hub alone, and private: it has hashes of passwords and tokens. By default, DEST is the
+    environment variable HUB_BACKUP.
 
     \b
       hubctl backup /mnt/backup/hub
@@ -61,26 +63,27 @@ def backup(
     if verify and is_list:
         raise click.UsageError("--verify and --list exclude each other. Pass one of them.")
     place = open_place(destination, endpoint_url=endpoint_url, apart_from=(content, out, state))
-    with contextlib.closing(place), Progress() as progress:
+    with Progress() as progress:
         work = Work(jobs, progress)
         if is_list:
-            with place.lock(say_waiting, shared=True):
-                _list(snapshots.load_all(place), is_json)
-        elif verify:
-            with place.lock(say_waiting, shared=True):
+            _list([snapshots.load(place, one) for one in snapshots.find_ids(place)], is_json)
+            return
+        if verify:
+            # Else a backup could remove what is read. Another machine has no state folder.
+            is_here = os.path.isdir(state)
+            with lock(f"{state}/backup", say_waiting) if is_here else contextlib.nullcontext():
                 checked = snapshots.verify(place, work)
             progress.close()
-            _tell_verified(checked, is_json)
-        else:
-            report = back_up(
-                content, state, place, keep=keep, work=work, on_wait=say_waiting,
-                has_accounts=not database_url,
-            )  # fmt: skip
-            progress.close()
-            click.echo(json.dumps(report._asdict()) if is_json else describe(report))
-            _tell_skipped(report.skipped)
-            if database_url:
-                click.echo("Not backed up: the accounts in PostgreSQL. Run pg_dump.", err=True)
+            _show_verified(checked, is_json)
+            return
+        report = back_up(
+            content, state, place, keep=keep, work=work, on_wait=say_waiting,
+            has_accounts=not database_url,
+        )  # fmt: skip
+    click.echo(json.dumps(report._asdict()) if is_json else describe(report))
+    _show_skipped(report.skipped)
+    if database_url:
+        click.echo("Not backed up: the accounts in PostgreSQL. Run pg_dump.", err=True)
 
 
 def say_waiting() -> None:
@@ -88,7 +91,7 @@ def say_waiting() -> None:
 
 
 def describe(report: Report) -> str:
-    """What a backup did, on one line."""
+    """The result of a backup, on one line."""
     parts = [
         f"Snapshot {report.id}: {counted(report.files, 'file')}, {counted(report.bytes, 'byte')}",
         f"{counted(report.stored, 'new object')} with {counted(report.stored_bytes, 'byte')}",
@@ -102,7 +105,7 @@ def describe(report: Report) -> str:
     return f"{'; '.join(parts)}; {report.seconds:.2f} seconds"
 
 
-def _tell_skipped(skipped: list[str]) -> None:
+def _show_skipped(skipped: list[str]) -> None:
     if skipped:
         shown = ", ".join(repr(path) for path in skipped[:SKIPPED_SHOWN])
         more = len(skipped) - SKIPPED_SHOWN
@@ -124,15 +127,15 @@ def _list(found: list[snapshots.Snapshot], is_json: bool) -> None:
     )
 
 
-def _tell_verified(checked: snapshots.Verified, is_json: bool) -> None:
-    """Raises click.exceptions.Exit where something is wrong."""
+def _show_verified(checked: snapshots.Verified, is_json: bool) -> None:
+    """Raises click.exceptions.Exit if there are faults."""
     if is_json:
         click.echo(json.dumps(checked._asdict()))
     else:
         for fault in checked.faults:
             click.echo(fault)
-        told = f"{counted(checked.objects, 'object')} with {counted(checked.bytes, 'byte')}"
+        read = f"{counted(checked.objects, 'object')} with {counted(checked.bytes, 'byte')}"
         faults = counted(len(checked.faults), "fault") if checked.faults else "No faults"
-        click.echo(f"{faults} in {counted(len(checked.snapshots), 'snapshot')}: {told}")
+        click.echo(f"{faults} in {counted(len(checked.snapshots), 'snapshot')}: {read}")
     if checked.faults:
         raise click.exceptions.Exit(1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -24,18 +22,6 @@ if TYPE_CHECKING:
     from operate.backup.restore import Report
 
 
-def _parse_time(context: click.Context, option: click.Parameter, value: str) -> datetime | None:
-    if not value:
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise click.BadParameter(
-            f"{value!r} is not a time. Write it like 2026-01-31T09:30:00Z."
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 @click.command()
 @click.argument("source", metavar="SRC", envvar="HUB_BACKUP")
 @content_option
@@ -43,12 +29,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 @state_option
 @database_option
 @backup_place_options
-@click.option(
-    "--at", metavar="TIME", callback=_parse_time,
-    help="Restore the newest snapshot of TIME or before; UTC, unless TIME says otherwise. "
-    "[default: the newest of all]",
-)  # fmt: skip
-@click.option("--snapshot", metavar="ID", help="Restore this snapshot.")
+@click.option("--snapshot", metavar="ID", help="Restore this snapshot. [default: the newest]")
 @click.option(
     "--complete",
     is_flag=True,
@@ -66,13 +47,13 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 @click.option(
     "--replace",
     is_flag=True,
-    help="Move what is in the folders aside, instead of refusing.",
+    help="Move the old files in the folders aside, instead of refusing.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def restore(
     source: str, content: str, out: str, state: str, database_url: str | None,
-    endpoint_url: str | None, jobs: int, at: datetime | None, snapshot: str | None,
-    complete: bool, revoke: str, replace: bool, is_json: bool,
+    endpoint_url: str | None, jobs: int, snapshot: str | None, complete: bool, revoke: str,
+    replace: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
@@ -90,7 +71,7 @@ def restore(
     \b
       hubctl restore /mnt/backup/hub
       hubctl restore s3://my-backups/hub
-      hubctl restore /mnt/backup/hub --at 2026-01-31T09:30:00Z --replace
+      hubctl restore /mnt/backup/hub --snapshot 20260131T093000Z --replace
     """
     # Late, since other commands load this module to know its options.
     from operate.backup.places import open_place
@@ -98,11 +79,9 @@ def restore(
     from operate.backup.restore import restore as restore_hub
     from operate.parallel import Work
 
-    if at and snapshot:
-        raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
-    options = Options(snapshot, at, complete, revoke == "tokens", replace, database_url)
+    options = Options(snapshot, complete, revoke == "tokens", replace, database_url)
     place = open_place(source, endpoint_url=endpoint_url, apart_from=(content, out, state))
-    with contextlib.closing(place), Progress() as progress:
+    with Progress() as progress:
         work = Work(jobs, progress)
         report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
@@ -113,7 +92,7 @@ def restore(
 
 
 def described(report: Report) -> list[str]:
-    """What a restore did, in lines."""
+    """The result of a restore, in lines."""
     lines = [
         f"Restored snapshot {report.id}: {counted(report.files, 'file')}, "
         f"{counted(report.bytes, 'byte')}; {report.seconds:.2f} seconds"
@@ -127,5 +106,5 @@ def described(report: Report) -> list[str]:
             f"Ended {counted(report.ended.sessions, 'session')}, revoked "
             f"{counted(report.ended.tokens, 'token')}."
         )
-    lines += [f"What was there before is in {path}." for path in report.aside]
+    lines += [f"The old files are in {path}." for path in report.aside]
     return [*lines, "Next: run `hubctl check`, then `hubctl build` or start the hub."]

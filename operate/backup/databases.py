@@ -1,4 +1,4 @@
-"""Copies of the databases that are no caches, whoever writes to them meanwhile."""
+"""Copies of the databases that are no caches, while others write to them."""
 
 import contextlib
 import os
@@ -14,13 +14,16 @@ from operate.backup.objects import Objects, StoredFile
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 
 # By name in the state folder.
-FILES = {ACCOUNTS_FILE: accounts_file, PULLS_FILE: pulls_file}
+FILES: dict[str, Callable[[str], DatabaseFile]] = {
+    ACCOUNTS_FILE: accounts_file,
+    PULLS_FILE: pulls_file,
+}
 _BUSY_SECONDS = 30.0
 
 
-def kinds(has_accounts: bool) -> dict[str, Callable[[str], DatabaseFile]]:
-    """Those of FILES that a hub uses; one whose accounts are elsewhere may have an old file."""
-    return {name: make for name, make in FILES.items() if has_accounts or name != ACCOUNTS_FILE}
+def names(has_accounts: bool) -> set[str]:
+    """The names in FILES that a hub uses; a file of accounts that are elsewhere is an old one."""
+    return {name for name in FILES if has_accounts or name != ACCOUNTS_FILE}
 
 
 def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[StoredFile]:
@@ -28,12 +31,11 @@ def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[St
     the largest there. Raises OperatorError, also for one that is damaged.
     """
     stored = []
-    for name, make in kinds(has_accounts).items():
-        file = make(state)
-        if not os.path.lexists(file.path):
-            continue
-        with _copied(file) as copy, open(copy, "rb") as opened:
-            stored.append(objects.put_file(name, opened))
+    for name in sorted(names(has_accounts)):
+        file = FILES[name](state)
+        if os.path.lexists(file.path):
+            with _copied(file) as copy, open(copy, "rb") as opened:
+                stored.append(objects.put_file(name, opened))
     return stored
 
 
@@ -43,7 +45,7 @@ def _copied(file: DatabaseFile) -> Iterator[str]:
     folder = f"{file.path}.backup"
     with file.telling(), contextlib.ExitStack() as undone:
         undone.callback(shutil.rmtree, folder, ignore_errors=True)
-        shutil.rmtree(folder, ignore_errors=True)  # a killed backup's rest
+        shutil.rmtree(folder, ignore_errors=True)  # from a killed backup
         os.mkdir(folder, 0o700)
         copy = f"{folder}/copy"
         with (
@@ -56,19 +58,18 @@ def _copied(file: DatabaseFile) -> Iterator[str]:
 
 
 def check_unused(state: str) -> None:
-    """Raises OperatorError where another process has a database of the state folder open."""
+    """Raises OperatorError if another process has a database of the state folder open."""
     for make in FILES.values():
         path = make(state).path
         if not os.path.exists(path):
             continue
-        # Only who is alone with a database can end its write-ahead log.
+        # SQLite ends a write-ahead log only if no other connection is open.
         try:
             with contextlib.closing(sqlite3.connect(path, timeout=0)) as db:
                 db.execute("PRAGMA journal_mode = DELETE").fetchall()
-        except sqlite3.Error as error:
+        except sqlite3.Error as error:  # a damaged one is in use by nobody
             if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise OperatorError(
                     f"Another process uses {path}. Stop `hubctl serve` and all other commands of "
                     "this hub, then try again."
                 ) from error
-            # A damaged one is used by nobody.

@@ -1,10 +1,9 @@
 """Numbers for what is published after a restore.
 
-What was published since the backup is lost, but its numbers were given. A publication raises one
+Publications since the backup are lost, but their numbers were given. A publication raises one
 number by one, and a prompt has at most so many versions. So no lost number has a part, nor an
-ordinal, that is larger than the largest of the backup by more than that. The *floor* is above all
-of these, and above those that an earlier restore from the same backup has led to: each is noted in
-the backup.
+ordinal, that exceeds the largest of the backup by more. The *floor* is above all of these, and
+above those that an earlier restore from the same backup has led to: the backup notes each floor.
 """
 
 import re
@@ -19,42 +18,39 @@ from builder.model.errors import OperatorError
 from builder.model.names import Version
 from builder.model.records import format_time
 from builder.model.withdrawn import FOLDER as WITHDRAWN
-from builder.store.restored import Restored
+from builder.store.restored import Restored, parse_restored
 from operate.backup.places import Place
 
-FOLDER = "restores"
+FOLDER = "restores/"
 _NOTE_BYTES_MAX = 16 * 1024
 _STEP = 10_000
 
 _record = re.compile(rf"[^/]+/[^/]+/(?:{WITHDRAWN}/)?(?:({names.VERSION_PATTERN})|all)\.json")
-_key = re.compile(rf"{FOLDER}/([0-9]{{1,4}})\.json")
+_key = re.compile(rf"{FOLDER}([0-9]{{1,4}})\.json")
 
 
 class _Numbers(Struct):
-    """What a record, or a withdrawal, says of numbers."""
+    """The numbers in a record, or in a withdrawal."""
 
     ordinal: int = 0
     versions: dict[str, "_Numbers"] = {}
 
 
 _decode_numbers = msgspec.json.Decoder(_Numbers).decode
-_decode_note = msgspec.json.Decoder(Restored).decode
 
 
 def highest_number(path: str, data: bytes) -> int:
-    """The highest part of a version, or ordinal, in a file of the content; 0: there is none."""
+    """The highest part of a version, or ordinal, in a file of the content; 0 if it has none."""
     found = _record.fullmatch(path)
     if not found:
         return 0
-    numbers = list(Version.parse(found[1])) if found[1] else []
     try:
         stored = _decode_numbers(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return max(numbers, default=0)  # a faulty record, of which no build takes an ordinal
-    numbers += [stored.ordinal, *(one.ordinal for one in stored.versions.values())]
-    for text in filter(names.is_version, stored.versions):
-        numbers += Version.parse(text)
-    return max(numbers)
+        stored = _Numbers()  # a faulty record, of which no build takes an ordinal
+    versions = [found[1], *filter(names.is_version, stored.versions)]
+    numbers = [part for text in versions if text for part in Version.parse(text)]
+    return max([*numbers, stored.ordinal, *(one.ordinal for one in stored.versions.values())])
 
 
 def floor_above(base: int) -> int:
@@ -64,9 +60,8 @@ def floor_above(base: int) -> int:
     floor = -(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP) * _STEP
     if floor + names.VERSIONS_PER_REPO_MAX > names.VERSION_PART_MAX:
         raise OperatorError(
-            f"The number {base:,} is taken, so there is no room for numbers that nobody has seen. "
-            "If nothing was published since, numbers can go on as they are: `hubctl restore "
-            "--complete`."
+            f"The number {base:,} is taken, so no higher number is certainly unused. If nothing "
+            "was published since, continue with the next numbers: `hubctl restore --complete`."
         )
     return floor
 
@@ -75,16 +70,14 @@ def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) ->
     """A floor above ``highest`` and all that restores before had (noted in the place, or in
     ``others``), noted in the place when this returns. Raises OperatorError.
     """
-    notes = {int(found[1]): key for key in place.keys(f"{FOLDER}/")
-             if (found := _key.fullmatch(key))}  # fmt: skip
-    known = [_read_note(place, key) for key in notes.values()] + [one for one in others if one]
-    floor = floor_above(max([highest, *(one.floor for one in known)]))
+    notes = {int(found[1]): key for key in place.keys(FOLDER) if (found := _key.fullmatch(key))}
+    known = [_read_note(place, key).floor for key in notes.values()]
+    floor = floor_above(max([highest, *known, *(one.floor for one in others if one)]))
     now = datetime.now(UTC)
-    # Nobody publishes more than once a second for years, so it is above every serial before.
+    # Above every serial before: no hub gets more than one publication a second for years.
     restored = Restored(floor, int(now.timestamp()), format_time(now))
     try:
-        place.put(f"{FOLDER}/{max(notes, default=0) + 1:04}.json", msgspec.json.encode(restored))
-        place.sync()
+        place.put(f"{FOLDER}{max(notes, default=0) + 1:04}.json", msgspec.json.encode(restored))
     except OperatorError as error:
         raise OperatorError(
             f"Cannot note in the backup which numbers this restore takes, so another one could "
@@ -95,9 +88,9 @@ def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) ->
 
 def _read_note(place: Place, key: str) -> Restored:
     try:
-        return _decode_note(place.get(key, _NOTE_BYTES_MAX) or b"")
+        return parse_restored(place.get(key, _NOTE_BYTES_MAX) or b"")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OperatorError(
             f"{place.name}: {key} is damaged ({error}). It says which numbers an earlier restore "
-            "took. Remove that file if no such restore was put to use."
+            "took. Remove that file if that restored hub was never used."
         ) from None

@@ -1,40 +1,32 @@
 """Where backups are: a folder, or a bucket. What is there is private."""
 
 import contextlib
-import fcntl
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Union
 
 from builder.model.errors import OperatorError
 from builder.store.plain_files import read_file
 from operate.folders import find_overlap
+from publisher.write.disk import sync_folder
 
 if TYPE_CHECKING:
     from operate.backup.bucket import BucketPlace
-
-# Of so many new files, each is synced; of more, all that the machine has to write, at once.
-SYNCED_ONE_BY_ONE_MAX = 1000
 
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
 class FolderPlace:
-    """Keys and their bytes, in files that are for their user alone.
+    """Keys and their bytes, in files that only their user can read.
 
-    All methods but ``close`` may raise OperatorError; ``get``, ``put`` and ``delete`` are called
-    from several threads. ``checks_arrival``: whether a ``put`` that returned has stored the very
-    bytes.
+    All methods may raise OperatorError, and several threads may call them. What ``put`` and
+    ``delete`` have done outlasts a power cut.
     """
-
-    checks_arrival = False
 
     def __init__(self, name: str, apart_from: Iterable[str] = ()) -> None:
         self.name = name
-        # Since the last ``sync``.
-        self._written: list[str] = []
         self.root = os.path.realpath(os.path.expanduser(name))
         if folder := find_overlap(self.root, apart_from):
             raise OperatorError(
@@ -42,99 +34,48 @@ class FolderPlace:
                 "apart from the hub's, best on another disk."
             )
 
-    @contextlib.contextmanager
-    def lock(self, on_wait: Callable[[], None], *, shared: bool = False) -> Iterator[None]:
-        """Hold the right to change what is there; ``shared``: that nobody changes it."""
-        with self._explained("use", self.root):
-            if not shared:
-                os.makedirs(self.root, mode=0o700, exist_ok=True)
-            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            try:
-                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                on_wait()
-                fcntl.flock(descriptor, kind)
-            except OSError:
-                # A mounted share that has no locks; two backups of one hub still take turns.
-                pass
-            yield
-        finally:
-            os.close(descriptor)
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """Every key that begins so, also of what is not ours."""
-        folder, _, start = prefix.rpartition("/")
-        with self._explained("read", f"{self.root}/{folder}"):
-            yield from self._keys(folder, start)
-
-    def _keys(self, folder: str, start: str = "") -> Iterator[str]:
-        with (
-            contextlib.suppress(FileNotFoundError),
-            os.scandir(f"{self.root}/{folder}") as entries,
-        ):
-            for entry in entries:
-                if not entry.name.startswith(start):
-                    continue
-                key = f"{folder}/{entry.name}".lstrip("/")
-                if entry.is_dir(follow_symlinks=False):
-                    yield from self._keys(key)
-                else:
-                    yield key
+    def keys(self, folder: str) -> Iterator[str]:
+        """Every key in ``folder``, also those of other programs; empty for all."""
+        top = f"{self.root}/{folder}".rstrip("/")
+        with self._explained("read", top):
+            for path, _, files in os.walk(top, onerror=_raise):
+                for file in files:
+                    yield f"{path}/{file}".removeprefix(f"{self.root}/")
 
     def get(self, key: str, bytes_max: int) -> bytes | None:
-        """The bytes under a key; None where there are none. More than that are an error."""
+        """The bytes under a key; None if there are none. More than that are an error."""
         path = f"{self.root}/{key}"
-        with self._explained("read", path):
-            try:
-                return read_file(path, bytes_max)
-            except FileNotFoundError:
-                return None
+        with self._explained("read", path), contextlib.suppress(FileNotFoundError):
+            return read_file(path, bytes_max)
+        return None
 
     def put(self, key: str, data: bytes) -> None:
         """Store the bytes, whole or not at all."""
         path = f"{self.root}/{key}"
         folder, _, name = path.rpartition("/")
-        # A killed backup leaves it; as a key that no snapshot names, the next one removes it.
+        # A killed backup leaves it; the next one removes all keys that no snapshot needs.
         temporary = f"{folder}/.{name}.{os.getpid()}-{threading.get_ident()}"
         with self._explained("write", path):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            _make_folder(folder)
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
                 with open(os.open(temporary, flags, 0o600), "wb") as file:
                     file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
                 os.rename(temporary, path)
-                self._written.append(path)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
                 raise
+            sync_folder(folder)
 
     def delete(self, key: str) -> None:
-        """Remove a key; one that is not there is none."""
+        """Remove a key; a missing one is no error."""
         path = f"{self.root}/{key}"
         with self._explained("remove", path), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-
-    def sync(self) -> None:
-        """Make sure that all that was done outlasts a power cut."""
-        if len(self._written) > SYNCED_ONE_BY_ONE_MAX:
-            os.sync()
-        else:
-            folders = {os.path.dirname(path) for path in self._written}
-            # A new folder has a name, too.
-            for path in [*self._written, *folders, *map(os.path.dirname, folders)]:
-                with self._explained("write", path):
-                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                    try:
-                        os.fsync(descriptor)
-                    finally:
-                        os.close(descriptor)
-        self._written.clear()
-
-    def close(self) -> None:
-        """Let connections go."""
+            sync_folder(os.path.dirname(path))
 
     @contextlib.contextmanager
     def _explained(self, what: str, path: str) -> Iterator[None]:
@@ -145,6 +86,20 @@ class FolderPlace:
                 f"Cannot {what} {path}: {error.strerror or error}. Fix that, and run the command "
                 "again. Finished snapshots are whole."
             ) from error
+
+
+def _raise(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _make_folder(path: str) -> None:
+    """Make a private folder, and those above it, whose names outlast a power cut."""
+    if not os.path.isdir(path):
+        _make_folder(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):  # another thread was faster
+            os.mkdir(path, 0o700)
+        sync_folder(os.path.dirname(path))
 
 
 Place = Union[FolderPlace, "BucketPlace"]

@@ -6,10 +6,10 @@ given since (``floor``). Sessions and tokens that have ended since stay ended (`
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import NamedTuple
 
 from builder.model.errors import ContentError, OperatorError
@@ -20,7 +20,7 @@ from operate.backup.floor import highest_number, take_floor
 from operate.backup.objects import DamagedBackup, Objects, StoredFile
 from operate.backup.places import Place
 from operate.backup.snapshots import Snapshot
-from operate.backup.staging import Staging, unusable, write_file
+from operate.backup.staging import Staging, explained, write_file
 from operate.folders import lock
 from operate.parallel import Work
 from publisher.accounts.database import Database
@@ -28,20 +28,15 @@ from publisher.accounts.people.distrust import Ended, end_access
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 
-NAME_BYTES_MAX = 255
-# Of a path in the content: owner, prompt, folder, file, and some room for what others put there.
-DEPTH_MAX = 16
-
 
 class Options(NamedTuple):
-    """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``complete``: nothing happened after
-    the snapshot, so numbers and access continue from it. ``revoke_tokens``: also personal ones.
-    ``replace``: put aside what is there. ``accounts``: the URL of their database, where they are
-    not in the state folder.
+    """``snapshot_id``: None for the newest. ``complete``: nothing happened after the snapshot, so
+    numbers and access continue from it. ``revoke_tokens``: also personal ones. ``replace``: move
+    the old files aside. ``accounts``: the URL of their database, if they are not in the state
+    folder.
     """
 
     snapshot_id: str | None = None
-    at: datetime | None = None
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
@@ -49,16 +44,15 @@ class Options(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The result of a restore. ``fetched``: files that no killed restore had collected.
-    ``floor``: of new numbers; 0: they continue from the snapshot's. ``ended``: sessions and
-    tokens; None: all are valid as before. ``aside``: folders with what was there before.
+    """The result of a restore. ``floor``: of new numbers; 0: they continue from the snapshot's.
+    ``ended``: sessions and tokens; None: all are valid as before. ``aside``: folders with the old
+    files.
     """
 
     id: str
     at: str
     files: int
     bytes: int
-    fetched: int
     floor: int
     ended: Ended | None
     aside: list[str]
@@ -76,30 +70,25 @@ def restore(
 ) -> Report:
     """Put a snapshot in place of the content and the databases.
 
-    Raises OperatorError. Until everything is collected and verified, nothing but the folders for
-    that is touched; after an error or a crash, the same call goes on.
+    Raises OperatorError. Until everything is collected and verified, it changes only the folders
+    for that; after an error or a crash, the same call continues.
     """
     started = time.perf_counter()
-    snapshot = snapshots.choose(place, options.snapshot_id, options.at)
+    snapshot = snapshots.choose(place, options.snapshot_id)
     for file in snapshot.databases:
         if file.path not in databases.FILES:
             raise DamagedBackup(
                 f"{place.name}: the snapshot has a database {file.path!r}, which no hub has."
             )
-    ended, floor, fetched = None, 0, 0
-    with (
-        place.lock(on_wait, shared=True),
-        lock(f"{state}/restore", on_wait),
-        lock(f"{state}/backup", on_wait),
-    ):
+    ended, floor = None, 0
+    with lock(f"{state}/backup", on_wait):
         databases.check_unused(state)
         with build_lock(state, on_wait):
             staging = Staging(content, state, snapshot.id)
-            if staging.stage == "filling":
+            if staging.is_filling:
                 if not options.replace:
                     staging.check_empty()
-                highest, fetched = _fill(place, snapshot, staging.files, work)
-                staging.begin_adding()
+                highest = _fill(place, snapshot, staging.files, work)
                 ended = _fill_databases(place, snapshot, staging.databases, options)
                 if not options.complete:
                     floor = _skip_numbers(place, highest, content, staging.files)
@@ -108,65 +97,79 @@ def restore(
                     ended = _end_access(options.accounts, snapshot, options)
             aside = staging.put_in_place()
     return Report(
-        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, fetched, floor, ended, aside,
+        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, floor, ended, aside,
         time.perf_counter() - started,
     )  # fmt: skip
 
 
-def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> tuple[int, int]:
-    """Collect the content; returns its highest number, and how many files were not there yet."""
+def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
+    """Collect the content, but for what a killed restore has collected; returns its highest
+    number.
+    """
     objects = Objects(place)
+    with contextlib.suppress(FileNotFoundError):  # which a killed restore has added
+        os.unlink(f"{root}/{RESTORED_FILE}")
 
-    def fill(sha256: str) -> tuple[int, int, int]:
-        highest = fetched = 0
+    def fill(sha256: str) -> tuple[int, int]:
+        highest = 0
         files = snapshots.read_list(objects, sha256)
         for file in files:
             _check_path(place, file.path)
             path = f"{root}/{file.path}"
             if not _has(path, file):
                 write_file(path, objects.read(file))
-                fetched += 1
-            highest = max(highest, _highest_in(path, file))
-        return highest, fetched, len(files)
+            if path.endswith(".json"):
+                with open(path, "rb") as opened:
+                    highest = max(highest, highest_number(file.path, opened.read()))
+        return highest, len(files)
 
     results = [*work.each("Restoring", fill, snapshot.lists.values())]
-    listed = sum(count for _, _, count in results) + len(snapshot.databases)
+    listed = sum(count for _, count in results) + len(snapshot.databases)
     if listed != snapshot.files:
         raise DamagedBackup(
             f"{place.name}: snapshot {snapshot.id} has {snapshot.files:,} files, and lists "
             f"{listed:,}. Restore another snapshot."
         )
-    return max((one for one, _, _ in results), default=0), sum(one for _, one, _ in results)
+    return max((highest for highest, _ in results), default=0)
 
 
-def _highest_in(path: str, file: StoredFile) -> int:
-    if not path.endswith(".json"):
-        return 0
-    with open(path, "rb") as opened:
-        return highest_number(file.path, opened.read())
+def _check_path(place: Place, path: str) -> None:
+    """Raises DamagedBackup for a path that does not stay in the content."""
+    if not all(part and part[0] != "." and "\0" not in part for part in path.split("/")):
+        raise DamagedBackup(
+            f"{place.name}: the snapshot has the path {path[:200]!r}, which no content has. "
+            "An attacker may have changed the backup. Restore another snapshot."
+        )
+
+
+def _has(path: str, file: StoredFile) -> bool:
+    """True if a killed restore has collected the file."""
+    with explained(path), contextlib.suppress(FileNotFoundError), open(path, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+    return False
 
 
 def _fill_databases(
     place: Place, snapshot: Snapshot, folder: str, options: Options
 ) -> Ended | None:
-    """Collect the databases, check them, and let nobody in who may not be any more."""
-    objects = Objects(place)
-    files = databases.kinds(has_accounts=not options.accounts)
-    there = [file for file in snapshot.databases if file.path in files]
-    for file in there:
+    """Collect the databases, verify them, and end the access that can have ended since."""
+    objects, ended = Objects(place), None
+    for file in snapshot.databases:
+        if file.path not in databases.names(has_accounts=not options.accounts):
+            continue
         path = f"{folder}/{file.path}"
         write_file(path, objects.read(file), mode=0o600)
-        kind = files[file.path](folder)
+        kind = databases.FILES[file.path](folder)
+        # The last connection that closes removes the write-ahead log.
         with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
             kind.check_sound(db)
-            # The last one to close it takes its write-ahead log away.
-    if not any(file.path == ACCOUNTS_FILE for file in there):
-        return None
-    return _end_access(folder, snapshot, options)
+        if file.path == ACCOUNTS_FILE:
+            ended = _end_access(folder, snapshot, options)
+    return ended
 
 
 def _end_access(where: str, snapshot: Snapshot, options: Options) -> Ended | None:
-    # Opening it also refuses what a newer release has made.
+    # Opening a database also refuses one of a newer release.
     with Database(where) as database:
         if options.complete:
             return None
@@ -187,27 +190,3 @@ def _restored_in(root: str) -> Restored | None:
         raise OperatorError(
             f"{error} It says which numbers an earlier restore took. Repair it, and restore again."
         ) from error
-
-
-def _check_path(place: Place, path: str) -> None:
-    """Raises DamagedBackup for a path that does not stay in the content."""
-    parts = path.split("/")
-    if len(parts) > DEPTH_MAX or not all(
-        part and part[0] != "." and "\0" not in part and len(part.encode()) <= NAME_BYTES_MAX
-        for part in parts
-    ):
-        raise DamagedBackup(
-            f"{place.name}: the snapshot has the path {path[:200]!r}, which no content has. "
-            "Somebody may have changed the backup. Restore another snapshot."
-        )
-
-
-def _has(path: str, file: StoredFile) -> bool:
-    """Whether a file was collected already."""
-    try:
-        with open(path, "rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise unusable(path, error) from error

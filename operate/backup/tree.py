@@ -2,7 +2,7 @@
 
 A prompt's folder is listed under the lock that publications take, so its texts, records, labels
 and withdrawals belong together. Files of content are never written in place, so they can be read
-after that; one that is gone by then was withdrawn, and the folder is listed again.
+after that; if one has been withdrawn by then, the folder is listed again.
 """
 
 import contextlib
@@ -24,11 +24,13 @@ SHARDS = 256
 # Each failed attempt means that something was withdrawn meanwhile.
 _ATTEMPTS = 100
 _GONE = (FileNotFoundError, NotADirectoryError)
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Units(NamedTuple):
-    """What is listed at once, by shard: prompts' folders, and files beside them; paths relative to
-    the content. ``skipped``: what is no plain file or folder, or has a name that is not UTF-8.
+    """The units that are listed at once, by shard: folders of prompts, and files beside them;
+    paths relative to the content. ``skipped``: what is no plain file or folder, or has a name that
+    is not UTF-8.
     """
 
     shards: dict[int, list[str]]
@@ -38,10 +40,11 @@ class Units(NamedTuple):
 def find_units(root: str) -> Units:
     """Look at the folders of the content and of the owners. Raises OperatorError."""
     units = Units({}, [])
-    for path, is_folder in _scan(root, "", units.skipped):
-        inside = _scan(root, path, units.skipped) if is_folder else [(path, False)]
-        for unit, _ in inside:
-            units.shards.setdefault(zlib.crc32(unit.encode()) % SHARDS, []).append(unit)
+    with _explained():
+        for path, is_folder in _scan(root, "", units.skipped):
+            inside = _scan(root, path, units.skipped) if is_folder else [(path, False)]
+            for unit, _ in inside:
+                units.shards.setdefault(zlib.crc32(unit.encode()) % SHARDS, []).append(unit)
     return units
 
 
@@ -54,7 +57,7 @@ def store_unit(
     """
     for _ in range(_ATTEMPTS):
         left_out: list[str] = []
-        with contextlib.suppress(*_GONE):
+        with _explained(), contextlib.suppress(*_GONE):
             paths = _list(root, unit, left_out)
             files = [_store(root, path, old.get(path), objects) for path in paths]
             skipped += left_out
@@ -65,23 +68,19 @@ def store_unit(
 
 
 def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
-    """The files of a unit, in order; none where it is gone."""
+    """The files of a unit, in order; none if it is gone. Raises OSError."""
     try:
-        descriptor = os.open(
-            f"{root}/{unit}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        )
+        descriptor = os.open(f"{root}/{unit}", _READ)
     except _GONE:
         return []
-    except OSError as error:
-        raise _unreadable(f"{root}/{unit}", error) from error
     try:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             return [unit]
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         found = sorted(_walk(root, unit, skipped))
         if os.path.lexists(f"{root}/{STORE_FILE}"):
-            # A node applies changes without the lock, but in order: what was listed before does not
-            # miss a file that another one refers to, once a second look finds nothing else.
+            # A node applies changes without the lock, but in order: a list misses no file that
+            # another one refers to, once a second look finds nothing else.
             while (again := sorted(_walk(root, unit, []))) != found:
                 found = again
         return found
@@ -98,51 +97,38 @@ def _walk(root: str, folder: str, skipped: list[str]) -> Iterator[str]:
 
 
 def _scan(root: str, folder: str, skipped: list[str]) -> Iterator[tuple[str, bool]]:
-    """Path of each file and folder in a folder, and which of the two it is, in no order."""
-    where = f"{root}/{folder}"
-    try:
-        with os.scandir(where) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                path = f"{folder}/{entry.name}".lstrip("/")
-                is_folder = entry.is_dir(follow_symlinks=False)
-                is_file = entry.is_file(follow_symlinks=False)
-                if (is_folder or is_file) and _is_utf8(entry.name):
-                    yield path, is_folder
-                else:
-                    skipped.append(path)
-    except _GONE:
-        return
-    except OSError as error:
-        raise _unreadable(where, error) from error
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """The path of each file and folder in a folder, and True for a folder, in no order."""
+    with contextlib.suppress(*_GONE), os.scandir(f"{root}/{folder}") as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = f"{folder}/{entry.name}".lstrip("/")
+            is_folder = entry.is_dir(follow_symlinks=False)
+            is_utf8 = entry.name.encode(errors="replace").decode() == entry.name
+            if is_utf8 and (is_folder or entry.is_file(follow_symlinks=False)):
+                yield path, is_folder
+            else:
+                skipped.append(path)
 
 
 def _store(root: str, path: str, old: StoredFile | None, objects: Objects) -> StoredFile:
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
-    full = f"{root}/{path}"
+    mark = mark_of_files((os.stat(f"{root}/{path}", follow_symlinks=False),), settled_ns)
+    if mark and old and old.mark == mark and objects.has(old):
+        return old
+    with open(os.open(f"{root}/{path}", _READ), "rb", buffering=0) as file:
+        return objects.put_file(path, file, mark)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn errors of the system into OperatorError, but for files that are gone."""
     try:
-        mark = mark_of_files((os.stat(full, follow_symlinks=False),), settled_ns)
-        if mark and old and old.mark == mark and objects.has(old):
-            return old
-        descriptor = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb", buffering=0) as file:
-            return objects.put_file(path, file, mark)
+        yield
     except _GONE:
         raise
     except OSError as error:
-        raise _unreadable(full, error) from error
-
-
-def _unreadable(path: str, error: OSError) -> OperatorError:
-    return OperatorError(
-        f"Cannot read {path}: {error.strerror}. Run the backup as the user who runs the hub."
-    )
+        raise OperatorError(
+            f"Cannot read {error.filename}: {error.strerror}. Run the backup as the user who runs "
+            "the hub."
+        ) from error

@@ -200,8 +200,7 @@ def backups(subject: Subject) -> Iterator[Finding]:
             yield warning("HUB_BACKUP is not set, so backups are not checked.", do)
         return
     try:
-        with closing(open_place(name, endpoint_url=subject.endpoint_url)) as place:
-            newest = snapshots.choose(place).at
+        newest = snapshots.choose(open_place(name, endpoint_url=subject.endpoint_url)).at
     except OperatorError as error:
         yield warning(f"No backup can be read: {error}", do)
         return

@@ -19,8 +19,8 @@ from tests.support.catalogues import write_version
 NAMES = ("story", "poem", "letter")
 
 
-def go_on(hub: Hub, chance: random.Random, given: list[tuple], steps: int) -> None:
-    """Publish at random; notes each number and ordinal with what it was given to."""
+def publish_at_random(hub: Hub, chance: random.Random, given: list[tuple], steps: int) -> None:
+    """Note each new number and ordinal with its prompt."""
     for _ in range(steps):
         name = chance.choice(NAMES)
         text = f"{chance.random()}"
@@ -41,11 +41,11 @@ def test_after_any_blind_restores(hub: Hub, place: FolderPlace, seed: int) -> No
         given.append(("story", version))
     given += [("poem", "1.0.0"), *(("story", number) for number in (1, 2, 3)), ("poem", 1)]
     for _ in range(6):
-        go_on(hub, chance, given, 5)
+        publish_at_random(hub, chance, given, 5)
         if chance.random() < 0.3:
             ids.append(hub.back_up(place).id)
         hub.restore(place, snapshot_id=chance.choice(ids), replace=True)
-        go_on(hub, chance, given, 5)
+        publish_at_random(hub, chance, given, 5)
     assert len({*given}) == len(given)
 
 
@@ -79,7 +79,7 @@ def test_numbers_of_their_own_kind(hub: Hub, place: FolderPlace, other: Hub) -> 
         path = Path(hub.settings.content, "ann", "odd", f"1.0.0.{suffix}")
         path.rename(path.with_name(f"999999999.0.0.{suffix}"))
     hub.back_up(place)
-    with pytest.raises(OperatorError, match="no room for numbers that nobody has seen"):
+    with pytest.raises(OperatorError, match="no higher number is certainly unused"):
         other.restore(place, replace=True)
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -43,7 +42,6 @@ def test_all_comes_back(hub: Hub, other: Hub, place: FolderPlace) -> None:
     report = other.restore(place, complete=True)
     assert read_tree(other.settings.content) == read_tree(hub.settings.content)
     assert (report.floor, report.ended, report.aside) == (0, None, [])
-    assert report.fetched == len(read_tree(hub.settings.content))
     modes = {
         name: stat.S_IMODE(Path(other.settings.state, name).stat().st_mode)
         for name in databases.FILES
@@ -64,11 +62,8 @@ def test_an_older_snapshot(hub: Hub, other: Hub, place: FolderPlace) -> None:
     first = hub.back_up(place)
     hub.publish("poem", "Write an ode.")
     hub.back_up(place)
-    moment = datetime.strptime(first.id, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    assert other.restore(place, at=moment).id == first.id
+    assert other.restore(place, snapshot_id=first.id).id == first.id
     assert restored(other) == before
-    with pytest.raises(OperatorError, match=r"no snapshot of 2001-.*The oldest is"):
-        other.restore(place, at=datetime(2001, 1, 1, tzinfo=UTC), replace=True)
     with pytest.raises(OperatorError, match=r"has no snapshot '../x'"):
         other.restore(place, snapshot_id="../x", replace=True)
 
@@ -126,7 +121,7 @@ def test_not_beside_a_service(hub: Hub, place: FolderPlace) -> None:
 
 
 def test_killed_at_any_change(hub: Hub, place: FolderPlace, tmp_path: Path) -> None:
-    """No command works on what is half restored; the same restore goes on, and loses nothing."""
+    """No command works on what is half restored; the same restore continues, and loses nothing."""
     hub.back_up(place)
     after = read_tree(hub.settings.content)
     here = Hub(hub.settings._replace(content=f"{tmp_path}/c", state=f"{tmp_path}/v"))
@@ -158,7 +153,9 @@ def test_killed_at_any_change(hub: Hub, place: FolderPlace, tmp_path: Path) -> N
     assert count > 40
 
 
-def test_a_killed_restore_goes_on(hub: Hub, other: Hub, place: FolderPlace) -> None:
+def test_a_killed_restore_continues(
+    hub: Hub, other: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub.back_up(place)
     lists = {*snapshots.choose(place).lists.values()}
     real, reads = FolderPlace.get, []
@@ -174,8 +171,26 @@ def test_a_killed_restore_goes_on(hub: Hub, other: Hub, place: FolderPlace) -> N
         other.restore(Cut(place.root), complete=True, jobs=1)
     with pytest.raises(OperatorError, match="has not ended"):
         check_folder(other.settings.content)
-    report = other.restore(place, complete=True)
-    assert 0 < report.fetched < len(read_tree(hub.settings.content))
+    reads.clear()
+    monkeypatch.setattr(FolderPlace, "get", lambda *args: (reads.append(args), real(*args))[1])
+    other.restore(place, complete=True)
+    assert len(lists) + 2 < len(reads) < len(lists) + 2 + len(read_tree(hub.settings.content))
+    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
+
+
+def test_a_restore_that_continues_as_complete_keeps_the_numbers(
+    hub: Hub, other: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.back_up(place)
+
+    def fail() -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "sync", fail)
+        with pytest.raises(OperatorError, match="Input/output error"):
+            other.restore(place)
+    assert other.restore(place, complete=True).floor == 0
     assert read_tree(other.settings.content) == read_tree(hub.settings.content)
 
 
@@ -193,7 +208,7 @@ def test_a_full_disk(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "makedirs", full)
-        with pytest.raises(OperatorError, match=r"No space left on device.*it goes on"):
+        with pytest.raises(OperatorError, match=r"No space left on device.*it continues"):
             other.restore(place, complete=True)
     other.restore(place, complete=True)
     assert read_tree(other.settings.content) == read_tree(hub.settings.content)
@@ -208,11 +223,11 @@ def rewrite(place: FolderPlace, snapshot_id: str, change: Callable[[dict], None]
 
 
 def test_a_newer_format_is_refused(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    report = hub.back_up(place)
-    rewrite(place, report.id, lambda snapshot: snapshot.update(format=2, lists="elsewhere"))
+    hub.back_up(place)
+    Path(place.root, snapshots.MARKER).write_text('{"format": 2}')
     before = read_tree(place.root)
     for act in (other.restore, hub.back_up):
-        with pytest.raises(OperatorError, match=r"newer release of hub\. Nothing was changed"):
+        with pytest.raises(OperatorError, match=r"A newer release of hub .*Nothing was changed"):
             act(place)
     assert read_tree(place.root) == before
     assert not os.path.exists(other.settings.state) and not os.listdir(other.settings.content)
@@ -229,8 +244,7 @@ def test_a_newer_database_is_refused(hub: Hub, other: Hub, place: FolderPlace) -
 
 @pytest.mark.parametrize(
     "path",
-    ["../evil.md", "/etc/evil", "ann/../../evil", "ann/./x", "ann//x", ".git/hooks/x", "",
-     "ann/\0", "a/" * 20 + "x", "x" * 300],
+    ["../evil.md", "/etc/evil", "a/../../evil", "ann/./x", "ann//x", ".git/hooks/x", "", "a/\0"],
 )  # fmt: skip
 def test_hostile_paths(hub: Hub, other: Hub, place: FolderPlace, path: str, tmp_path: Path) -> None:
     report = hub.back_up(place)

@@ -86,7 +86,7 @@ def test_a_clock_that_was_set_back(hub: Hub, place: FolderPlace) -> None:
     assert len({*ids}) == 3 and ids == sorted(ids) == snapshots.ids(place)
 
 
-def test_what_is_no_plain_file_is_told(hub: Hub, place: FolderPlace) -> None:
+def test_what_is_no_plain_file_is_reported(hub: Hub, place: FolderPlace) -> None:
     root = Path(hub.settings.content)
     (root / "ann" / "link").symlink_to("/etc")
     (root / "ann" / "story" / "notes.md").symlink_to("/etc/passwd")
@@ -188,24 +188,28 @@ def test_a_full_disk(hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPat
     assert hub.back_up(place, keep=1).snapshots == 1
 
 
-def test_objects_are_on_the_disk_before_their_snapshot(
+def test_what_a_snapshot_needs_is_on_the_disk_before_it(
     hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    synced: set[str] = set()
     unsynced: set[str] = set()
     real = os.rename
 
     def rename(source: str, target: str) -> None:
-        if "/snapshots/" in target:
-            assert unsynced == set()
-        unsynced.add(target)
+        assert source in synced
+        assert "/snapshots/" not in target or unsynced == set()
         real(source, target)
+        unsynced.add(os.path.dirname(target))
 
     def fsync(descriptor: int) -> None:
-        unsynced.discard(os.readlink(f"/proc/self/fd/{descriptor}"))
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.add(path)
+        unsynced.discard(path)
 
     monkeypatch.setattr(os, "rename", rename)
     monkeypatch.setattr(os, "fsync", fsync)
     hub.back_up(place)
+    assert {place.root, os.path.dirname(place.root), f"{place.root}/objects"} <= synced
     hub.publish("poem", "Write an ode.")
     hub.back_up(place, keep=1)
     assert unsynced == set()
@@ -252,8 +256,8 @@ def test_a_damaged_snapshot_lasts_until_it_is_old(hub: Hub, other: Hub, place: F
     shutil.rmtree(Path(place.root, "objects"))
     hub.publish("story", "Tell a story of a loss.")
     settle()
-    told = r"The new snapshot \w+ is whole, but no objects were removed.*has lost the object"
-    with pytest.raises(OperatorError, match=told):
+    expected = r"The new snapshot \w+ is whole, but no objects were removed.*has lost the object"
+    with pytest.raises(OperatorError, match=expected):
         hub.back_up(place, keep=2)
     other.restore(place, complete=True)
     assert read_tree(other.settings.content) == read_tree(hub.settings.content)
