@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 CALLS = (
-    "open", "write", "fsync", "close", "link", "unlink", "mkdir", "rmdir", "lstat", "stat",
-    "fstat", "listdir", "scandir", "read",
+    "open", "write", "fsync", "close", "link", "unlink", "mkdir", "rmdir", "rename", "lstat",
+    "stat", "fstat", "listdir", "scandir", "read",
 )  # fmt: skip
 
 

@@ -1,23 +1,14 @@
-"""The page of the profile, and the file that it writes."""
+"""The page of the profile."""
 
-import errno
-import fcntl
 import json
-import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from builder.model.errors import RequestError
-from builder.model.records import OwnerFile
 from builder.store.check import check
 from builder.store.content import OWNER_FILE, read_owner
 from publisher.accounts.tokens import make_token
-from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
-from publisher.write.store import Folder
+from publisher.write.profile import chars_max
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import moment, write_owner
 
@@ -167,119 +158,3 @@ def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
         obstacle.parent.rmdir()
     assert "saved and public" in store(owner, bio="Hello again.").words
     assert "Hello again." in people.server.get(f"/{owner.handle}").text
-
-
-# The file
-
-
-def profile_of(bio: str) -> OwnerFile:
-    return parse_profile("Ann", bio, "", moment(0))
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first: bool) -> None:
-    old, new = None if is_first else profile_of("Old."), profile_of("New.")
-    root = str(tmp_path)
-    failures = 0
-    for number in range(1, 100):
-        if old:
-            write_profile(Folder(root), "ann", old)
-        else:
-            (tmp_path / "ann" / OWNER_FILE).unlink(missing_ok=True)
-            if (tmp_path / "ann").exists():
-                (tmp_path / "ann").rmdir()
-        failed = None
-        with calls(fail_at=number) as made:
-            try:
-                write_profile(Folder(root), "ann", new)
-            except RequestError as error:
-                failed = error
-        if failed:
-            assert failed.code == "storage_unavailable" and "Free disk space" in str(failed)
-            assert root not in str(failed)
-            failures += 1
-        assert read_profile(root, "ann") in ((old, new) if failed else (new,))
-        if len(made) < number:
-            break
-        write_profile(Folder(root), "ann", new)
-        assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
-    assert failures > 8
-
-
-def test_it_is_on_the_disk_before_it_is_said(tmp_path: Path) -> None:
-    with calls() as made:
-        write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
-    kept = [call for call in made if call in ("write", "fsync", "rename")]
-    # The text; then its name, in the owner's folder; then the folder's.
-    assert kept == ["write", "fsync", "rename", "fsync", "fsync"]
-
-
-@contextmanager
-def calls(fail_at: int = 0) -> Iterator[list[str]]:
-    """The names of the system calls that are made; the one with this number fails."""
-    made: list[str] = []
-
-    def wrap(name: str, real: Callable) -> Callable:
-        def call(*args, **kwargs):
-            made.append(name)
-            if len(made) == fail_at:
-                if name == "close":
-                    real(*args)  # a close that fails has closed
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return real(*args, **kwargs)
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in (
-            "mkdir",
-            "open",
-            "fstat",
-            "stat",
-            "unlink",
-            "write",
-            "fsync",
-            "rename",
-            "close",
-        ):
-            patch.setattr(os, name, wrap(name, getattr(os, name)))
-        patch.setattr(fcntl, "flock", wrap("flock", fcntl.flock))
-        yield made
-
-
-def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
-    root = str(tmp_path)
-    texts = [f"{number} " * 500 for number in range(8)]
-    seen: set[str] = set()
-
-    def write(text: str) -> None:
-        for _ in range(20):
-            write_profile(Folder(root), "ann", profile_of(text))
-            seen.add(read_profile(root, "ann").bio)
-
-    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen <= {text.strip() for text in texts} and len(seen) > 1
-    assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
-
-
-def test_a_rest_of_a_crash_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / "ann").mkdir()
-    (tmp_path / "ann" / ".owner.tmp").write_text("half", encoding="utf-8")
-    write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
-    assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
-
-
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_what_is_no_folder_is_not_written_to(tmp_path: Path, kind: str) -> None:
-    place = tmp_path / "content" / "ann"
-    place.parent.mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    place.symlink_to(tmp_path / "elsewhere") if kind == "link" else place.touch()
-    with pytest.raises(RequestError) as raised:
-        write_profile(Folder(str(place.parent)), "ann", profile_of("Hi."))
-    assert raised.value.code == "storage_unavailable"
-    assert os.listdir(tmp_path / "elsewhere") == []

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,8 @@ from publisher.web.pages.frame import CHANGE_LIMIT
 from publisher.web.pages.log_words import browser_name, tell
 from publisher.web.pages.security import EVENTS_SHOWN
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
-from tests.publisher.web.pages.test_sign_in import make_app, post, while_a_password_is_verified
+from tests.publisher.web.pages.test_sign_in import post, while_a_password_is_verified
+from tests.support.hubs import MakeHub
 
 SECURITY = "/account/security"
 NEW_PASSWORD = "eleven small foxes near Turku"
@@ -182,29 +182,26 @@ def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visit
     assert not is_good(code)
 
 
-def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(tmp_path: Path) -> None:
+def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(make_hub: MakeHub) -> None:
     """Somebody else who is signed in is changing the password, too."""
-    (tmp_path / "content").mkdir()
     secret, own = "t" * 43, "the very own one of a thief"
-    with Database(f"{tmp_path}/state") as database:
-        passwords, sessions = Passwords(database), Sessions(database)
-        Accounts(database).add_owner("ann")
-        app = make_app(tmp_path, database, "https://hub.example")
-        for act in (
-            lambda: sessions.end_all("ann"),
-            lambda: passwords.put("ann", NEW_PASSWORD),
-            lambda: lock(database, "ann"),
-        ):
-            unlock(database, "ann")
-            passwords.put("ann", PASSWORD)
-            sessions.begin("ann", secret, address="", agent="")
-            client = app.test_client()
-            client.set_cookie("__Secure-hub-account", secret, domain="hub.example", path="/account")
-            sent = {"current": PASSWORD, "password": own, "again": own}
-            with while_a_password_is_verified(act):
-                answer = post(client, "/account/password", sent, page=SECURITY)
-            assert answer.status_code == 303 and answer.headers["Location"] == "/account/login"
-            assert not passwords.verify("ann", own) and sessions.of("ann") == []
+    hub = make_hub("https://hub.example")
+    passwords, sessions = Passwords(hub.database), Sessions(hub.database)
+    for act in (
+        lambda: sessions.end_all("ann"),
+        lambda: passwords.put("ann", NEW_PASSWORD),
+        lambda: lock(hub.database, "ann"),
+    ):
+        unlock(hub.database, "ann")
+        passwords.put("ann", PASSWORD)
+        sessions.begin("ann", secret, address="", agent="")
+        client = hub.app.test_client()
+        client.set_cookie("__Secure-hub-account", secret, domain="hub.example", path="/account")
+        sent = {"current": PASSWORD, "password": own, "again": own}
+        with while_a_password_is_verified(act):
+            answer = post(client, "/account/password", sent, page=SECURITY)
+        assert answer.status_code == 303 and answer.headers["Location"] == "/account/login"
+        assert not passwords.verify("ann", own) and sessions.of("ann") == []
 
 
 def test_a_flood_hides_nothing_in_the_log(people: People) -> None:

@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from builder.model.routes import ACCOUNT_URL
-from builder.model.settings import Settings
 from publisher.accounts.accounts import LOCKED, Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
@@ -24,31 +23,29 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.web.app import create_app
 from publisher.web.pages.cookie import VisitorSession, _signer
 from publisher.web.pages.frame import MESSAGES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
-from tests.support.hubs import FakeRebuilder
+from tests.support.hubs import Hub, MakeHub
 from tests.support.servers import wait_until
 
 OTHER_PASSWORD = "nine brisk otters beyond Tromsø"
 
 
-def make_app(folder: Path, database: Database, base_url: str) -> Flask:
-    settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url)
-    return create_app(settings, FakeRebuilder(), Accounts(database), database, open_signup=True)
+@pytest.fixture
+def hub(make_hub: MakeHub) -> Hub:
+    """The service inside the test, with sign-up."""
+    return make_hub("https://hub.example", open_signup=True)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    (tmp_path / "content").mkdir()
-    with Database(f"{tmp_path}/state") as database:
-        yield database
+def database(hub: Hub) -> Database:
+    return hub.database
 
 
 @pytest.fixture
-def app(tmp_path: Path, database: Database) -> Flask:
-    return make_app(tmp_path, database, "https://hub.example")
+def app(hub: Hub) -> Flask:
+    return hub.app
 
 
 def invite(people: People, handle: str) -> str:
@@ -134,10 +131,8 @@ def test_a_handle_whose_prompts_are_there_is_taken(people: People):
     assert page.status == 422 and "taken" in page.words
 
 
-def test_without_open_signup_there_is_none(tmp_path: Path, database: Database):
-    settings = Settings(f"{tmp_path}/content", f"{tmp_path}/site", f"{tmp_path}/state")
-    app = create_app(settings, FakeRebuilder(), Accounts(database), database)
-    client = app.test_client()
+def test_without_open_signup_there_is_none(make_hub: MakeHub):
+    client = make_hub("http://127.0.0.1:8000").app.test_client()
     assert client.get("/account/signup").status_code == 404
     page = client.get("/account/login").text
     assert "signup" not in page and "invitation" in page
@@ -186,24 +181,16 @@ def test_the_cookie(app: Flask):
     assert attributes == {"secure", "httponly", "path=/account", "samesite=lax"}
 
 
-def test_a_cookie_on_this_machine_needs_no_tls(tmp_path: Path, database: Database):
-    for base_url, path in (
-        ("http://127.0.0.1:8000", "/account"), ("http://localhost:80/hub", "/hub/account"),
-        ("http://[::1]:8000", "/account"),
-    ):  # fmt: skip
-        answer = make_app(tmp_path, database, base_url).test_client().get("/account/login")
-        (cookie,) = answer.headers.getlist("Set-Cookie")
-        assert cookie.startswith("hub-account=") and "secure" not in cookie.lower()
-        assert f"Path={path};" in cookie and "HttpOnly" in cookie and "SameSite=Lax" in cookie
-
-
-def test_in_clear_text_elsewhere_nobody_can_sign_in(tmp_path: Path, database: Database):
-    client = make_app(tmp_path, database, "http://hub.example").test_client()
-    for path in ("/account/login", "/account/invitation", "/account/signup", "/account/tokens"):
-        answer = client.get(path)
-        assert answer.status_code == 403 and "https" in answer.text
-        assert "password" not in re.findall(r'type="(\w+)"', answer.text)
-        assert client.post(path, data={"handle": "ann", "password": PASSWORD}).status_code == 403
+@pytest.mark.parametrize(
+    ("base_url", "path"),
+    [("http://127.0.0.1:8000", "/account"), ("http://localhost:80/hub", "/hub/account"),
+     ("http://[::1]:8000", "/account")],
+)  # fmt: skip
+def test_a_cookie_on_this_machine_needs_no_tls(make_hub: MakeHub, base_url: str, path: str):
+    answer = make_hub(base_url).app.test_client().get("/account/login")
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    assert cookie.startswith("hub-account=") and "secure" not in cookie.lower()
+    assert f"Path={path};" in cookie and "HttpOnly" in cookie and "SameSite=Lax" in cookie
 
 
 def test_a_session_that_was_there_before_is_not_the_one_signed_in(people: People):
@@ -515,33 +502,11 @@ def test_the_log_has_what_failed(people: People):
 # Answers
 
 
-def test_headers(people: People):
-    visitor = people.member()
-    for path in ("/account/login", "/account/tokens", "/account/nowhere", "/account"):
-        answer = people.server.get(path, headers={"Cookie": f"hub-account={secret_of(visitor)}"})
-        headers = answer.headers
-        assert headers["Cache-Control"] == "no-store"
-        policy = headers["Content-Security-Policy"]
-        for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
-            assert part in policy
-        assert headers["Referrer-Policy"] == "no-referrer"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert "Access-Control-Allow-Origin" not in headers
-        assert "ETag" not in headers
-
-
 def test_a_form_that_is_too_large(people: People):
     visitor = people.visitor()
     visitor.get("/account/login")
     page = visitor.post("/account/login", [("handle", "x" * 100_000), *visitor.csrf()])
     assert page.status == 413 and "too large" in page.words
-
-
-def test_a_page_that_is_not_there(people: People):
-    assert people.visitor().get("/account/").path == "/account/login"
-    for path in ("/account/nowhere", "/account/login/", "/account//login", "/account/%2e%2e/x"):
-        page = people.visitor().get(path)
-        assert page.status == 404 and "does not exist" in page.words
 
 
 def test_nothing_that_opens_a_door_is_at_rest(people: People):
@@ -558,18 +523,16 @@ def test_nothing_that_opens_a_door_is_at_rest(people: People):
         assert all(secret not in line for line in people.server.process.lines)
 
 
-def test_an_error_needs_no_database(tmp_path: Path):
-    (tmp_path / "content").mkdir()
-    with Database(f"{tmp_path}/state") as database:
-        client = make_app(tmp_path, database, "https://hub.example").test_client()
-        client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
-        Path(database.engine.path).rename(tmp_path / "away")
-        for path in ("/account/login", "/account/tokens", "/account/nowhere"):
-            answer = client.get(path, base_url="https://hub.example")
-            is_missing = path.endswith("nowhere")
-            assert answer.status_code == (404 if is_missing else 503)
-            assert answer.mimetype == "text/html" and answer.headers["Cache-Control"] == "no-store"
-            assert is_missing or "database" in answer.text
+def test_an_error_needs_no_database(hub: Hub, tmp_path: Path):
+    client = hub.app.test_client()
+    client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
+    Path(hub.database.engine.path).rename(tmp_path / "away")
+    for path in ("/account/login", "/account/tokens", "/account/nowhere"):
+        answer = client.get(path, base_url="https://hub.example")
+        is_missing = path.endswith("nowhere")
+        assert answer.status_code == (404 if is_missing else 503)
+        assert answer.mimetype == "text/html" and answer.headers["Cache-Control"] == "no-store"
+        assert is_missing or "database" in answer.text
 
 
 def test_sign_ups_that_are_refused_use_none_up(people: People):
