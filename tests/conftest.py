@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from builder.model.settings import Settings
 from builder.pipeline import visible
 from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.clock import stop_clock  # noqa: F401
+from tests.support.clock import settled, stop_clock  # noqa: F401
 from tests.support.depth import QUARTER, QUARTERS, chosen
 from tests.support.fixed_files import remembering
 from tests.support.postgres import accounts_place, postgres  # noqa: F401

@@ -600,7 +600,7 @@ def test_it_runs_without_root_as_the_command_says(small, tmp_path):
         # A home folder that cannot be written to, as that of many services.
         process = Process(*command, env=clean_environment(HOME="/nonexistent"))
         try:
-            wait_until(lambda: is_up(url), "an answer")
+            wait_until(lambda process=process: is_up(url, process), "an answer")
             whole = get(f"{url}{REPO}/raw?version=1.0.0")
             part = get(f"{url}{REPO}/raw?version=1.0.0", headers={"Range": "bytes=1-"})
             assert (part.status_code, part.content) == (206, whole.content[1:])
@@ -622,7 +622,8 @@ def test_it_runs_without_root_as_the_command_says(small, tmp_path):
     assert json.loads(counted.stdout)["counted"] == 1
 
 
-def is_up(url: str) -> bool:
+def is_up(url: str, process: Process) -> bool:
+    assert process.is_alive, process.text
     try:
         return get(url).ok
     except requests.exceptions.ConnectionError:

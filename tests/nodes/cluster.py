@@ -31,7 +31,7 @@ from tests.support.redis import Redis
 from tests.support.servers import (
     Process,
     clean_environment,
-    lasting_port,
+    free_port,
     serve_command,
     wait_until,
 )
@@ -75,7 +75,7 @@ class Node:
         self.number = number
         self.proxies = proxies
         self.settings: Settings = settings_in(folder, BASE_URL)
-        self.url = f"http://127.0.0.1:{lasting_port()}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         # Each start is another one: what a process has promised ends with it.
         self.starts = 0
         self._skew = skew_seconds

@@ -18,6 +18,12 @@ class Clock:
     monotonic = time
 
 
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of files is used, however young they are."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+
+
 StopClock = Callable[..., Clock]
 
 

@@ -321,20 +321,9 @@ _given_ports: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and another one each time: a host must not be its own
-    upstream.
-    """
-    while True:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        if port not in _given_ports:
-            _given_ports.add(port)
-            return port
-
-
-def lasting_port() -> int:
-    """A port that no connection gets while its server is down: systems give out higher ones. It is
-    another one each time, as nodes get theirs before any of them starts.
+    """A port that nothing listens on, and another one each time: a host must not be its own
+    upstream. It is below those that a system gives to outgoing connections, so no connection takes
+    it before a server does, or while that server starts again.
     """
     while True:
         port = random.choice([*set(range(15_000, 32_000)) - _given_ports])

@@ -547,7 +547,9 @@ def test_whatever_happens_a_second_run_changes_nothing(done: list[tuple[str, Any
 # Size
 
 
-def test_a_long_history_is_looked_at_once(root: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_history_is_looked_at_once(
+    root: str, settled: None, monkeypatch: pytest.MonkeyPatch
+):
     """No publication looks at the folder or reads records again."""
     counts = {"list_versions": 0, "read_record": 0}
 

@@ -333,8 +333,7 @@ def request(root: str, what: str, key: IdempotencyKey) -> Callable[[], object]:
 # Quotas
 
 
-def test_changes_count_as_bytes(root: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+def test_changes_count_as_bytes(root: str, settled: None):
     used = sum(path.stat().st_size for path in Path(root).glob("*/*/*") if path.is_file())
     keeper = QuotaKeeper(root, Quotas(repos=1, versions=3, bytes=used + 1000))
     move(root, "1.0.0", quotas=keeper, note="x" * 800)

@@ -522,9 +522,8 @@ def failing(call: int, death: str) -> Callable[[str, tuple], None]:
 
 
 @pytest.fixture(autouse=True)
-def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def trusting(small_pages: None, settled: None) -> None:  # noqa: F811
     """Builds trust what they remember of files, however young, as they do in life."""
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 
 def test_readers_and_publishers_get_along() -> None:

@@ -20,9 +20,8 @@ from tests.support.catalogues import edit_record, moment, write_version
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def root(tmp_path: Path, settled: None) -> str:
     """A content folder whose files count as settled at once."""
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
     return str(tmp_path)
 
 

@@ -190,8 +190,7 @@ def test_at_once(root: str, quotas: Quotas, repos: list[str], let_through: int):
     assert list(check(root)) == []
 
 
-def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+def test_only_changed_repos_are_listed_again(tmp_path: Path, settled: None):
     root = str(tmp_path)
     keeper = QuotaKeeper(root, Quotas(repos=100))
     for number in range(20):
