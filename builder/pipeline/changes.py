@@ -9,7 +9,7 @@ from typing import NamedTuple
 from builder.model.errors import ContentError, Fault
 from builder.pipeline.context import Context, Named
 from builder.store import content
-from builder.store.state.todo import Work
+from builder.store.state.work import Work
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, remove_left
 from builder.write.history import Task
 
@@ -92,7 +92,7 @@ def _find_home(context: Context, faults: list[Fault]) -> tuple[str, str] | None:
     if context.changed is not None:
         return None
     mark = content.home_mark(context.settings.content)
-    if mark and mark == context.state.home.mark():
+    if mark and mark == context.state.home()[0]:
         return None
     try:
         return mark, content.read_home(context.settings.content)

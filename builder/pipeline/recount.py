@@ -15,7 +15,7 @@ from builder.pipeline.shown_pulls import newest
 from builder.store import content
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
-from builder.store.state.todo import Work
+from builder.store.state.work import Work
 from builder.write.history import task_as_remembered
 from builder.write.owner import write_owner
 

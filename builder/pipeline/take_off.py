@@ -12,7 +12,7 @@ from builder.model.routes import ROUTES
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
-from builder.store.state.todo import Work
+from builder.store.state.work import Work
 from builder.write import langfuse
 from builder.write.withdrawn import files_of
 

@@ -9,7 +9,7 @@ from builder.pipeline.pool import render_repos
 from builder.pipeline.shown_pulls import newest
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
-from builder.store.state.todo import Work
+from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
 from builder.write.catalogue import write_feed, write_tags
 from builder.write.fixed import write_fixed_files
@@ -56,7 +56,7 @@ def _note_begun(context: Context, found: Changes) -> None:
     """Commit what is about to be written, before the first file is touched."""
     state = context.state
     if found.home:
-        state.home.put(*found.home)
+        state.put_home(*found.home)
         state.todo.add(Work.HOME)
     if found.tasks and state.pulls.shown() != newest(context.pulls):
         state.pulls.begin(*newest(context.pulls))

@@ -19,6 +19,6 @@ def write_home(state: State, site: Site, pages: Pages) -> None:
     tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
     repos_count, _ = state.repos.totals()
     page = pages.render_list(
-        "home.html", cards, intro=intro(state.home.text()), tags=tags, repos_count=repos_count
+        "home.html", cards, intro=intro(state.home()[1]), tags=tags, repos_count=repos_count
     )
     site.write_fixed("home", page)

@@ -18,19 +18,10 @@ from typing import Any, Self
 
 from builder.model.settings import Settings
 from builder.store.database import boot_id, connect, find_damage
-from builder.store.state.home import Home
-from builder.store.state.ids import Ids
-from builder.store.state.lists import Lists
-from builder.store.state.meta import Meta
-from builder.store.state.orphans import Orphans
-from builder.store.state.owners import Owners
-from builder.store.state.passes import Passes
-from builder.store.state.pulls import SitePulls
-from builder.store.state.repos import Repos
+from builder.store.state.repos import Ids, Lists, Repos, Tags
 from builder.store.state.schema import INDEXES, LASTING, SCHEMA, SCHEMA_VERSION
-from builder.store.state.tags import Tags
-from builder.store.state.todo import Todo
-from builder.store.state.withdrawn import Withdrawn
+from builder.store.state.tables import Meta, Orphans, Owners, SitePulls, Withdrawn
+from builder.store.state.work import Passes, Todo
 
 _FILE = "build.sqlite3"
 _FOLDERS = ("content", "out", "state")
@@ -52,7 +43,6 @@ class State:
         self.tags = Tags(db)
         self.lists = Lists(db)
         self.owners = Owners(db)
-        self.home = Home(self._meta)
         self.pulls = SitePulls(db)
         self.orphans = Orphans(db)
 
@@ -137,6 +127,16 @@ class State:
         self._meta.put("clean", _clean(stamp, site_mark))
         self._meta.drop("running")
         self._db.execute("COMMIT")
+
+    def home(self) -> tuple[str | None, str]:
+        """The mark of ``home.md`` as the last build read it, and its text; None before the first
+        build.
+        """
+        return self._meta.get("home mark"), self._meta.get("home text") or ""
+
+    def put_home(self, mark: str, text: str) -> None:
+        self._meta.put("home mark", mark)
+        self._meta.put("home text", text)
 
     def note_settings(self, settings: Settings) -> None:
         """Remember how the site is made that this build makes; its folders are known anyway."""

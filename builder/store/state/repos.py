@@ -1,11 +1,13 @@
-"""Repos: what the next build and lists need of each; and of which tags and totals it is a part."""
+"""Repos: what the next build and lists need of each, and how they are found: by id, tag and place
+in a list.
+"""
 
 import hashlib
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from builder.store.database import DamageError
+from builder.store.database import DamageError, beginning_with
+from builder.store.state.tables import Table
 
 ORDER_BY = {
     "top": "pulls DESC, updated DESC, id",
@@ -65,11 +67,8 @@ def digest_of(*parts: bytes) -> bytes:
     return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
 
 
-class Repos:
+class Repos(Table):
     """The table ``repo``; writes ``tag`` and ``total``, too."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
 
     def marks(self) -> dict[str, str]:
         """The remembered mark of each repo, by id."""
@@ -156,15 +155,13 @@ class Repos:
         updated first; at most a page.
         """
         # Without what is shown, which would be sorted with the rest.
-        rows = self._db.execute(
-            f"SELECT id FROM repo WHERE owner = ? ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?",
-            (owner, count, start),
-        )
-        return self.summaries([repo_id for (repo_id,) in rows])
+        order = f"ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?"
+        ids = self._column(f"SELECT id FROM repo WHERE owner = ? {order}", owner, count, start)
+        return self.summaries(ids)
 
     def count_of_owner(self, owner: str) -> int:
         """How many repos an owner has."""
-        return self._db.execute("SELECT count(*) FROM repo WHERE owner = ?", (owner,)).fetchone()[0]
+        return self._value("SELECT count(*) FROM repo WHERE owner = ?", owner)
 
     def lines_of_owner(self, owner: str) -> Iterator[tuple[str, bytes]]:
         """The id and the line in the catalogue of each repo of an owner, latest updated first."""
@@ -198,11 +195,136 @@ class Repos:
 
     def catalogue_lines(self) -> list[bytes]:
         """Every repo's line, in order of owner/name."""
-        return [line for (line,) in self._db.execute("SELECT line FROM repo ORDER BY id")]
+        return self._column("SELECT line FROM repo ORDER BY id")
 
     def update_times(self) -> Iterator[tuple[str, str]]:
         """Each repo's id and the time of its last update, in order of owner/name."""
         # With the plus, SQLite sorts what a small index holds instead of reading whole rows.
         return self._db.execute(
             "SELECT id, strftime('%Y-%m-%dT%H:%M:%SZ', updated, 'unixepoch') FROM repo ORDER BY +id"
+        )
+
+
+class Ids(Table):
+    """Ids (``owner/name``) in the tables ``repo`` and ``tag``."""
+
+    def all(self) -> list[str]:
+        """Those of all repos, in order."""
+        return self._column("SELECT id FROM repo ORDER BY id")
+
+    def fitting(
+        self, tags: Collection[str], owner: str | None, sort: str, limit: int, offset: int
+    ) -> tuple[list[str], int]:
+        """A part of those of the repos that have all of these tags and are an owner's (None: of
+        any), in an order; and how many there are.
+        """
+        where = " AND ".join([
+            *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
+            *([] if owner is None else ["owner = ?"]),
+        ]) or "true"  # fmt: skip
+        values = [*tags, *([] if owner is None else [owner])]
+        total = self._value(f"SELECT count(*) FROM repo WHERE {where}", *values)
+        ids = self._column(
+            f"SELECT id FROM repo WHERE {where} ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
+            *values, limit, offset,
+        )  # fmt: skip
+        return ids, total
+
+    def beginning(self, prefix: str, limit: int = -1) -> list[str]:
+        """Those that begin so, in order; all of them where ``limit`` is -1."""
+        return self._column(
+            "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            *beginning_with(prefix), limit,
+        )  # fmt: skip
+
+    def around(self, prefix: str, name: str, limit: int) -> list[str]:
+        """Up to ``limit`` of those that begin with ``prefix``, in order: the neighbours of
+        ``prefix + name`` on both sides, whether there is such an id or not.
+        """
+        first, end = beginning_with(prefix)
+        between = "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id"
+        after = self._column(f"{between} LIMIT ?", first + name, end, limit)
+        before = self._column(f"{between} DESC LIMIT ?", first, first + name, limit)
+        # Half from each side, or more from one where the other has fewer.
+        half = limit // 2
+        before = before[: limit - min(len(after), limit - half)]
+        return [*reversed(before), *after[: limit - len(before)]]
+
+    def named(self, name: str, limit: int) -> list[str]:
+        """Those of the repos of exactly this name, whoever has them; ``top`` ones first."""
+        # One pass over an index that has all of this: less than an index would cost each build.
+        return self._column(
+            f"SELECT id FROM repo WHERE id LIKE '%/' || ? ORDER BY {ORDER_BY['top']} LIMIT ?",
+            name, limit,
+        )  # fmt: skip
+
+
+class Tags(Table):
+    """The tables ``tag`` and ``total``, as ``Repos`` writes them."""
+
+    def has(self, tag: str) -> bool:
+        return bool(self._value("SELECT 1 FROM tag WHERE name = ? LIMIT 1", tag))
+
+    def counts(self) -> list[tuple[str, int]]:
+        """Each tag with its count, most used first, then by name."""
+        return self._db.execute(
+            "SELECT tag, repos FROM total WHERE tag != '' AND repos > 0 ORDER BY repos DESC, tag"
+        ).fetchall()
+
+    def counts_among(self, owner: str | None, tags: Collection[str]) -> list[tuple[str, int]]:
+        """As ``counts``, of the repos of an owner (None: of any) that have all of these tags."""
+        where = "repo.tags != ''"
+        if owner is not None:
+            where += " AND repo.owner = ?"
+        if tags:
+            tagged = " INTERSECT ".join(["SELECT repo FROM tag WHERE name = ?"] * len(tags))
+            where += f" AND repo.key IN ({tagged})"
+        # Names need no escape in JSON.
+        return self._db.execute(
+            "SELECT value, count(*) AS repos "
+            """FROM repo, json_each('["' || replace(repo.tags, ' ', '","') || '"]') """
+            f"WHERE {where} GROUP BY value ORDER BY repos DESC, value",
+            [*([] if owner is None else [owner]), *tags],
+        ).fetchall()
+
+
+class Lists(Table):
+    """Orders of repos, and the table ``page``. ``tag`` None: the list of all repos."""
+
+    def order(
+        self, tag: str | None, sort: str, limit: int, *, offset: int = 0
+    ) -> list[tuple[int, bytes]]:
+        """Key and digest of repos of a list, in its order: ``limit`` of them at most."""
+        order = f"ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?"
+        if tag is None:
+            return self._db.execute(
+                f"SELECT key, digest FROM repo {order}", (limit, offset)
+            ).fetchall()
+        return self._db.execute(
+            f"SELECT repo, digest FROM tag WHERE name = ? {order}", (tag, limit, offset)
+        ).fetchall()
+
+    def pages(self, tag: str | None, sort: str, first: int = 1) -> dict[int, bytes]:
+        """The digest of each page of a list that is on the site, from ``first`` on."""
+        return dict(
+            self._db.execute(
+                "SELECT number, digest FROM page WHERE tag = ? AND sort = ? AND number >= ?",
+                (tag or "", sort, first),
+            )
+        )
+
+    def page(self, tag: str | None, sort: str, number: int) -> bytes | None:
+        """The digest of one page, as in ``pages``."""
+        one = "SELECT digest FROM page WHERE tag = ? AND sort = ? AND number = ?"
+        return self._value(one, tag or "", sort, number)
+
+    def put_page(self, tag: str | None, sort: str, number: int, digest: bytes) -> None:
+        """Remember a page that is on the site; an empty digest where it is about to be."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", (tag or "", sort, number, digest)
+        )
+
+    def drop_pages_after(self, tag: str | None, sort: str, last: int) -> None:
+        self._db.execute(
+            "DELETE FROM page WHERE tag = ? AND sort = ? AND number > ?", (tag or "", sort, last)
         )

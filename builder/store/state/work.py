@@ -1,4 +1,4 @@
-"""What lists do not have yet, and the pass that takes it in.
+"""What builds have begun and not ended, what lists do not have yet, and the pass that takes it in.
 
 A pass may take several builds. What comes up meanwhile is for the next one, so no list is put
 off for ever.
@@ -6,11 +6,75 @@ off for ever.
 
 import sqlite3
 import time
+from collections.abc import Iterable
+from enum import StrEnum, auto
 from typing import NamedTuple
 
 from builder.model.routes import SORTS
-from builder.store.state.meta import Meta
-from builder.store.state.todo import Todo, Work
+from builder.store.state.tables import Meta, Table
+
+# Of work that there is only one piece of.
+_NO_NAME = ("",)
+
+
+class Work(StrEnum):
+    """A kind of work, and what its pieces are named by."""
+
+    REPO = auto()  # render it, or forget it; by id
+    REPO_PULLS = auto()  # render it with other pulls; by id
+    OWNER = auto()  # by handle
+    OWNER_PULLS = auto()  # by handle
+    FIRST_PAGES = auto()  # of a list in all orders; by tag, empty for all repos
+    # In the next pass
+    LIST = auto()  # all pages; as FIRST_PAGES
+    INDEX_REPO = auto()  # take it into the index, or drop it; by id
+    # In the pass under way
+    PASS_INDEX_REPO = auto()
+    # One piece each, without a name
+    INDEX = auto()  # look at all repos
+    TAGS = auto()
+    HOME = auto()
+    CATALOGUE = auto()  # in each pass, all of the following
+    SITEMAP = auto()
+    LLMS = auto()
+    ORPHANS = auto()
+    LINES = auto()
+    HUB = auto()
+
+
+class Todo(Table):
+    """The table ``todo``: names of pieces of work, by kind."""
+
+    def names(self, kind: Work) -> set[str]:
+        """All that is to do of a kind."""
+        return {*self._column("SELECT name FROM todo WHERE kind = ?", kind)}
+
+    def first(self, kind: Work, limit: int) -> list[str]:
+        """As ``names``: the first of it by name, ``limit`` at most."""
+        first = "SELECT name FROM todo WHERE kind = ? ORDER BY name LIMIT ?"
+        return self._column(first, kind, limit)
+
+    def count(self, kind: Work) -> int:
+        return self._value("SELECT count(*) FROM todo WHERE kind = ?", kind)
+
+    def has(self, *kinds: Work) -> bool:
+        """Whether something is to do of any of these kinds."""
+        places = ", ".join("?" * len(kinds))
+        return bool(self._value(f"SELECT 1 FROM todo WHERE kind IN ({places}) LIMIT 1", *kinds))
+
+    def add(self, kind: Work, names: Iterable[str] = _NO_NAME) -> None:
+        self._db.executemany(
+            "INSERT OR IGNORE INTO todo VALUES (?, ?)", [(kind, name) for name in names]
+        )
+
+    def done(self, kind: Work, names: Iterable[str] = _NO_NAME) -> None:
+        self._db.executemany(
+            "DELETE FROM todo WHERE kind = ? AND name = ?", [(kind, name) for name in names]
+        )
+
+    def move(self, kind: Work, to: Work) -> None:
+        """Make all that is to do of a kind work of another."""
+        self._db.execute("UPDATE OR REPLACE todo SET kind = ? WHERE kind = ?", (to, kind))
 
 
 class PassList(NamedTuple):
@@ -23,11 +87,11 @@ class PassList(NamedTuple):
     page: int
 
 
-class Passes:
+class Passes(Table):
     """The pass under way, if one is, and since when there is something to take in."""
 
     def __init__(self, db: sqlite3.Connection, meta: Meta, todo: Todo) -> None:
-        self._db = db
+        super().__init__(db)
         self._meta = meta
         self._todo = todo
 

@@ -1,0 +1,164 @@
+"""The small tables of the state: facts, owners, what was withdrawn whole, orphans, pulls."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+from builder.store.database import beginning_with
+
+
+class Table:
+    """What is read and written of a table, or of several."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def _value(self, sql: str, *values: object) -> Any:
+        """The first column of the first row; None where there is none."""
+        row = self._db.execute(sql, values).fetchone()
+        return row[0] if row else None
+
+    def _column(self, sql: str, *values: object) -> list[Any]:
+        """The first column of all rows."""
+        return [value for value, *_ in self._db.execute(sql, values)]
+
+
+class Meta(Table):
+    """The table ``meta``: texts by key."""
+
+    def get(self, key: str) -> str | None:
+        return self._value("SELECT value FROM meta WHERE key = ?", key)
+
+    def put(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def put_first(self, key: str, value: str) -> None:
+        """Put it, unless there is one."""
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (key, value))
+
+    def rename(self, key: str, new: str) -> None:
+        self._db.execute("UPDATE OR REPLACE meta SET key = ? WHERE key = ?", (new, key))
+
+    def drop(self, key: str) -> None:
+        self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
+class Owners(Table):
+    """The table ``owner``: the marks of profiles, by handle."""
+
+    def handles(self) -> set[str]:
+        """Those of all owners."""
+        return {*self._column("SELECT handle FROM owner")}
+
+    def beginning(self, prefix: str, limit: int) -> list[str]:
+        """The handles that begin so, in order; ``limit`` of them at most."""
+        return self._column(
+            "SELECT handle FROM owner WHERE handle >= ? AND handle < ? ORDER BY handle LIMIT ?",
+            *beginning_with(prefix),
+            limit,
+        )
+
+    def mark(self, handle: str) -> str | None:
+        """The remembered mark of an owner's profile; None for an owner that is not known."""
+        return self._value("SELECT mark FROM owner WHERE handle = ?", handle)
+
+    def joined_at(self, handle: str) -> int | None:
+        """When the owner's first repo was made, in epoch seconds."""
+        return self._value("SELECT min(created) FROM repo WHERE owner = ?", handle)
+
+    def put(self, handle: str, mark: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (handle, mark))
+
+    def remove(self, handle: str) -> None:
+        self._db.execute("DELETE FROM owner WHERE handle = ?", (handle,))
+
+
+class Withdrawn(Table):
+    """The table ``withdrawn``: repos of which nothing can be read any more. Writes ``total``, too:
+    their versions are publications as well.
+    """
+
+    def marks(self) -> dict[str, str]:
+        """The remembered mark of each such repo, by id."""
+        return dict(self._db.execute("SELECT id, mark FROM withdrawn"))
+
+    def has(self, repo_id: str) -> bool:
+        return self._value("SELECT 1 FROM withdrawn WHERE id = ?", repo_id) is not None
+
+    def put(self, repo_id: str, mark: str, versions_count: int) -> None:
+        self.remove(repo_id)
+        row = (repo_id, mark, versions_count)
+        self._db.execute("INSERT INTO withdrawn VALUES (?, ?, ?)", row)
+        self._count(versions_count)
+
+    def remove(self, repo_id: str) -> bool:
+        """Forget a repo; False if it is not known."""
+        count = self._value("DELETE FROM withdrawn WHERE id = ? RETURNING versions_count", repo_id)
+        if count is not None:
+            self._count(-count)
+        return count is not None
+
+    def _count(self, versions: int) -> None:
+        self._db.execute(
+            "INSERT INTO total VALUES ('', 0, ?1) "
+            "ON CONFLICT DO UPDATE SET versions = versions + ?1",
+            (versions,),
+        )
+
+
+class Orphans(Table):
+    """The table ``orphan``: files that may have no object, kept for one build more."""
+
+    def files(self) -> dict[str, bool]:
+        """Each with whether it is due to be removed."""
+        rows = self._db.execute("SELECT file, is_due FROM orphan")
+        return {file: bool(is_due) for file, is_due in rows}
+
+    def add(self, files: Iterable[str]) -> None:
+        """Take note of files that may have lost their object, or may never get one."""
+        self._db.executemany(
+            "INSERT OR IGNORE INTO orphan VALUES (?, 0)", [(file,) for file in files]
+        )
+
+    def keep(self, due: Iterable[str]) -> None:
+        """Forget all but these, which the next build removes."""
+        self._db.execute("DELETE FROM orphan")
+        self._db.executemany("INSERT INTO orphan VALUES (?, 1)", [(file,) for file in due])
+
+
+class SitePulls(Table):
+    """The table ``pulls``: which counts the site shows; and the sums that owners show."""
+
+    def shown(self) -> tuple[int, str | None]:
+        """Serial and nonce of the counts that the site has or is about to get; 0: none are
+        counted.
+        """
+        return self._row(1) or (0, None)
+
+    def show(self, serial: int, nonce: str | None) -> None:
+        self._put(1, serial, nonce)
+        self._db.execute("DELETE FROM pulls WHERE rowid = 2")
+
+    def begun(self) -> tuple[int, str | None] | None:
+        """Serial and nonce of newer counts that some repos already have; None: none have."""
+        return self._row(2)
+
+    def begin(self, serial: int, nonce: str | None) -> None:
+        self._put(2, serial, nonce)
+
+    def _row(self, number: int) -> tuple[int, str | None] | None:
+        return self._db.execute(
+            "SELECT serial, nonce FROM pulls WHERE rowid = ?", (number,)
+        ).fetchone()
+
+    def _put(self, number: int, serial: int, nonce: str | None) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO pulls (rowid, serial, nonce) VALUES (?, ?, ?)",
+            (number, serial, nonce),
+        )
+
+    def of_owner(self, owner: str) -> int | None:
+        """The pulls of all repos of an owner; None where none were counted."""
+        serial, _ = self.shown()
+        sum_of = "SELECT coalesce(sum(pulls), 0) FROM repo WHERE owner = ?"
+        return self._value(sum_of, owner) if serial else None
