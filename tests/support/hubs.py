@@ -56,7 +56,7 @@ class Hub:
 
     def __init__(self, folder: Path, base_url: str = BASE_URL, **options: Any) -> None:
         self.settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url)
-        Path(self.settings.content).mkdir(parents=True)
+        Path(self.settings.content).mkdir(parents=True, exist_ok=True)
         self.database = Database(self.settings.state)
         self.accounts = Accounts(self.database)
         for owner in ("ann", "bob"):

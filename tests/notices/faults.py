@@ -1,0 +1,318 @@
+"""Faults of hosts: what each does wrong, and what the conformance suite has to say of it."""
+
+import gzip
+import json
+import random
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from builder.model.routes import TRUSTED_URL, is_account_url
+from server.app import Scope
+from tests.conformance.sample import CANARY
+
+
+class Reply(NamedTuple):
+    """An answer on its way. Header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+Change = Callable[[Scope, Reply], Reply]
+When = Callable[[Scope, Reply], bool]
+
+
+class Fault(NamedTuple):
+    """``area`` of the suite has to notice it, with ``told`` in a message.
+
+    The host changes a ``request`` before it is answered, and the answer ``when`` that is true.
+    """
+
+    area: str
+    told: str
+    change: Change = lambda _, reply: reply
+    when: When = lambda _, reply: True
+    request: Callable[[Scope], Scope] = lambda scope: scope
+
+
+# What becomes of an answer
+
+
+def headers(**changes: str | None) -> Change:
+    """Other headers; None takes one away."""
+    given = {name.replace("_", "-"): value for name, value in changes.items()}
+
+    def change(_: Scope, reply: Reply) -> Reply:
+        kept = {name: value for name, value in (reply.headers | given).items() if value is not None}
+        return reply._replace(headers=kept)
+
+    return change
+
+
+def status(code: int) -> Change:
+    return lambda _, reply: reply._replace(status=code)
+
+
+def body(make: Callable[[Reply], bytes]) -> Change:
+    def change(scope: Scope, reply: Reply) -> Reply:
+        data = make(reply)
+        return headers(content_length=str(len(data)))(scope, reply._replace(body=data))
+
+    return change
+
+
+def data(make: Callable[[Any], Any]) -> Change:
+    """Another ``data`` in an answer that has some."""
+
+    def changed(reply: Reply) -> bytes:
+        found = json.loads(reply.body)
+        found["data"] = make(found["data"])
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def change(scope: Scope, reply: Reply) -> Reply:
+        has_data = reply.body.startswith(b'{"data"')
+        return body(changed)(scope, reply) if has_data else reply
+
+    return change
+
+
+def all_of(*changes: Change) -> Change:
+    def change(scope: Scope, reply: Reply) -> Reply:
+        for one in changes:
+            reply = one(scope, reply)
+        return reply
+
+    return change
+
+
+def edited(name: str, edit: Callable[[str], str]) -> Change:
+    """A header with another value, where there is one."""
+
+    def change(scope: Scope, reply: Reply) -> Reply:
+        found = reply.headers.get(name)
+        return headers(**{name: edit(found)})(scope, reply) if found else reply
+
+    return change
+
+
+PACKED = all_of(body(lambda reply: gzip.compress(reply.body)), headers(content_encoding="gzip"))
+HTML = headers(content_type="text/html; charset=utf-8")
+SORRY = all_of(body(lambda _: b"<h1>Sorry</h1>"), headers(content_type="text/html"))
+LEAKED = all_of(status(200), body(lambda _: CANARY.encode()))
+NO_CORS = headers(access_control_allow_origin=None)
+SNIFFED = headers(x_content_type_options=None)
+FRAMED = edited("content-security-policy", lambda policy: policy.split("; frame")[0])
+ONE_CACHE_RULE = headers(cache_control="public, max-age=60")
+
+
+class Cache:
+    """Keeps what came first, and gives it to everybody."""
+
+    def __init__(self, key: str, change: Change = lambda _, reply: reply) -> None:
+        self._key, self._change = key, change
+        self._kept: dict[str | bytes, Reply] = {}
+
+    def __call__(self, scope: Scope, reply: Reply) -> Reply:
+        return self._kept.setdefault(scope[self._key], self._change(scope, reply))
+
+
+def packed_if_accepted(scope: Scope, reply: Reply) -> Reply:
+    return PACKED(scope, reply) if (b"accept-encoding", b"gzip") in scope["headers"] else reply
+
+
+def echo_of_headers(scope: Scope, reply: Reply) -> Reply:
+    lines = [b"%b: %b" % header for header in scope["headers"]]
+    return all_of(status(200), body(lambda _: b"\r\n".join(lines)))(scope, reply)
+
+
+def redirect_to_its_path(scope: Scope, reply: Reply) -> Reply:
+    return all_of(status(308), headers(location=scope["path"]))(scope, reply)
+
+
+def query_in_the_page(scope: Scope, reply: Reply) -> Reply:
+    return body(lambda reply: reply.body + unquote_to_bytes(scope["query_string"]))(scope, reply)
+
+
+# When that happens
+
+
+def answered(*statuses: int) -> When:
+    return lambda _, reply: reply.status in statuses
+
+
+def refused(_: Scope, reply: Reply) -> bool:
+    return reply.status >= 400
+
+
+def asked_by(method: str) -> When:
+    return lambda scope, _: scope["method"] == method
+
+
+def path(pattern: str) -> When:
+    return lambda scope, _: bool(re.search(pattern, scope["path"]))
+
+
+def raw_path(pattern: bytes) -> When:
+    return lambda scope, _: bool(re.search(pattern, scope["raw_path"]))
+
+
+def query(pattern: bytes) -> When:
+    return lambda scope, _: bool(re.search(pattern, scope["query_string"]))
+
+
+def media(start: str) -> When:
+    return lambda _, reply: reply.headers.get("content-type", "").startswith(start)
+
+
+def is_account(scope: Scope, _: Reply) -> bool:
+    return is_account_url(scope["path"])
+
+
+def is_exchange(scope: Scope, _: Reply) -> bool:
+    return scope["path"] == TRUSTED_URL
+
+
+def both(*whens: When) -> When:
+    return lambda scope, reply: all(when(scope, reply) for when in whens)
+
+
+# What becomes of a request
+
+
+def without_cookies(scope: Scope) -> Scope:
+    return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"cookie"]}
+
+
+def forms_as_links(scope: Scope) -> Scope:
+    return {**scope, "method": "GET"} if scope["method"] == "POST" else scope
+
+
+def without_query(scope: Scope) -> Scope:
+    return {**scope, "query_string": b""}
+
+
+def for_one_word(scope: Scope) -> Scope:
+    return {**scope, "query_string": re.sub(rb"q=[^&]*", b"q=e", scope["query_string"])}
+
+
+READS = {
+    "no-cors": Fault("headers", "expected Access-Control-Allow-Origin: *", NO_CORS),
+    "one-cache-rule": Fault(
+        "headers", "expected Cache-Control: public, max-age=604800, immutable", ONE_CACHE_RULE
+    ),
+    "soft-404": Fault("not there", "expected status 404", status(200), answered(404)),
+    "langfuse-html": Fault(
+        "Langfuse", "expected Content-Type: application/json", HTML,
+        both(answered(404), path("^/langfuse/")),
+    ),
+    "leak": Fault("hostile paths", "expected nothing from outside", LEAKED,
+                  raw_path(rb"\.\..*canary\.txt$")),
+    "open-redirect": Fault("hostile paths", "Location: //evil.example/", redirect_to_its_path,
+                           raw_path(b"^//")),
+    "raw-as-html": Fault("raw text", "expected Content-Type: text/plain", HTML,
+                         media("text/plain")),
+    "restless-etag": Fault(
+        "conditional requests", "expected ETag: ",
+        lambda scope, reply: headers(etag=f'"{random.random()}"')(scope, reply),
+    ),
+    "bare-304": Fault("conditional requests", "expected Cache-Control as in the 200",
+                      headers(cache_control=None), answered(304)),
+    "head-length": Fault("HEAD", "came     Content-Length: 7", headers(content_length="7"),
+                         asked_by("HEAD")),
+    "newline": Fault(
+        "raw text", "bytes of the record's content",
+        body(lambda reply: reply.body + b"\n" if reply.body else b""),
+        both(answered(200), path(r"(\.txt|/raw)$")),
+    ),
+    "html-errors": Fault("errors", "in the error envelope", SORRY, refused),
+    "failure": Fault("parameters", "expected 400 invalid_parameter", status(500),
+                     both(answered(400), query(b"page=x"))),
+    "lost-repo": Fault("lists", "just the repos of catalogue.jsonl", data(lambda rows: rows[:-1]),
+                       path("/_/new/")),
+    "wrong-order": Fault("lists", "expected the order of sort=top", data(lambda rows: rows[::-1]),
+                         path("/_/top/")),
+    "wrong-hash": Fault("repos", "that of content", data(lambda repo: repo | {"sha256": "0" * 64}),
+                        path("/review.json$")),
+    "shuffled-keys": Fault("repos", "keys in the contract's order",
+                           data(lambda repo: dict(sorted(repo.items()))), path("/review.json$")),
+    "wrong-count": Fault(
+        "tags", "the tags of catalogue.jsonl",
+        data(lambda tags: [tag | {"count": tag["count"] + 1} for tag in tags]),
+        path("/tags.json$"),
+    ),
+    "no-allow": Fault("methods", "expected Allow with GET and HEAD", headers(allow=None)),
+    "trace": Fault("methods", "expected nothing of the request's headers", echo_of_headers,
+                   asked_by("TRACE")),
+    "framed": Fault("headers", "frame-ancestors 'none'", FRAMED),
+    "gzip-for-all": Fault(
+        "compression", "expected no Content-Encoding", PACKED,
+        lambda _, reply: reply.status == 200 and len(reply.body) >= 4096
+        and "content-encoding" not in reply.headers,
+    ),
+    "wrong-part": Fault("ranges", "expected bytes 0 to 0",
+                        body(lambda reply: reply.body[::-1] + b"?"), answered(206)),
+    "sniffed": Fault("raw text", "expected X-Content-Type-Options: nosniff", SNIFFED),
+    "no-queries": Fault("lists by query", "expected the same bytes as /api/v1/repos/_/new/1.json",
+                        request=without_query),
+}  # fmt: skip
+
+# Those of a host that is more than files.
+SERVICE = {
+    "one-encoding": Fault(
+        "search", "expected no Content-Encoding", Cache("query_string", packed_if_accepted),
+        both(asked_by("GET"), answered(200), query(b"q=")),
+    ),
+    "no-words": Fault("search", "came     meta ListMeta", request=for_one_word),
+    "no-account": Fault(
+        "account settings", "expected status 200",
+        all_of(status(404), SORRY, headers(set_cookie=None)), is_account,
+    ),
+    "account-cors": Fault("account settings", "expected no Access-Control-Allow-Origin",
+                          headers(access_control_allow_origin="*"), is_account),
+    "account-framed": Fault("account settings", "frame-ancestors 'none'", FRAMED, is_account),
+    "account-sniffed": Fault("account settings", "expected X-Content-Type-Options: nosniff",
+                             SNIFFED, is_account),
+    "account-script": Fault(
+        "account settings", "expected Set-Cookie with httponly, samesite=lax, secure",
+        edited("set-cookie", lambda cookie: cookie.replace("HttpOnly; ", "")), is_account,
+    ),
+    "account-packed": Fault("account settings", "expected no compression", packed_if_accepted,
+                            is_account),
+    "account-shared": Fault("account settings", "expected cookies of one's own", Cache("path"),
+                            both(is_account, asked_by("GET"))),
+    "account-moved": Fault(
+        "account settings", "Location: http://127.0.0.1:8000/account/login",
+        edited("location", lambda place: f"http://127.0.0.1:8000{place}"), is_account,
+    ),
+    "account-errors": Fault("account settings", "expected Cache-Control: no-store",
+                            ONE_CACHE_RULE, both(is_account, refused)),
+    "account-forms": Fault("account forms", "expected status 400", status(303),
+                           both(is_account, answered(400))),
+    "account-links": Fault("account forms", "expected status 400", request=forms_as_links),
+    "account-cookies": Fault("account forms", "expected status 401 or 422",
+                             request=without_cookies),
+    "account-leak": Fault("account paths", "expected nothing from outside", LEAKED,
+                          both(is_account, answered(404))),
+    "account-failure": Fault("account paths", "expected no failure of the server", status(500),
+                             both(is_account, raw_path(b".{4001}"))),
+    "account-echo": Fault("account paths", "expected nothing of the query as markup",
+                          query_in_the_page, is_account),
+    "exchange-for-all": Fault(
+        "trusted publishing", "expected 401 invalid_token",
+        all_of(status(200), body(lambda _: b'{"data":{"token":"hub_x"}}')),
+        both(is_exchange, answered(401)),
+    ),
+    "exchange-cached": Fault("trusted publishing", "expected Cache-Control: no-store",
+                             ONE_CACHE_RULE, is_exchange),
+    "exchange-html": Fault("trusted publishing", "in the error envelope", SORRY,
+                           both(is_exchange, refused)),
+    "exchange-read": Fault("trusted publishing", "expected Allow with POST alone",
+                           headers(allow="GET, HEAD, POST, OPTIONS"), is_exchange),
+    "exchange-cors": Fault("trusted publishing", "expected Access-Control-Allow-Origin: *",
+                           NO_CORS, is_exchange),
+}  # fmt: skip
+
+FAULTS = READS | SERVICE
