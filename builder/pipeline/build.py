@@ -25,9 +25,8 @@ from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.progress import Progress
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.changes import Changes, find_changes
-from builder.pipeline.context import Context, Named, Request, Visible
+from builder.pipeline.context import Context, Named, Request, ShownPulls, Visible, newest
 from builder.pipeline.settle import Settling
-from builder.pipeline.shown_pulls import ShownPulls, newest
 from builder.pipeline.visible import make_visible
 from builder.search import index as search_index
 from builder.stats.pulls import Pulls

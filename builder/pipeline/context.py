@@ -4,18 +4,51 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import ContentError, Fault, PullsError
 from builder.model.progress import Progress
 from builder.model.settings import Settings
-from builder.pipeline.shown_pulls import ShownPulls
 from builder.render.pages import Pages, pages_of
-from builder.stats.pulls import Pulls
+from builder.stats.pulls import PullCounts, Pulls
 from builder.store.restored import serial_base
 from builder.store.site import Site, read_hub
 from builder.store.state import State
 
 # Owner and name of a repo; without a name, the owner's profile.
 Named = tuple[str, str | None]
+
+
+class ShownPulls:
+    """The counts that the site shows, where the database of pulls cannot be used: publishers do
+    not wait until it is mended.
+
+    They are not known by day, so a repo that is rendered by them is listed too low in `trending`:
+    the next build that can read the database looks at all repos.
+    """
+
+    def __init__(self, state: State, error: PullsError) -> None:
+        self.error = error
+        self._state = state
+
+    def note(self) -> None:
+        """Have the next build that can read the database see that others than its are shown."""
+        if serial := self.serial():
+            self._state.pulls.show(serial, "unreadable")
+
+    def serial(self) -> int:
+        return self._state.pulls.shown()[0]
+
+    def nonce(self, serial: int) -> str | None:
+        return self._state.pulls.shown()[1]
+
+    def of(self, repo_id: str) -> PullCounts | None:
+        row = self._state.repos.get(repo_id)
+        return PullCounts(row.pulls if row else 0, ()) if self.serial() else None
+
+
+def newest(pulls: Pulls | ShownPulls) -> tuple[int, str | None]:
+    """The counts that there are, as ``state.pulls.shown`` tells of the shown ones."""
+    serial = pulls.serial()
+    return serial, pulls.nonce(serial)
 
 
 class Visible(NamedTuple):

@@ -26,7 +26,7 @@ from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
 from builder.store.state.repos import RepoRow
 from builder.write.history import Task
-from builder.write.repo import RepoRenderer
+from builder.write.repo import render_repo
 
 # Starting a process costs as much as rendering some hundred repos.
 REPOS_PER_PROCESS_MIN = 250
@@ -48,12 +48,11 @@ def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[
     Raises ContentError with all faults found, once the faultless repos are done.
     """
     faults: list[Fault] = []
-    renderer = RepoRenderer(settings, site)
     count = min(os.cpu_count() or 1, len(tasks) // REPOS_PER_PROCESS_MIN)
     if count < 2:
-        results = (_render([task], renderer) for task in tasks)
+        results = (_render([task], settings, site) for task in tasks)
     else:
-        results = _render_in_workers(tasks, renderer, count)
+        results = _render_in_workers(tasks, settings, site, count)
     for rows, batch_faults in results:
         faults += batch_faults
         yield from rows
@@ -61,17 +60,19 @@ def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[
         raise ContentError(sorted(faults))
 
 
-def _render(tasks: list[Task], renderer: RepoRenderer) -> Rendered:
+def _render(tasks: list[Task], settings: Settings, site: Site) -> Rendered:
     rows, faults = [], []
     for task in tasks:
         try:
-            rows.append(renderer.render(task))
+            rows.append(render_repo(task, settings, site))
         except ContentError as error:
             faults += error.faults
     return rows, faults
 
 
-def _render_in_workers(tasks: list[Task], renderer: RepoRenderer, count: int) -> Iterator[Rendered]:
+def _render_in_workers(
+    tasks: list[Task], settings: Settings, site: Site, count: int
+) -> Iterator[Rendered]:
     """Yield the results of batches. What workers do not get done, this process does.
 
     A worker gets a batch once it has answered the last one. So memory holds no more answers than
@@ -88,7 +89,7 @@ def _render_in_workers(tasks: list[Task], renderer: RepoRenderer, count: int) ->
             with contextlib.suppress(OSError):  # it has ended, so no answer will come
                 connection.send(batch)
 
-    with _workers(renderer.settings, renderer.site, count) as workers:
+    with _workers(settings, site, count) as workers:
         for connection in workers:
             give(connection)
         while under_way:
@@ -98,16 +99,16 @@ def _render_in_workers(tasks: list[Task], renderer: RepoRenderer, count: int) ->
                     answer = connection.recv()
                 except (EOFError, OSError):
                     _note_lost(workers[connection], batch)
-                    yield _render(batch, renderer)
+                    yield _render(batch, settings, site)
                     continue
                 if isinstance(answer, OperatorError):
                     raise answer
                 give(connection)
                 result, tally = answer
-                renderer.site.tally.add(tally)
+                site.tally.add(tally)
                 yield result
         for batch in batches:  # all workers are lost
-            yield _render(batch, renderer)
+            yield _render(batch, settings, site)
 
 
 def _note_lost(worker: BaseProcess, batch: list[Task]) -> None:
@@ -173,13 +174,12 @@ def _work(connection: Connection, lock: Connection | None, settings: Settings, s
     # Rendering leaves few cycles, and to look for them as often as usual takes a tenth of it.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
-    renderer = RepoRenderer(settings, site)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             batch = connection.recv()
             site.tally = Tally()
             try:
-                answer = _render(batch, renderer), site.tally
+                answer = _render(batch, settings, site), site.tally
             except OperatorError as error:
                 answer = error
             connection.send(answer)

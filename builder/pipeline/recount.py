@@ -9,9 +9,8 @@ import os
 from collections.abc import Callable
 
 from builder.model.errors import ContentError
-from builder.pipeline.context import Context
+from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
-from builder.pipeline.shown_pulls import newest
 from builder.store import content
 from builder.store.state import State
 from builder.store.state.repos import RepoRow

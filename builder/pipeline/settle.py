@@ -11,8 +11,7 @@ from builder.pipeline.context import Context
 from builder.pipeline.recount import is_behind, recount
 from builder.search import index as search_index
 from builder.store.state.work import Work
-from builder.write.catalogue import write_hub, write_lines, write_llms
-from builder.write.home import write_home
+from builder.write.catalogue import write_home, write_hub, write_lines, write_llms
 from builder.write.lists import find_stale, write_page
 from builder.write.orphans import Expected
 from builder.write.sitemap import write_sitemap

@@ -4,17 +4,15 @@ the catalogue. Repos' own files, their owners, and the first pages of lists.
 
 from builder.model.errors import ContentError, Fault
 from builder.pipeline.changes import Changes
-from builder.pipeline.context import Context
+from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
-from builder.pipeline.shown_pulls import newest
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
-from builder.write.catalogue import write_feed, write_tags
+from builder.write.catalogue import write_feed, write_home, write_tags
 from builder.write.fixed import write_fixed_files
 from builder.write.history import Task
-from builder.write.home import write_home
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner

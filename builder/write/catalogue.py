@@ -1,17 +1,36 @@
-"""Writes what tells of the whole catalogue: its tags, its feed, its lines, and the hub's record."""
+"""Writes what tells of the whole catalogue: the home page, its tags, its feed, its lines, and the
+hub's record.
+"""
 
 from itertools import groupby
 
 from builder.model.records import Tag
+from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.render import crawlers, derive, envelopes, feeds
 from builder.render.envelopes import json_bytes
+from builder.render.intro import intro
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
 
+# On the home page: rows of three or two.
+HOME_CARDS = 12
+HOME_TAGS = 10
 # Fewer are found at a glance.
 TAGS_BY_LETTER_MIN = 25
+
+
+def write_home(state: State, site: Site, pages: Pages) -> None:
+    """Write the first page of the site: the operator's words, tags, the top prompts."""
+    order = state.lists.order(None, SORTS[0], HOME_CARDS)
+    cards = [card for _, card in state.repos.rows([key for key, _ in order])]
+    tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
+    repos_count, _ = state.repos.totals()
+    page = pages.render_list(
+        "home.html", cards, intro=intro(state.home()[1]), tags=tags, repos_count=repos_count
+    )
+    site.write_fixed("home", page)
 
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:

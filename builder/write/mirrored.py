@@ -14,7 +14,7 @@ import hashlib
 from builder.model.labels import Labels
 from builder.model.records import DIGEST_CHARS
 from builder.model.routes import BY_NAME
-from builder.write.labels import encode_current, encode_history
+from builder.render.envelopes import whole_list
 
 
 def sha256_of(data: bytes) -> str:
@@ -33,10 +33,10 @@ def digest_of(
     sums = {f"{before}{version}{after}": record for version, record in records.items()}
     sums[BY_NAME["versions"].file_for(**at)] = sha256_of(versions)
     if labels.history:
-        sums[BY_NAME["labels"].file_for(**at)] = sha256_of(encode_current(labels))
+        sums[BY_NAME["labels"].file_for(**at)] = sha256_of(whole_list([*labels.current.values()]))
     for label in labels.current:
         file = BY_NAME["label_history"].file_for(**at, label=label)
-        sums[file] = sha256_of(encode_history(labels.history[label]))
+        sums[file] = sha256_of(whole_list(labels.history[label]))
     return digest_of_files(sums)
 
 

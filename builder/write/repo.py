@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from builder.model.errors import ContentError
 from builder.model.names import LATEST, Version
-from builder.model.records import ListedVersion, Repo
+from builder.model.records import LabelMove, ListedVersion, Repo
 from builder.model.records import Version as VersionRecord
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
@@ -41,7 +41,6 @@ from builder.write.history import (
     read_known,
     remembered_withdrawn,
 )
-from builder.write.labels import encode_current, write_label
 from builder.write.withdrawn import WithdrawnFiles, files_of
 
 # So many versions can be compared, and fill a list.
@@ -50,27 +49,18 @@ COMPARED_MIN = 2
 TEXTS_KEPT = 32
 
 
-class RepoRenderer:
-    """Renders repos of one site."""
-
-    def __init__(self, settings: Settings, site: Site) -> None:
-        self.settings = settings
-        self.site = site
-
-    def render(self, task: Task) -> RepoRow:
-        """Write the files of a repo of which something can be read. Raises ContentError."""
-        try:
-            return _RepoFiles(self.settings, self.site, task).write()
-        except ContentError:
-            found = content.list_versions(self.settings.content, task.owner, task.name)
-            if not found.versions or found.withdrawn == task.withdrawn:
-                raise
-        # Something was withdrawn after it was listed. The next build looks at the repo again.
-        task = task._replace(mark="", **{field: getattr(found, field) for field in _LISTED})
-        return _RepoFiles(self.settings, self.site, task).write()
-
-
-_LISTED = ("versions", "events", "withdrawn")
+def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
+    """Write the files of a repo of which something can be read. Raises ContentError."""
+    try:
+        return _RepoFiles(task, settings, site).write()
+    except ContentError:
+        found = content.list_versions(settings.content, task.owner, task.name)
+        if not found.versions or found.withdrawn == task.withdrawn:
+            raise
+    # Something was withdrawn after it was listed. The next build looks at the repo again.
+    versions, events, withdrawn, _ = found
+    task = task._replace(mark="", versions=versions, events=events, withdrawn=withdrawn)
+    return _RepoFiles(task, settings, site).write()
 
 
 def _read(root: str, owner: str, name: str, version: Version) -> Stored:
@@ -81,7 +71,7 @@ def _read(root: str, owner: str, name: str, version: Version) -> Stored:
 class _RepoFiles:
     """The files of one repo."""
 
-    def __init__(self, settings: Settings, site: Site, task: Task) -> None:
+    def __init__(self, task: Task, settings: Settings, site: Site) -> None:
         self.settings = settings
         self.site = site
         self.task = task
@@ -208,8 +198,30 @@ class _RepoFiles:
             named = moves[0].version
             if label not in same or named in renewed:
                 version = self._record(named, ordinals[named]) if named else None
-                write_label(self.site, self.at, label, moves, version)
-        self._write("labels", encode_current(history.labels))
+                self._write_label(label, moves, version)
+        self._write("labels", envelopes.whole_list([*history.labels.current.values()]))
+
+    def _write_label(
+        self, label: str, moves: list[LabelMove], version: VersionRecord | None
+    ) -> None:
+        """Write the files of a label, which names this version since the first of its moves."""
+        history, record, raw, body = (
+            BY_NAME[route].file_for(**self.at, label=label)
+            for route in ("label_history", "label", "label_raw", "label_body")
+        )
+        self.site.write(history, envelopes.whole_list(moves))
+        if version is None:
+            # At once: who has removed a label is not to find it.
+            self.site.remove(record, raw, body)
+            return
+        labelled = derive.labelled_version(version, label, moves[0].moved_at)
+        # A label that is back may have been there in this very second, which the history tells.
+        for file, data in (
+            (raw, version.content.encode()),
+            (body, version.body.encode()),
+            (record, envelopes.single(envelopes.json_bytes(labelled))),
+        ):
+            self.site.write(file, data, not_before=history)
 
     def _record(self, name: str, ordinal: int) -> VersionRecord:
         version = Version.parse(name)
