@@ -7,13 +7,7 @@ import os
 import click
 
 from builder.model.plural import counted
-from cli.options import (
-    backup_place_options,
-    content_option,
-    database_option,
-    out_option,
-    state_option,
-)
+from cli.options import Places, Reach, places_options, reach_options
 from cli.progress import Progress
 from cli.table import echo_table
 from operate.backup import snapshots
@@ -27,11 +21,8 @@ SKIPPED_SHOWN = 5
 
 @click.command()
 @click.argument("destination", metavar="DEST", envvar="HUB_BACKUP")
-@content_option
-@out_option
-@state_option
-@database_option
-@backup_place_options
+@places_options
+@reach_options
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
     envvar="HUB_BACKUP_KEEP", show_envvar=True, help="Snapshots to keep; older ones are removed.",
@@ -44,8 +35,8 @@ SKIPPED_SHOWN = 5
 @click.option("--list", "is_list", is_flag=True, help="Back up nothing; list the snapshots.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def backup(
-    destination: str, content: str, out: str, state: str, database_url: str | None,
-    endpoint_url: str | None, jobs: int, keep: int, verify: bool, is_list: bool, is_json: bool,
+    destination: str, places: Places, reach: Reach, keep: int, verify: bool, is_list: bool,
+    is_json: bool,
 ) -> None:  # fmt: skip
     """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
 
@@ -62,9 +53,10 @@ def backup(
     """
     if verify and is_list:
         raise click.UsageError("--verify and --list exclude each other. Pass one of them.")
-    place = open_place(destination, endpoint_url=endpoint_url, apart_from=(content, out, state))
+    content, _, state, database_url = places
+    place = open_place(destination, endpoint_url=reach.endpoint_url, apart_from=places.folders)
     with Progress() as progress:
-        work = Work(jobs, progress)
+        work = Work(reach.jobs, progress)
         if is_list:
             _list([snapshots.load(place, one) for one in snapshots.find_ids(place)], is_json)
             return

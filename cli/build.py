@@ -13,14 +13,9 @@ from builder.store.check import stray_texts
 from builder.store.state.serving import FOLDERS, service_settings
 from cli.options import (
     address_of_serve,
-    base_url_option,
-    folder_options,
-    langfuse_option,
-    name_option,
-    private_option,
     queries_option,
-    search_option,
     settle_private,
+    site_options,
 )
 from cli.progress import Progress
 
@@ -31,13 +26,7 @@ SHOWN_FILES = 20
 
 
 @click.command()
-@folder_options
-@base_url_option("http://HOST:PORT of `hubctl serve`")
-@name_option
-@queries_option
-@search_option
-@langfuse_option
-@private_option
+@site_options("http://HOST:PORT of `hubctl serve`", queries_option)
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."
 )
@@ -48,10 +37,8 @@ SHOWN_FILES = 20
 )  # fmt: skip
 @click.pass_context
 def build(
-    context: click.Context, content: str, out: str, state: str, base_url: str | None,
-    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
-    index: bool, full: bool, is_check: bool,
-) -> None:  # fmt: skip
+    context: click.Context, settings: Settings, index: bool, full: bool, is_check: bool
+) -> None:
     """Build the site from the content.
 
     Renders only what changed since the last build, and writes only files whose bytes differ. While
@@ -64,14 +51,14 @@ def build(
     from builder.pipeline.build import build as build_site
     from builder.pipeline.build import compare
 
-    service = service_settings(content, out, state)
+    base_url, private = settings.base_url, settings.private
+    service = service_settings(settings.content, settings.out, settings.state)
     if service:
         _check_same(context, service)
     default_url = f"http://{address_of_serve(context)}"
-    settings = service or Settings(
-        content, out, state, base_url or default_url, site_name, queries, search, langfuse,
-        settle_private(out, private),
-    )  # fmt: skip
+    settings = service or settings._replace(
+        base_url=base_url or default_url, private=settle_private(settings.out, private)
+    )
     with Progress() as progress:
         if is_check:
             difference = compare(settings, progress)
@@ -83,7 +70,7 @@ def build(
         tell_difference(difference, settings)
         return
     click.echo(describe(report, settings.search))
-    warn_of_strays(content)
+    warn_of_strays(settings.content)
     if service:
         click.echo("Built with the settings of the service that runs on these folders.", err=True)
     elif not base_url:

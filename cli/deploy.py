@@ -10,7 +10,7 @@ from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
-from cli.options import destination_options, out_option, state_option
+from cli.options import out_option, state_option, upload_options
 from cli.progress import Progress
 from operate.deploy.compare import Options, Plan
 from operate.deploy.destination import open_destination
@@ -23,7 +23,7 @@ from operate.deploy.run import deploy as deploy_site
 @click.argument("destination", required=False, envvar="HUB_DEPLOY")
 @out_option
 @state_option
-@destination_options("", "deploy-")
+@upload_options("", "deploy-")
 @click.option(
     "--dry-run", is_flag=True,
     help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
@@ -35,8 +35,7 @@ from operate.deploy.run import deploy as deploy_site
     help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
 )  # fmt: skip
 def deploy(
-    destination: str | None, out: str, state: str, endpoint_url: str | None, jobs: int,
-    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, guarded: bool,
+    destination: str | None, out: str, state: str, endpoint_url: str | None, upload: Options,
     is_json: bool,
 ) -> None:  # fmt: skip
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
@@ -52,14 +51,13 @@ def deploy(
       hubctl deploy /var/www/prompts
       hubctl deploy s3://my-bucket/prompts --dry-run
     """
-    if destination is None and not dry_run:
+    if destination is None and not upload.dry:
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
-    options = Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
 
     def tell_plan(plan: Plan) -> None:
-        if dry_run:
+        if upload.dry:
             for line in plan_lines(plan) if is_json else described_steps(plan):
                 click.echo(line)
 
@@ -67,11 +65,11 @@ def deploy(
         open_destination(destination, endpoint_url=endpoint_url, apart_from=(out, state))
     ) as opened, Progress() as progress:  # fmt: skip
         report = deploy_site(
-            out, state, opened, options, progress=progress, on_wait=say_waiting, on_plan=tell_plan
+            out, state, opened, upload, progress=progress, on_wait=say_waiting, on_plan=tell_plan
         )
     if not is_json:
-        click.echo(describe(report, dry_run))
-    elif not dry_run:
+        click.echo(describe(report, upload.dry))
+    elif not upload.dry:
         told = report._asdict()
         del told["build"]  # counts alone
         click.echo(json.dumps(told))

@@ -7,20 +7,18 @@ import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from cli.options import base_url_option, database_option, folder_options
+from cli.options import Places, base_url_option, places_options
 
 
 @click.command()
-@folder_options
-@database_option
+@places_options
 @base_url_option("the one the site was built with")
 @click.option("--offline", is_flag=True, help="Leave out the checks that ask the base URL.")
 @click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def doctor(
-    context: click.Context, content: str, out: str, state: str, database_url: str | None,
-    base_url: str | None, offline: bool, is_json: bool,
-) -> None:  # fmt: skip
+    context: click.Context, places: Places, base_url: str, offline: bool, is_json: bool
+) -> None:
     """Look at the whole hub, and say what to do about what is wrong.
 
     Checks folders, disks, databases, content, site, tokens and backups. Then asks the hub at its
@@ -38,12 +36,13 @@ def doctor(
     from operate.doctor.examine import examine
     from operate.doctor.findings import Subject
 
-    noted = last_settings(content, out, state)
-    service = service_settings(content, out, state)
+    noted = last_settings(*places.folders)
+    service = service_settings(*places.folders)
     known = service or noted
     url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
     given = map(os.environ.get, ("HUB_BACKUP", "HUB_ENDPOINT_URL", "HUB_TOKEN"))
-    subject = Subject(Settings(content, out, state, url), noted, service, database_url, *given)
+    settings = Settings(*places.folders, url)
+    subject = Subject(settings, noted, service, places.database_url, *given)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline):
@@ -55,11 +54,8 @@ def doctor(
         if finding.do:
             click.echo(f"         {finding.do}")
     if is_json:
-        report = {
-            "problems": counts["problem"],
-            "warnings": counts["warning"],
-            "findings": findings,
-        }
+        problems, warnings = counts["problem"], counts["warning"]
+        report = {"problems": problems, "warnings": warnings, "findings": findings}
         click.echo(json.dumps(report, ensure_ascii=False, indent=2))
     else:
         click.echo(

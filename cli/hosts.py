@@ -15,6 +15,7 @@ from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
+from cli.groups import grouped, setting
 from cli.options import (
     address_of_serve,
     out_option,
@@ -80,66 +81,74 @@ def _parse_networks(
 
 @click.command()
 @click.argument("host", type=click.Choice(list(NEXT)))
-@click.option(
-    "--target", metavar="DIR", required=True, envvar="HUB_HOSTS_TARGET", show_envvar=True,
+@setting(
+    "--target", metavar="DIR", required=True, variable="HUB_HOSTS_TARGET",
     help="Folder for the files. For github, use the site folder.",
 )  # fmt: skip
-@click.option(
-    "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
-    callback=_parse_address, envvar="HUB_LISTEN", show_envvar=True,
-    help="Address for nginx or Caddy to listen on. Caddy also takes a host name, and gets a "
-    "certificate for it.",
-)  # fmt: skip
-@click.option(
-    "--upstream", metavar="HOST:PORT", callback=_parse_address, envvar="HUB_UPSTREAM",
-    show_envvar=True,
-    help="Address of `hubctl serve` as seen from the host. It answers searches, publishing and "
-    "MCP. [default: the host and port of `hubctl serve` in hub.toml]",
-)  # fmt: skip
-@click.option(
-    "--no-upstream", is_flag=True, envvar="HUB_NO_UPSTREAM", show_envvar=True,
-    help="Run nginx without a `hubctl serve` behind it.",
-)  # fmt: skip
-@rate_limit_option
-@click.option(
-    "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-    callback=_parse_networks, envvar="HUB_HOSTS_TRUSTED_PROXY", show_envvar=True,
-    help="Address or network of a proxy in front of the host. Its X-Forwarded-For gives the "
-    "client's address. Can be repeated; in the variable, separate by spaces.",
-)  # fmt: skip
-@click.option(
-    "--certificate",
-    nargs=2,
-    metavar="FILE KEY",
-    envvar="HUB_CERTIFICATE",
-    show_envvar=True,
-    help="Certificate and key for TLS with nginx or Caddy.",
+@setting("--no-upstream", is_flag=True, help="Run nginx without a `hubctl serve` behind it.")
+@grouped(
+    "site",
+    HostedSite,
+    setting(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8080",
+        callback=_parse_address,
+        help="Address for nginx or Caddy to listen on. Caddy also takes a host name, and gets a "
+        "certificate for it.",
+    ),
+    setting(
+        "--upstream",
+        metavar="HOST:PORT",
+        callback=_parse_address,
+        help="Address of `hubctl serve` as seen from the host. It answers searches, publishing "
+        "and MCP. [default: the host and port of `hubctl serve` in hub.toml]",
+    ),
+    rate_limit_option("reads_per_minute"),
+    setting(
+        "--trusted-proxy",
+        "trusted_proxies",
+        variable="HUB_HOSTS_TRUSTED_PROXY",
+        multiple=True,
+        metavar="ADDRESS",
+        callback=_parse_networks,
+        help="Address or network of a proxy in front of the host. Its X-Forwarded-For gives the "
+        "client's address. Can be repeated; in the variable, separate by spaces.",
+    ),
+    setting(
+        "--certificate",
+        nargs=2,
+        metavar="FILE KEY",
+        help="Certificate and key for TLS with nginx or Caddy.",
+    ),
+    setting(
+        "--redirect-from",
+        metavar="HOST:PORT",
+        callback=_parse_address,
+        help="With --certificate, also listen here, and redirect http to https. Usually [::]:80.",
+    ),
+    setting(
+        "--hsts",
+        "hsts_seconds",
+        metavar="SECONDS",
+        type=click.IntRange(0),
+        default=HSTS_SECONDS,
+        help="With TLS, browsers that were here use only https for so long "
+        "(Strict-Transport-Security). 0: send no such header.",
+    ),
+    out_option,
+    state_option,
+    setting(
+        "--base-url",
+        metavar="URL",
+        help="Address of the site. [default: the one it was built with]",
+    ),
+    private_option,
 )
-@click.option(
-    "--redirect-from", metavar="HOST:PORT", envvar="HUB_REDIRECT_FROM", show_envvar=True,
-    callback=_parse_address,
-    help="With --certificate, also listen here, and redirect http to https. Usually [::]:80.",
-)  # fmt: skip
-@click.option(
-    "--hsts", metavar="SECONDS", type=click.IntRange(0), default=HSTS_SECONDS, show_default=True,
-    envvar="HUB_HSTS", show_envvar=True,
-    help="With TLS, browsers that were here use only https for so long (Strict-Transport-Security)."
-    " 0: send no such header.",
-)  # fmt: skip
-@out_option
-@state_option
-@click.option(
-    "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
-    help="Address of the site. [default: the one it was built with]",
-)  # fmt: skip
-@private_option
 @click.pass_context
 def hosts(
-    context: click.Context, host: str, target: str, listen: str, upstream: str | None,
-    no_upstream: bool, rate_limit: int, trusted_proxies: tuple[str, ...],
-    certificate: tuple[str, str] | None, redirect_from: str | None, hsts: int, out: str,
-    state: str, base_url: str | None, private: bool | None,
-) -> None:  # fmt: skip
+    context: click.Context, host: str, target: str, no_upstream: bool, site: HostedSite
+) -> None:
     """Write the configuration that a host needs to serve the site.
 
     \b
@@ -153,42 +162,51 @@ def hosts(
     \b
       hubctl hosts nginx --target var/conf --base-url http://127.0.0.1:8080
     """
-    upstream = upstream or address_of_serve(context)
-    is_private = settle_private(out, private)
-    if is_private and host not in SERVERS:
+    site = site._replace(
+        upstream=site.upstream or address_of_serve(context),
+        private=settle_private(site.out, site.private),
+    )
+    _check(host, site, no_upstream)
+    site = site._replace(
+        out=os.path.abspath(site.out),
+        state=os.path.abspath(site.state),
+        base_url=_base_url(site.out, site.base_url),
+        upstream="" if no_upstream else site.upstream,
+        certificate=site.certificate and tuple(map(os.path.abspath, site.certificate)),
+        redirect_from=site.redirect_from or "",
+    )
+    if site.redirect_from:
+        _check_redirect(host, site)
+    if host not in SERVERS or not _is_https(host, site):
+        site = site._replace(hsts_seconds=0)
+    _write_all(host, site, os.path.abspath(target))
+    click.echo(f"Links on the site start with {site.base_url}.", err=True)
+
+
+def _check(host: str, site: HostedSite, no_upstream: bool) -> None:
+    """Refuse options that exclude each other. Raises click.UsageError."""
+    if site.private and host not in SERVERS:
         raise click.UsageError(
             f"{host} cannot ask `hubctl serve` who may read, so everybody could read this private "
             "hub there. Use nginx or caddy."
         )
-    if is_private and no_upstream:
+    if site.private and no_upstream:
         raise click.UsageError(
             "A private hub needs `hubctl serve`, which knows its members. Leave out --no-upstream, "
             "and give its address with --upstream."
         )
     if no_upstream and host == "caddy":
         raise click.UsageError("--no-upstream works only with nginx. For caddy, give --upstream.")
-    if host in SERVERS and not no_upstream and _is_same(listen, upstream):
+    if host in SERVERS and not no_upstream and _is_same(site.listen, site.upstream):
         raise click.UsageError(
-            f"--listen {listen} and --upstream {upstream} are the same address, so {host} would "
-            "pass requests on to itself. Give `hubctl serve` and --upstream another port."
+            f"--listen {site.listen} and --upstream {site.upstream} are the same address, so "
+            f"{host} would pass requests on to itself. Give `hubctl serve` and --upstream another "
+            "port."
         )
-    site = HostedSite(
-        out=os.path.abspath(out),
-        state=os.path.abspath(state),
-        base_url=_base_url(out, base_url),
-        listen=listen,
-        upstream="" if no_upstream else upstream,
-        reads_per_minute=rate_limit,
-        trusted_proxies=trusted_proxies,
-        certificate=certificate and tuple(map(os.path.abspath, certificate)),
-        redirect_from=redirect_from or "",
-        private=is_private,
-    )
-    if redirect_from:
-        _check_redirect(host, site)
-    if host in SERVERS and _is_https(host, site):
-        site = site._replace(hsts_seconds=hsts)
-    folder = os.path.abspath(target)
+
+
+def _write_all(host: str, site: HostedSite, folder: str) -> None:
+    """Write the files of a host into ``folder``, and say what to do with them."""
     module = import_module(f"builder.hosts.{host}")
     try:
         os.makedirs(folder, exist_ok=True)
@@ -207,7 +225,6 @@ def hosts(
     if host in SERVERS:
         _say_where(host, site)
         click.echo(f"Logs: {module.folder(site)}", err=True)
-    click.echo(f"Links on the site start with {site.base_url}.", err=True)
 
 
 def _is_https(host: str, site: HostedSite) -> bool:

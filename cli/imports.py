@@ -12,8 +12,9 @@ import click
 from builder.model.errors import RequestError
 from builder.model.plural import counted
 from builder.text.placeholders import CONVENTIONS
+from cli.groups import grouped, setting
 from cli.import_summary import tell
-from cli.options import database_option, folder_options, init_option, owner_option, prepare_content
+from cli.options import Places, init_option, owner_option, places_options, prepare_content
 from cli.progress import Progress
 from cli.site import update_site
 from cli.stores import open_store
@@ -24,7 +25,7 @@ from moving.importers.items import (
     TITLE_COLUMNS,
     Columns,
 )
-from moving.importers.run import Options, check_owners, import_found, import_source
+from moving.importers.run import Options, Outcome, check_owners, import_found, import_source
 from moving.vendors import MODULES
 from moving.vendors.documents import read_export
 from publisher.write.fields import parse_field
@@ -32,12 +33,11 @@ from publisher.write.fields import parse_field
 DEFAULT_OWNER = "imported"
 
 
-def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
-    return click.option(
-        option, metavar="COLUMN", **settings, show_envvar=True,
-        envvar=f"HUB_IMPORT_{option.removeprefix('--').replace('-', '_').upper()}",
-        help=f"Column or key with {what}. [default: {' or '.join(usual)}]",
-    )  # fmt: skip
+def column_option(option: str, name: str, what: str, usual: tuple[str, ...], **rest: object):
+    """The option of a column, as ``name``: a field of ``Columns``."""
+    variable = f"HUB_IMPORT_{option.removeprefix('--').replace('-', '_').upper()}"
+    told = f"Column or key with {what}. [default: {' or '.join(usual)}]"
+    return setting(option, name, variable=variable, metavar="COLUMN", help=told, **rest)
 
 
 def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str, ...]):
@@ -56,9 +56,47 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     return source if is_address(source) else there.convert(source, argument, context)
 
 
-@click.command("import")
-@folder_options
-@database_option
+_HELP = """Publish every prompt of a file or folder, or of another vendor's export or API.
+
+\b
+.csv .tsv            a table, one prompt per row
+.jsonl .ndjson       one JSON object per line
+.json                a list of objects, or an object with one such list
+.md                  a prompt, with or without front matter
+.prompt              dotprompt
+.prompty             prompty
+.prompt.yml          the prompt format of GitHub Models
+.prompt.md .agent.md .instructions.md .chatmode.md
+                     the files of coding assistants
+SKILL.md             a skill
+system.md user.md    beside each other: one prompt with two messages
+a folder             all such files below it, except tables and JSON, and except the hub's
+                     own folders, built sites, environments, node_modules and hidden
+                     folders other than .agents, .claude and .github. Where it has
+                     others, plain .md files are documents, and are left out
+
+Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
+
+With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
+export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
+API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. To
+resume an interrupted download, run the command again. API keys come from the environment.
+
+You can import the same source again: unchanged prompts are skipped, changed ones get a new
+version, and histories get the versions that are new. A source can create prompts of any owner,
+but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
+and skipped. Exits 1 if any prompt or version is rejected or refused.
+
+\b
+  hubctl import prompts.csv --owner ann --allow-owner bob
+  hubctl import --from langsmith ./export --owner ann
+  hubctl import --from langfuse https://cloud.langfuse.com --owner ann
+  hubctl import --from openai responses.jsonl --owner ann
+"""
+
+
+@click.command("import", help=_HELP)
+@places_options
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
@@ -69,125 +107,119 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     "--save", metavar="DIR",
     help="Folder for the API's answers. [default: VENDOR-export]",
 )  # fmt: skip
-@click.option(
-    "--placeholders", type=click.Choice(["auto", *CONVENTIONS]), default="auto", show_default=True,
-    help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
-    "{{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
-)  # fmt: skip
-@owner_option
-@column_option("--title-column", "the titles, which become names", TITLE_COLUMNS)
-@column_option("--prompt-column", "the texts", PROMPT_COLUMNS)
-@column_option("--tags-column", "tags. Can be repeated", TAGS_COLUMNS, multiple=True)
-@column_option("--contributor-column", "the owners; '' uses --owner for all", CONTRIBUTOR_COLUMNS)
-@click.option(
-    "--license", metavar="ID", envvar="HUB_IMPORT_LICENSE", show_envvar=True,
-    help="License of prompts that name none, like CC0-1.0.",
-)  # fmt: skip
-@click.option(
-    "--tag", "tags", metavar="TAG", multiple=True, callback=check_tags,
-    help="Tag to add to every prompt. Can be repeated.",
-)  # fmt: skip
-@click.option(
-    "-m", "--changelog", metavar="TEXT",
-    help="Changelog of each version. [default: Imported from FILE, or Changed in FILE]",
-)  # fmt: skip
-@click.option(
-    "--allow-owner", "allowed_owners", metavar="NAME", multiple=True,
-    envvar="HUB_IMPORT_ALLOW_OWNER", show_envvar=True,
-    help="Also update existing prompts of this owner. By default, only those of --owner are "
-    "updated. Can be repeated.",
-)  # fmt: skip
-@click.option(
-    "--markdown", is_flag=True,
-    help="Also import plain .md files of a folder that has prompts in formats of their own.",
-)  # fmt: skip
-@click.option(
-    "--dry-run", is_flag=True,
-    help="Write nothing; print a table of the prompts that would be created and updated.",
-)  # fmt: skip
+@grouped(
+    "options",
+    Options,
+    click.option(
+        "--placeholders",
+        type=click.Choice(["auto", *CONVENTIONS]),
+        default="auto",
+        show_default=True,
+        help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a "
+        "brace, {{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
+    ),
+    owner_option,
+    grouped(
+        "columns",
+        Columns,
+        column_option("--title-column", "title", "the titles, which become names", TITLE_COLUMNS),
+        column_option("--prompt-column", "prompt", "the texts", PROMPT_COLUMNS),
+        column_option(
+            "--tags-column", "tags", "tags. Can be repeated", TAGS_COLUMNS, multiple=True
+        ),
+        column_option(
+            "--contributor-column",
+            "contributor",
+            "the owners; '' uses --owner for all",
+            CONTRIBUTOR_COLUMNS,
+        ),
+    ),
+    setting(
+        "--license",
+        variable="HUB_IMPORT_LICENSE",
+        metavar="ID",
+        help="License of prompts that name none, like CC0-1.0.",
+    ),
+    click.option(
+        "--tag",
+        "all_tags",
+        metavar="TAG",
+        multiple=True,
+        callback=check_tags,
+        help="Tag to add to every prompt. Can be repeated.",
+    ),
+    click.option(
+        "-m",
+        "--changelog",
+        metavar="TEXT",
+        help="Changelog of each version. [default: Imported from FILE, or Changed in FILE]",
+    ),
+    setting(
+        "--allow-owner",
+        "allowed_owners",
+        variable="HUB_IMPORT_ALLOW_OWNER",
+        metavar="NAME",
+        multiple=True,
+        help="Also update existing prompts of this owner. By default, only those of --owner are "
+        "updated. Can be repeated.",
+    ),
+    click.option(
+        "--markdown",
+        is_flag=True,
+        help="Also import plain .md files of a folder that has prompts in formats of their own.",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Write nothing; print a table of the prompts that would be created and updated.",
+    ),
+)
 @click.option("--verbose", is_flag=True, help="List all warnings, not one of each kind.")
 @init_option
 def imports(
-    content: str, out: str, state: str, database_url: str | None, source: str, vendor: str | None,
-    save: str | None, placeholders: str, owner: str | None, title_column: str | None,
-    prompt_column: str | None, tags_column: tuple[str, ...], contributor_column: str | None,
-    license: str | None, tags: tuple[str, ...], changelog: str | None,
-    allowed_owners: tuple[str, ...], markdown: bool, dry_run: bool, verbose: bool, init: bool,
+    places: Places, source: str, vendor: str | None, save: str | None, options: Options,
+    verbose: bool, init: bool,
 ) -> None:  # fmt: skip
-    """Publish every prompt of a file or folder, or of another vendor's export or API.
-
-    \b
-    .csv .tsv            a table, one prompt per row
-    .jsonl .ndjson       one JSON object per line
-    .json                a list of objects, or an object with one such list
-    .md                  a prompt, with or without front matter
-    .prompt              dotprompt
-    .prompty             prompty
-    .prompt.yml          the prompt format of GitHub Models
-    .prompt.md .agent.md .instructions.md .chatmode.md
-                         the files of coding assistants
-    SKILL.md             a skill
-    system.md user.md    beside each other: one prompt with two messages
-    a folder             all such files below it, except tables and JSON, and except the hub's
-                         own folders, built sites, environments, node_modules and hidden
-                         folders other than .agents, .claude and .github. Where it has
-                         others, plain .md files are documents, and are left out
-
-    Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
-
-    With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
-    export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
-    API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. To
-    resume an interrupted download, run the command again. API keys come from the environment.
-
-    You can import the same source again: unchanged prompts are skipped, changed ones get a new
-    version, and histories get the versions that are new. A source can create prompts of any owner,
-    but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
-    and skipped. Exits 1 if any prompt or version is rejected or refused.
-
-    \b
-      hubctl import prompts.csv --owner ann --allow-owner bob
-      hubctl import --from langsmith ./export --owner ann
-      hubctl import --from langfuse https://cloud.langfuse.com --owner ann
-      hubctl import --from openai responses.jsonl --owner ann
-    """
+    """Import, and print what came of it. Raises HubError, click.UsageError."""
     if not vendor and (is_address(source) or save):
         told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
         raise click.UsageError(
             f"{told}. Add --from VENDOR to say whose API it is, like --from langfuse."
         )
-    columns = Columns(title_column, prompt_column, tags_column, contributor_column)
-    owner = owner or DEFAULT_OWNER
-    options = Options(
-        owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders,
-        markdown,
-    )  # fmt: skip
-    with contextlib.ExitStack() as stack:
-        if init and dry_run and not os.path.isdir(content):
-            content = stack.enter_context(tempfile.TemporaryDirectory())
-        asked = f"--from {vendor} " if vendor else ""
-        if not database_url:
-            prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
-        store = stack.enter_context(open_store(content, database_url))
-        progress = stack.enter_context(Progress())
-        if vendor:
-            check_owners(options)  # before a download
-            module = import_module(MODULES[vendor])
-            export = _download(module, source, save, f"{vendor}-export", progress)
-            found = read_export(module, export)
-            outcome = import_found(found, module.TITLE, store, options, progress)
-        else:
-            own = {*map(os.path.realpath, (content, out, state))}
-            outcome = import_source(source, store, options, progress, own)
+    options = options._replace(owner=options.owner or DEFAULT_OWNER)
+    outcome = _import(places, source, vendor, save, options, init)
     tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]
-    if changed and not (dry_run or database_url):
+    if changed and not options.dry_run:
         named = [tuple(one.split()[0].split("/")) for one in changed]
-        update_site(content, out, state, named, "The prompts are imported")
+        update_site(places, named, "The prompts are imported")
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
         what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)
         raise click.ClickException(f"{counted(failed, *what)} not imported.")
+
+
+def _import(
+    places: Places, source: str, vendor: str | None, save: str | None, options: Options,
+    init: bool,
+) -> Outcome:  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        if init and options.dry_run and not os.path.isdir(places.content):
+            empty = stack.enter_context(tempfile.TemporaryDirectory())
+            places = places._replace(content=empty)
+        if not places.database_url:
+            asked = f"--from {vendor} " if vendor else ""
+            prepare_content(places.content, init, f"import {asked}{shlex.quote(source)}")
+        store = stack.enter_context(open_store(places))
+        progress = stack.enter_context(Progress())
+        if not vendor:
+            own = {*map(os.path.realpath, places.folders)}
+            return import_source(source, store, options, progress, own)
+        check_owners(options)  # before a download
+        module = import_module(MODULES[vendor])
+        export = _download(module, source, save, f"{vendor}-export", progress)
+        found = read_export(module, export)
+        return import_found(found, module.TITLE, store, options, progress)
 
 
 def _download(

@@ -6,16 +6,11 @@ import msgspec
 from builder.model.errors import OperatorError
 from builder.model.labels import Labels
 from builder.model.names import check_label, check_owner, check_repo
+from builder.model.records import LabelDraft, LabelRemoval
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
-from cli.options import (
-    content_option,
-    database_option,
-    folder_options,
-    split_repo,
-    state_option,
-)
+from cli.options import Places, accounts_options, content_option, places_options, split_repo
 from cli.site import update_site
 from cli.stores import open_store
 from cli.table import echo_table
@@ -23,7 +18,7 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.write.drafts import NOTE_BYTES_MAX, make_label_draft, make_label_removal
-from publisher.write.labels import LabelChange, change_label
+from publisher.write.labels import change_label
 
 _repo_argument = click.argument("repo", metavar="OWNER/NAME")
 _note_option = click.option("-m", "--note", metavar="TEXT", default="", help="Why it moves.")
@@ -50,8 +45,7 @@ def label() -> None:
 
 
 @label.command("set")
-@folder_options
-@database_option
+@places_options
 @_repo_argument
 @click.argument("label")
 @click.argument("version")
@@ -59,9 +53,8 @@ def label() -> None:
 @_expected_option
 @_by_option
 def set_label(
-    content: str, out: str, state: str, database_url: str | None, repo: str, label: str,
-    version: str, by: str | None, **fields: str | None,
-) -> None:  # fmt: skip
+    places: Places, repo: str, label: str, version: str, by: str | None, **fields: str | None
+) -> None:
     """Let LABEL of OWNER/NAME name VERSION.
 
     Creates the label, or moves it. To roll back, name the older version.
@@ -69,39 +62,35 @@ def set_label(
     \b
       hubctl label set ann/story production 1.2.0 -m "Passed the review"
     """
-    owner, name = split_repo(repo)
-    draft = make_label_draft({"version": version} | _given(fields))
-    with open_store(content, database_url) as store:
-        done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done)
-    if not (done.unchanged or database_url):
-        update_site(content, out, state, [(owner, name)], "The label is changed")
+    _change(places, repo, label, make_label_draft({"version": version} | _given(fields)), by)
 
 
 @label.command()
-@folder_options
-@database_option
+@places_options
 @_repo_argument
 @click.argument("label")
 @_note_option
 @_expected_option
 @_by_option
-def remove(
-    content: str, out: str, state: str, database_url: str | None, repo: str, label: str,
-    by: str | None, **fields: str | None,
-) -> None:  # fmt: skip
+def remove(places: Places, repo: str, label: str, by: str | None, **fields: str | None) -> None:
     """Remove LABEL from OWNER/NAME. Its history stays.
 
     \b
       hubctl label remove ann/story canary
     """
+    _change(places, repo, label, make_label_removal(_given(fields)), by)
+
+
+def _change(
+    places: Places, repo: str, label: str, draft: LabelDraft | LabelRemoval, by: str | None
+) -> None:
     owner, name = split_repo(repo)
-    draft = make_label_removal(_given(fields))
-    with open_store(content, database_url) as store:
+    with open_store(places) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done)
-    if not (done.unchanged or database_url):
-        update_site(content, out, state, [(owner, name)], "The label is changed")
+    now = f"names {done.version}" if done.version else "is removed"
+    click.echo(f"{owner}/{name} {label} {now}{' already' if done.unchanged else ''}")
+    if not done.unchanged:
+        update_site(places, [(owner, name)], "The label is changed")
 
 
 @label.command("list")
@@ -173,11 +162,10 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
 
 
 @label.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def protect(state: str, database_url: str | None, where: str, label: str) -> None:
+def protect(accounts: str, where: str, label: str) -> None:
     """Protect LABEL of one prompt, or of all prompts of OWNER.
 
     Over HTTP, a protected label moves only with a token that names it: see `hubctl token create
@@ -186,21 +174,20 @@ def protect(state: str, database_url: str | None, where: str, label: str) -> Non
     \b
       hubctl label protect ann production
     """
-    _set_protected(database_url or state, where, label, is_on=True)
+    _set_protected(accounts, where, label, is_on=True)
 
 
 @label.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def unprotect(state: str, database_url: str | None, where: str, label: str) -> None:
+def unprotect(accounts: str, where: str, label: str) -> None:
     """Let any token with the right `label` move LABEL again.
 
     \b
       hubctl label unprotect ann production
     """
-    _set_protected(database_url or state, where, label, is_on=False)
+    _set_protected(accounts, where, label, is_on=False)
 
 
 def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
@@ -222,11 +209,6 @@ def _read(content: str, repo: str) -> Labels:
     owner, name = split_repo(repo)
     check_folder(content)
     return read_labels(content, check_owner(owner), check_repo(name))
-
-
-def _tell(done: LabelChange) -> None:
-    now = f"names {done.version}" if done.version else "is removed"
-    click.echo(f"{done.owner}/{done.name} {done.label} {now}{' already' if done.unchanged else ''}")
 
 
 def _line(note: str) -> str:

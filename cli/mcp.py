@@ -8,13 +8,8 @@ from builder.model.errors import OperatorError
 from builder.model.routes import MCP_URL
 from builder.model.settings import Settings
 from builder.store.site import read_hub
-from cli.options import (
-    base_url_option,
-    listening_options,
-    mcp_origin_option,
-    out_option,
-    state_option,
-)
+from cli.options import base_url_option, out_option, state_option
+from cli.service_options import Listening, listening_options, mcp_origin_option
 from publisher.outside.private_way import is_loopback
 
 
@@ -25,9 +20,8 @@ from publisher.outside.private_way import is_loopback
 @listening_options(8001)
 @mcp_origin_option
 def mcp(
-    out: str, state: str, base_url: str | None, host: str, port: int, rate_limit: int,
-    trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
-) -> None:  # fmt: skip
+    out: str, state: str, base_url: str, listening: Listening, mcp_origins: tuple[str, ...]
+) -> None:
     """Serve only MCP, at /mcp, for a site that another process builds.
 
     Reads the site folder, and the search index in the state folder. Writes nothing, and notices
@@ -42,13 +36,13 @@ def mcp(
     from server.throttle import Throttle
 
     hub = read_hub(out)
-    if hub and hub.private and not is_loopback(host):
+    if hub and hub.private and not is_loopback(listening.host):
         raise OperatorError(
             f"The site in {out} is private, and `hubctl mcp` answers whoever asks. Leave --host at "
             "127.0.0.1, or run `hubctl serve --private`, which asks for a token."
         )
-    with listen(host, port) as listener:
-        address = address_of(listener, host)
+    with listen(listening.host, listening.port) as listener:
+        address = address_of(listener, listening.host)
         settings = Settings(out=out, state=state, base_url=base_url or address)
         if hub:
             settings = settings._replace(
@@ -65,9 +59,9 @@ def mcp(
         from mcp_app.app import create_app
 
         with contextlib.closing(QueryThread(settings)) as queries:
-            throttle = Throttle(rate_limit) if rate_limit else None
+            throttle = Throttle(listening.rate_limit) if listening.rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
             app = Alone(endpoint, settings)
             click.echo(f"Serving MCP at {where} (stop with Ctrl-C)", err=True)
-            run(app, listener, trusted_proxies, access_log)
+            run(app, listener, listening.trusted_proxies, listening.access_log)

@@ -1,10 +1,9 @@
 """The options that several commands share, so that they mean the same on each."""
 
-import functools
 import os
 import shlex
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import click
 
@@ -13,198 +12,186 @@ from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
     SEARCH_ENGINES,
+    Settings,
     parse_base_url,
 )
 from builder.store.site import read_hub
-from operate.deploy.job import Job
+from cli.groups import grouped, in_order, setting
 from operate.deploy.options import Options
-from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
-from operate.deploy.receiver import make_receiver
-from operate.git.options import parse_git_options
 from publisher.accounts.postgres_url import parse_postgres_url
-from publisher.openid.provider import SECRET_VARIABLE, make_provider
-from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
-from publisher.web.environment import secret_from
-from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, PUBLISH_LIMIT, default_quotas
-from server.access import parse_address, parse_origin
 
 # Where `hubctl serve` listens.
 DEFAULT_PORT = 8000
-_DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
-content_option = click.option(
-    "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
-    show_envvar=True, help="Folder of the prompts.",
+content_option = setting(
+    "--content", metavar="DIR", default="content", help="Folder of the prompts."
+)
+out_option = setting(
+    "--out", metavar="DIR", default="site_out", help="Folder of the generated site."
+)
+state_option = setting(
+    "--state", metavar="DIR", default="var",
+    help="State folder: accounts, pull counts, build cache, search index.",
 )  # fmt: skip
+folder_options = in_order(content_option, out_option, state_option)
 init_option = click.option(
     "--init", is_flag=True, help="Create the content folder if it does not exist."
 )
-out_option = click.option(
-    "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
-    show_envvar=True, help="Folder of the generated site.",
-)  # fmt: skip
-state_option = click.option(
-    "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
-    show_envvar=True, help="State folder: accounts, pull counts, build cache, search index.",
-)  # fmt: skip
-database_option = click.option(
-    "--database", "database_url", metavar="URL", envvar="HUB_DATABASE", show_envvar=True,
+database_option = setting(
+    "--database", "database_url", metavar="URL",
     callback=lambda context, option, value: parse_postgres_url(value) if value else None,
     help="PostgreSQL database of everything that is published and of the accounts, for hubs of "
     "several nodes, like postgresql://hub@db.example.org/hub. The content folder is a copy of it "
     "then. Keep its password out of hub.toml: put the URL with it into the variable, or the "
     "password into ~/.pgpass. [default: the content folder, and a file in the state folder]",
 )  # fmt: skip
-name_option = click.option(
-    "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
-    show_envvar=True, help="Name of the hub, shown on its pages and in hub.json.",
-)  # fmt: skip
-rate_limit_option = click.option(
-    "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-    envvar="HUB_RATE_LIMIT", show_envvar=True,
-    help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
-)  # fmt: skip
-search_option = click.option(
-    "--search", type=click.Choice(SEARCH_ENGINES), default=DEFAULT_SEARCH, envvar="HUB_SEARCH",
-    show_envvar=True,
-    help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. [default: "
-    "tantivy if installed, else whoosh]",
-)  # fmt: skip
-queries_option = click.option(
-    "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
-    show_envvar=True,
-    help="Announce that the host answers searches (q), several tags at once and MCP, because "
-    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
-)  # fmt: skip
-langfuse_option = click.option(
-    "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
-    show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
-)  # fmt: skip
-owner_option = click.option(
+owner_option = setting(
     "--owner",
     "--default-owner",  # its key in hub.toml, where [owner.invite] is a table
     "owner",
     metavar="HANDLE",
-    envvar="HUB_DEFAULT_OWNER",
-    show_envvar=True,
+    variable="HUB_DEFAULT_OWNER",
     help="Owner of prompts that are named without one. [default for imports: imported]",
 )
-private_option = click.option(
-    "--private/--no-private", default=None, envvar="HUB_PRIVATE", show_envvar=True,
+private_option = setting(
+    "--private/--no-private", default=None, show_default=False,
     help="Let only members read: people who are signed in, and programs with a token. See "
     "docs/operate/private.md.",
 )  # fmt: skip
-publish_limit_option = click.option(
-    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
-    show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
-    help="Publications per minute and owner; 0: no limit.",
-)  # fmt: skip
-limits_option = click.option(
-    "--limits", metavar="URL", envvar="HUB_LIMITS", show_envvar=True,
-    help="Count limits on publishing and signing in together with other nodes, in the Redis or "
-    "Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable if the URL has a "
-    "password. [default: each process counts for itself]",
-)  # fmt: skip
-mcp_origin_option = click.option(
-    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN", envvar="HUB_MCP_ORIGINS",
-    show_envvar=True,
-    callback=lambda context, option, values: tuple(map(parse_origin, values)),
-    help="Additional address at which /mcp and /account answer, and whose web pages may call "
-    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
-    "in the variable, separate by spaces.",
-)  # fmt: skip
-trusted_issuer_option = click.option(
-    "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
-    envvar="HUB_TRUSTED_ISSUERS", show_envvar=True,
-    default=_DEFAULT_ISSUERS, show_default=" ".join(_DEFAULT_ISSUERS),
-    callback=lambda context, option, values: parse_issuers(values),
-    help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
-    "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
+queries_option = setting(
+    "--queries/--no-queries", default=False,
+    help="Announce that the host answers searches (q), several tags at once and MCP, because "
+    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
 )  # fmt: skip
 
 
-# What `hubctl deploy` and `hubctl backup` say alike of how they reach another place.
+class Places(NamedTuple):
+    """Where a hub is: its folders, and its database if it has one."""
+
+    content: str
+    out: str
+    state: str
+    database_url: str | None = None
+
+    @property
+    def folders(self) -> tuple[str, str, str]:
+        return self.content, self.out, self.state
+
+
+# As ``places``: Places.
+places_options = grouped("places", Places, folder_options, database_option)
+# As ``accounts``: the state folder or the URL of the database that has them.
+accounts_options = grouped(
+    "accounts", lambda state, database_url: database_url or state, state_option, database_option
+)
+
+
+def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
+    """The address of the site for readers, checked, as ``base_url``; empty if not given."""
+    return setting(
+        "--base-url", metavar="URL",
+        callback=lambda context, option, value: parse_base_url(value) if value else "",
+        help=f"Address of the site for readers; may include a path. [default: {default}]",
+    )  # fmt: skip
+
+
+def site_options(default_url: str, *more: Callable) -> Callable:
+    """Everything that makes a site, with ``more`` options of Settings, as ``settings``: Settings
+    whose ``base_url`` is empty and whose ``private`` is None where they are not given.
+    """
+    return grouped(
+        "settings", Settings, folder_options, base_url_option(default_url),
+        setting(
+            "--site-name", metavar="NAME", default="Hub",
+            help="Name of the hub, shown on its pages and in hub.json.",
+        ),
+        *more,
+        setting(
+            "--search", type=click.Choice(SEARCH_ENGINES), default=DEFAULT_SEARCH,
+            show_default=False,
+            help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. "
+            "[default: tantivy if installed, else whoosh]",
+        ),
+        setting(
+            "--langfuse/--no-langfuse", default=False,
+            help="Also write files from which Langfuse's SDKs read prompts.",
+        ),
+        private_option,
+    )  # fmt: skip
+
+
+def rate_limit_option(name: str) -> Callable:
+    """The limit of reads, as parameter ``name``."""
+    return setting(
+        "--rate-limit", name, type=click.IntRange(0), metavar="N", default=120,
+        help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no "
+        "limit.",
+    )  # fmt: skip
+
+
+# The help of `hubctl deploy` and `hubctl backup` on other places.
 _ENDPOINT_URL = {
     "metavar": "URL",
     "help": "Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
 }
-_JOBS = {"metavar": "N", "type": click.IntRange(1, 256), "show_default": True}
+_JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
 
 
-def _in_order(*options: Callable) -> Callable:
-    """A decorator that adds these options, which help shows in this order."""
-
-    def decorate(command: Callable) -> Callable:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+def _upload_options(
+    jobs: int, no_delete: bool, files_only: bool, guarded: bool, dry_run: bool = False,
+    everything: bool = False,
+) -> Options:  # fmt: skip
+    return Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
 
 
-def destination_options(*prefixes: str) -> Callable:
-    """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete``, ``files_only`` and
-    ``guarded``. ``prefixes``: how the flags begin; with the longest one they are settings.
+def upload_options(*prefixes: str) -> Callable:
+    """How to deploy, as parameters ``endpoint_url`` and ``upload``: Options. ``prefixes``: of the
+    flags; with the longest one they are settings. The ``dry_run`` and ``everything`` of a command
+    go into Options, too.
     """
 
-    def option(name: str, **rest: Any) -> Callable:
-        flags = [f"--{prefix}{name}" for prefix in prefixes]
+    def option(name: str, **rest: object) -> Callable:
+        flag, *others = [f"--{prefix}{name}" for prefix in prefixes]
         variable = f"HUB_DEPLOY_{name.replace('-', '_').upper()}"
-        return click.option(
-            *flags, name.replace("-", "_"), envvar=variable, show_envvar=True, **rest
-        )
+        return setting(flag, *others, name.replace("-", "_"), variable=variable, **rest)
 
-    return _in_order(
+    return grouped(
+        "upload",
+        _upload_options,
         option("endpoint-url", **_ENDPOINT_URL),
         option("jobs", default=Options().jobs, help="Number of uploads at a time.", **_JOBS),
         option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),
         option(
-            "files-only", is_flag=True,
+            "files-only",
+            is_flag=True,
             help="Upload each file once, under its name, and not also under its URL without "
             "extension. For a CDN that maps URLs to files, and for services that cannot store "
             "both `a` and `a/b` (MinIO).",
         ),
         option(
-            "guarded", is_flag=True,
+            "guarded",
+            is_flag=True,
             help="The destination keeps strangers out itself, so the site of a private hub may go "
             "there.",
         ),
-    )  # fmt: skip
+    )
 
 
-def following_options(command: Callable) -> Callable:
-    """Where to deploy after each build, and who is told, as parameters ``deployment`` (a function
-    from the folders to a ``Job``; None: nowhere) and ``receiver`` (None: nobody).
-    """
+class Reach(NamedTuple):
+    """How to reach a backup. ``jobs``: files at a time."""
 
-    @click.option(
-        "--deploy", metavar="DIR/URL", envvar="HUB_DEPLOY", show_envvar=True,
-        help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
-        "s3://BUCKET/PREFIX.",
-    )  # fmt: skip
-    @destination_options("deploy-")
-    @click.option(
-        "--on-deployed", metavar="URL", envvar="HUB_ON_DEPLOYED", show_envvar=True,
-        help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
-        f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
-        f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
-    )  # fmt: skip
-    @functools.wraps(command)
-    def with_deployment(
-        *args: Any, deploy: str | None, endpoint_url: str | None, jobs: int, no_delete: bool,
-        files_only: bool, guarded: bool, on_deployed: str | None, **params: Any,
-    ) -> Any:  # fmt: skip
-        if on_deployed and not deploy:
-            raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
-        options = Options(jobs, delete=not no_delete, files_only=files_only, guarded=guarded)
-        deployment = deploy and functools.partial(
-            Job, destination=deploy, endpoint_url=endpoint_url, options=options
-        )
-        secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
-        receiver = make_receiver(on_deployed, secret)
-        return command(*args, deployment=deployment, receiver=receiver, **params)
+    endpoint_url: str | None
+    jobs: int
 
-    return with_deployment
+
+# As ``reach``: Reach.
+reach_options = grouped(
+    "reach", Reach,
+    setting("--endpoint-url", **_ENDPOINT_URL),
+    setting(
+        "--jobs", variable="HUB_BACKUP_JOBS", default=8, help="Files at a time.", **_JOBS
+    ),
+)  # fmt: skip
 
 
 def address_of_serve(context: click.Context) -> str:
@@ -261,155 +248,3 @@ def split_repo(repo: str, owner: str | None = None) -> tuple[str, str]:
             f"{repo!r} has no slash. Give OWNER/NAME, like ann/story.", param_hint="OWNER/NAME"
         )
     return owner, name
-
-
-def folder_options(command: Callable) -> Callable:
-    """The three folders, as parameters ``content``, ``out`` and ``state``."""
-    return content_option(out_option(state_option(command)))
-
-
-def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
-    """Where readers find the site, checked, as parameter ``base_url``."""
-    return click.option(
-        "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
-        callback=lambda context, option, value: parse_base_url(value) if value else None,
-        help=f"Address of the site for readers; may include a path. [default: {default}]",
-    )  # fmt: skip
-
-
-def backup_place_options(command: Callable) -> Callable:
-    """How to reach a backup, as parameters ``endpoint_url`` and ``jobs``."""
-    return _in_order(
-        click.option(
-            "--endpoint-url", envvar="HUB_ENDPOINT_URL", show_envvar=True, **_ENDPOINT_URL
-        ),
-        click.option(
-            "--jobs", default=8, envvar="HUB_BACKUP_JOBS", show_envvar=True,
-            help="Files at a time.", **_JOBS,
-        ),
-    )(command)  # fmt: skip
-
-
-def listening_options(port: int) -> Callable:
-    """Where to listen, whom to limit and where to log, as ``host``, ``port``, ``rate_limit``,
-    ``trusted_proxies`` and ``access_log``.
-    """
-    return _in_order(
-        click.option(
-            "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
-            envvar="HUB_HOST", show_envvar=True, help="Address to listen on.",
-        ),
-        click.option(
-            "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
-            envvar="HUB_PORT", show_envvar=True,
-            help="Port to listen on; 0 picks a free one.",
-        ),
-        rate_limit_option,
-        click.option(
-            "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-            envvar="HUB_TRUSTED_PROXY", show_envvar=True,
-            help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
-            "address. Can be repeated; in the variable, separate by spaces.",
-        ),
-        click.option(
-            "--access-log", metavar="FILE", envvar="HUB_ACCESS_LOG", show_envvar=True,
-            help="Log each request to FILE, in the combined format. To rotate the log, move the "
-            "file away. [default: none]",
-        ),
-    )  # fmt: skip
-
-
-def signup_options(command: Callable) -> Callable:
-    """Whether anyone may create an account, and the quotas of owners, as parameters
-    ``open_signup`` and ``quotas``.
-    """
-
-    @click.option(
-        "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
-        help="Let anyone create an account. [default: only with `hubctl owner invite`]",
-    )  # fmt: skip
-    @_quota_option("repos", "Prompts per owner")
-    @_quota_option("versions", "Versions per owner, in all prompts")
-    @_quota_option("bytes", "Bytes of texts and records per owner")
-    @functools.wraps(command)
-    def with_quotas(*args: Any, open_signup: bool, **params: Any) -> Any:
-        quotas = default_quotas(open_signup)
-        given = {what: params.pop(f"quota_{what}") for what in quotas._fields}
-        set_here = {what: limit for what, limit in given.items() if limit is not None}
-        quotas = quotas._replace(**set_here)
-        return command(*args, open_signup=open_signup, quotas=quotas, **params)
-
-    return with_quotas
-
-
-def _quota_option(what: str, help_text: str) -> Callable:
-    default = getattr(OPEN_SIGNUP_QUOTAS, what)
-    return click.option(
-        f"--quota-{what}", type=click.IntRange(0), metavar="N", envvar=f"HUB_QUOTA_{what.upper()}",
-        show_envvar=True,
-        help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
-    )  # fmt: skip
-
-
-metrics_option = click.option(
-    "--metrics", metavar="HOST:PORT", envvar="HUB_METRICS", show_envvar=True,
-    callback=lambda context, option, value: parse_address(value) if value else None,
-    help="Serve metrics for Prometheus at this address, under /metrics. Use one that only your "
-    "monitoring reaches, like 127.0.0.1:9108. [default: none]",
-)  # fmt: skip
-
-
-def openid_options(command: Callable) -> Callable:
-    """The OpenID provider with which people may sign in, as parameter ``openid``; None: none."""
-
-    @click.option(
-        "--openid-issuer", metavar="URL", envvar="HUB_OPENID_ISSUER", show_envvar=True,
-        help="Also let people sign in with this OpenID Connect provider. Register the callback "
-        "URL BASE_URL/account/openid/callback there.",
-    )  # fmt: skip
-    @click.option(
-        "--openid-client-id", metavar="ID", envvar="HUB_OPENID_CLIENT_ID", show_envvar=True,
-        help="Client ID that the provider gave this hub. Put the client secret into the "
-        f"environment variable {SECRET_VARIABLE}, or into a file named by {SECRET_VARIABLE}_FILE.",
-    )  # fmt: skip
-    @click.option(
-        "--openid-name", metavar="TEXT", envvar="HUB_OPENID_NAME", show_envvar=True,
-        help="Name of the provider on the sign-in button. [default: its host]",
-    )  # fmt: skip
-    @functools.wraps(command)
-    def with_provider(
-        *args: Any, openid_issuer: str | None, openid_client_id: str | None,
-        openid_name: str | None, **params: Any,
-    ) -> Any:  # fmt: skip
-        secret = secret_from(os.environ, SECRET_VARIABLE)
-        openid = make_provider(openid_issuer, openid_client_id, openid_name, secret)
-        return command(*args, openid=openid, **params)
-
-    return with_provider
-
-
-def git_options(command: Callable) -> Callable:
-    """The branch that is kept the same as the content, as parameter ``git``; None: none."""
-
-    @click.option(
-        "--git", metavar="REMOTE", envvar="HUB_GIT", show_envvar=True,
-        help="Commit and push what is published to this git repository, and take in what is merged "
-        "there. REMOTE is a URL, a path, or a remote of the clone that the content is in.",
-    )  # fmt: skip
-    @click.option(
-        "--git-branch", metavar="NAME", default="main", show_default=True,
-        envvar="HUB_GIT_BRANCH", show_envvar=True, help="Branch of that repository.",
-    )  # fmt: skip
-    @click.option(
-        "--git-folder", metavar="FOLDER", envvar="HUB_GIT_FOLDER", show_envvar=True,
-        help="Folder of the prompts on that branch; . for the top. [default: content, or the same "
-        "as in the clone]",
-    )  # fmt: skip
-    @functools.wraps(command)
-    def with_git(
-        *args: Any, git: str | None, git_branch: str, git_folder: str | None, **params: Any
-    ) -> Any:
-        options = parse_git_options(git, git_branch, git_folder) if git else None
-        return command(*args, git=options, **params)
-
-    return with_git

@@ -10,7 +10,7 @@ import msgspec
 from builder.model.errors import OperatorError
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
-from cli.options import base_url_option, database_option, state_option
+from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
@@ -31,10 +31,9 @@ def owner() -> None:
 
 
 @owner.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("handle")
-def add(state: str, database_url: str | None, handle: str) -> None:
+def add(accounts: str, handle: str) -> None:
     """Add the owner HANDLE, who can then have tokens.
 
     A handle has 1 to 39 characters: a-z, 0-9 and single hyphens between them. To let a person
@@ -43,7 +42,7 @@ def add(state: str, database_url: str | None, handle: str) -> None:
     \b
       hubctl owner add ann
     """
-    with _accounts_in(database_url or state) as database:
+    with _accounts_in(accounts) as database:
         Accounts(database).add_owner(handle)
     click.echo(
         f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
@@ -134,10 +133,9 @@ def _is_hub(base_url: str) -> bool:
 
 
 @owner.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("handle")
-def lock(state: str, database_url: str | None, handle: str) -> None:
+def lock(accounts: str, handle: str) -> None:
     """Lock HANDLE at once: no one can sign in or publish as this owner.
 
     Ends sessions and open invitations; rejects tokens and CI jobs. Published prompts stay.
@@ -146,17 +144,16 @@ def lock(state: str, database_url: str | None, handle: str) -> None:
     \b
       hubctl owner lock ann
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         is_new = locks.lock(database, handle)
     was = "is locked" if is_new else "was already locked"
     click.echo(f"{handle} {was}. To unlock: hubctl owner unlock {handle}", err=True)
 
 
 @owner.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("handle")
-def unlock(state: str, database_url: str | None, handle: str) -> None:
+def unlock(accounts: str, handle: str) -> None:
     """Unlock HANDLE: password and tokens work again.
 
     If someone else may know them, first revoke the tokens (`hubctl token revoke`) and send a new
@@ -165,16 +162,15 @@ def unlock(state: str, database_url: str | None, handle: str) -> None:
     \b
       hubctl owner unlock ann
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         is_new = locks.unlock(database, handle)
     click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
 
 
 @owner.command("list")
-@state_option
-@database_option
+@accounts_options
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_owners(state: str, database_url: str | None, is_json: bool) -> None:
+def list_owners(accounts: str, is_json: bool) -> None:
     """List the owners, their number of active tokens, and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
@@ -183,7 +179,7 @@ def list_owners(state: str, database_url: str | None, is_json: bool) -> None:
     \b
       hubctl owner list
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
     if is_json:

@@ -9,10 +9,10 @@ from builder.model.errors import OperatorError
 from builder.model.names import AUTO, BUMPS
 from builder.model.records import CONTENT_BYTES_MAX
 from cli.options import (
-    database_option,
-    folder_options,
+    Places,
     init_option,
     owner_option,
+    places_options,
     prepare_content,
     split_repo,
 )
@@ -23,8 +23,7 @@ from publisher.write.publish import publish as publish_draft
 
 
 @click.command()
-@folder_options
-@database_option
+@places_options
 @owner_option
 @click.argument("repo", metavar="[OWNER/]NAME")
 @click.argument("file", type=click.File("rb"))
@@ -62,8 +61,8 @@ from publisher.write.publish import publish as publish_draft
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 @init_option
 def publish(
-    content: str, out: str, state: str, database_url: str | None, owner: str | None, repo: str,
-    file: BinaryIO, publisher: str | None, init: bool, **fields: Any,
+    places: Places, owner: str | None, repo: str, file: BinaryIO, publisher: str | None,
+    init: bool, **fields: Any,
 ) -> None:  # fmt: skip
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
@@ -92,12 +91,12 @@ def publish(
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
-    if not database_url:
-        prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
-    with open_store(content, database_url) as store:
+    if not places.database_url:
+        prepare_content(places.content, init, f"publish {repo} {shlex.quote(source)}")
+    with open_store(places) as store:
         done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")
-    if not (done.unchanged or database_url):
-        update_site(content, out, state, [(owner, name)], "It is published")
+    if not done.unchanged:
+        update_site(places, [(owner, name)], "It is published")

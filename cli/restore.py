@@ -9,52 +9,51 @@ import click
 
 from builder.model.plural import counted
 from cli.backup import say_waiting
-from cli.options import (
-    backup_place_options,
-    content_option,
-    database_option,
-    out_option,
-    state_option,
-)
+from cli.groups import grouped
+from cli.options import Places, Reach, places_options, reach_options
 from cli.progress import Progress
 
 if TYPE_CHECKING:
-    from operate.backup.restore import Report
+    from operate.backup.restore import Options, Report
+
+
+def _options(snapshot: str | None, complete: bool, revoke: str, replace: bool) -> Options:
+    # Late, since other commands load this module to know its options.
+    from operate.backup.restore import Options
+
+    return Options(snapshot, complete, revoke == "tokens", replace)
 
 
 @click.command()
 @click.argument("source", metavar="SRC", envvar="HUB_BACKUP")
-@content_option
-@out_option
-@state_option
-@database_option
-@backup_place_options
-@click.option("--snapshot", metavar="ID", help="Restore this snapshot. [default: the newest]")
-@click.option(
-    "--complete",
-    is_flag=True,
-    help="Nothing was published or revoked after the snapshot, as in a move to another machine: "
-    "keep numbers, sessions and tokens as they are.",
-)
-@click.option(
-    "--revoke",
-    type=click.Choice(["tokens", "none"]),
-    default="tokens",
-    show_default=True,
-    help="`tokens`: revoke all personal tokens, since some may have been revoked after the "
-    "snapshot. Sessions, invitations and tokens of CI jobs always end.",
-)
-@click.option(
-    "--replace",
-    is_flag=True,
-    help="Move the old files in the folders aside, instead of refusing.",
+@places_options
+@reach_options
+@grouped(
+    "options",
+    _options,
+    click.option("--snapshot", metavar="ID", help="Restore this snapshot. [default: the newest]"),
+    click.option(
+        "--complete",
+        is_flag=True,
+        help="Nothing was published or revoked after the snapshot, as in a move to another "
+        "machine: keep numbers, sessions and tokens as they are.",
+    ),
+    click.option(
+        "--revoke",
+        type=click.Choice(["tokens", "none"]),
+        default="tokens",
+        show_default=True,
+        help="`tokens`: revoke all personal tokens, since some may have been revoked after the "
+        "snapshot. Sessions, invitations and tokens of CI jobs always end.",
+    ),
+    click.option(
+        "--replace",
+        is_flag=True,
+        help="Move the old files in the folders aside, instead of refusing.",
+    ),
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
-def restore(
-    source: str, content: str, out: str, state: str, database_url: str | None,
-    endpoint_url: str | None, jobs: int, snapshot: str | None, complete: bool, revoke: str,
-    replace: bool, is_json: bool,
-) -> None:  # fmt: skip
+def restore(source: str, places: Places, reach: Reach, options: Options, is_json: bool) -> None:
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
     Stop the hub first. Restores into empty folders, after every hash is verified. After an
@@ -75,14 +74,14 @@ def restore(
     """
     # Late, since other commands load this module to know its options.
     from operate.backup.places import open_place
-    from operate.backup.restore import Options
     from operate.backup.restore import restore as restore_hub
     from operate.parallel import Work
 
-    options = Options(snapshot, complete, revoke == "tokens", replace, database_url)
-    place = open_place(source, endpoint_url=endpoint_url, apart_from=(content, out, state))
+    content, _, state, database_url = places
+    options = options._replace(accounts=database_url)
+    place = open_place(source, endpoint_url=reach.endpoint_url, apart_from=places.folders)
     with Progress() as progress:
-        work = Work(jobs, progress)
+        work = Work(reach.jobs, progress)
         report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
         ended = report.ended and report.ended._asdict()

@@ -1,58 +1,33 @@
 """``hubctl serve``: the whole hub on one port."""
 
-from typing import Any
-
 import click
 
 from builder.model.settings import Settings
-from cli.options import (
-    DEFAULT_PORT,
-    base_url_option,
-    database_option,
-    folder_options,
+from cli.groups import setting
+from cli.options import DEFAULT_PORT, database_option, settle_private, site_options
+from cli.service_options import (
+    Following,
+    Listening,
+    Publishing,
     following_options,
-    git_options,
-    langfuse_option,
-    limits_option,
     listening_options,
     mcp_origin_option,
     metrics_option,
-    name_option,
-    openid_options,
-    private_option,
-    publish_limit_option,
-    search_option,
-    settle_private,
-    signup_options,
-    trusted_issuer_option,
+    publishing_options,
 )
 
 
 @click.command()
-@folder_options
+@site_options("http://HOST:PORT")
 @database_option
-@base_url_option("http://HOST:PORT")
-@name_option
-@search_option
-@langfuse_option
-@private_option
 @listening_options(DEFAULT_PORT)
-@publish_limit_option
-@limits_option
-@signup_options
-@openid_options
-@trusted_issuer_option
-@mcp_origin_option
+@publishing_options(mcp_origin_option)
 @following_options
 @metrics_option
-@git_options
-@click.option(
-    "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
-    help="Rebuild when the content changes.",
-)  # fmt: skip
+@setting("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
-    content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    langfuse: bool, private: bool | None, open_signup: bool, **params: Any,
+    settings: Settings, database_url: str | None, listening: Listening, publishing: Publishing,
+    following: Following, metrics: tuple[str, int] | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -64,8 +39,8 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
-    is_private = settle_private(out, private)
-    if is_private and open_signup:
+    is_private = settle_private(settings.out, settings.private)
+    if is_private and publishing.sign_in.open_signup:
         raise click.UsageError(
             "--open-signup lets everybody become a member, so --private would keep nothing back. "
             "Leave out one of them, and invite members with `hubctl owner invite`."
@@ -73,7 +48,5 @@ def serve(
     # Late, since other commands load this module to know its options.
     from cli.service import serve_hub
 
-    settings = Settings(
-        content, out, state, base_url or "", site_name, True, search, langfuse, is_private
-    )
-    serve_hub(settings, open_signup=open_signup, **params)
+    settings = settings._replace(queries=True, private=is_private)
+    serve_hub(settings, database_url, listening, publishing, following, metrics, watch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,23 +19,18 @@ from builder.store.content import check_folder
 from builder.store.site import is_built
 from builder.store.state.serving import serving
 from cli.build import describe, say_waiting
-from cli.limits import counting
 from cli.progress import Progress
+from cli.running import Running
+from cli.service_options import Following, Listening, Publishing
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
-from operate.deploy.job import Job
 from operate.deploy.notices import Notices
-from operate.deploy.receiver import Receiver
 from operate.git.follower import GitFollower
 from operate.git.options import GitOptions
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
-from publisher.sizes import size_readings
-from publisher.web.app import create_app
 from publisher.web.members import reader_check
-from publisher.web.readiness import Readiness
 from publisher.write.store import Store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
@@ -49,92 +44,80 @@ if TYPE_CHECKING:
 
 
 def serve_hub(
-    settings: Settings, *, database_url: str | None, host: str, port: int, rate_limit: int,
-    trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
-    metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
-    receiver: Receiver | None, git: GitOptions | None, watch: bool,
-    limits: str | None, **publishing: Any,
+    settings: Settings, database_url: str | None, listening: Listening, publishing: Publishing,
+    following: Following, metrics: tuple[str, int] | None, watch: bool,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
-    listens at. ``database_url``: of what all nodes share; None: there is only this one.
-    ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
+    listens at. ``database_url``: of what all nodes share; None: there is only this one. Raises
+    HubError.
     """
-    with (
-        listen(host, port) as listener,
-        listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
-        contextlib.ExitStack() as running,
-    ):
-        address = address_of(listener, host)
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(listen(listening.host, listening.port))
+        monitor = stack.enter_context(listen_for_metrics(*metrics)) if metrics else None
+        address = address_of(listener, listening.host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
         _check_content(settings, database_url, watch)  # before the state folder is made
         configure_logging()
-        if metrics_listener:
-            click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
+        if monitor:
+            click.echo(f"Metrics at {address_of(monitor, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        database = running.enter_context(Database(database_url or settings.state))
+        database = stack.enter_context(Database(database_url or settings.state))
         first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
-        followers = _Followers(first.tell)
-        opened, rebuilder, parts = make_store(
-            settings, database,
-            partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
-            has_quotas=any(publishing["quotas"]),
+        running = _start(
+            stack, settings, database, first, following, has_quotas=any(publishing.limits.quotas)
+        )
+        queries = QueryThread(settings, running.rebuilder.doubt)
+        stack.callback(queries.close)
+        if watch:
+            stack.enter_context(Watch(settings.content, running.rebuilder))
+        connections = count_connections(listening.trusted_proxies)
+        publish = running.publish_app(stack, publishing, monitor, connections.readings)
+        # Reads are counted on the event loop, which must not wait for other machines.
+        throttle = Throttle(listening.rate_limit) if listening.rate_limit else None
+
+        def make_mcp() -> RunningApp:
+            # Its library takes longer to load than all the rest.
+            from mcp_app.app import create_app as create_mcp_app
+
+            return create_mcp_app(settings, queries, throttle, publishing.sign_in.origins)
+
+        check = reader_check(settings, database)
+        guard = Guard(check, settings.base_path) if settings.private else None
+        reads = ReadApp(settings, throttle, queries)
+        mcp, is_measured = Late(make_mcp), metrics is not None
+        hub = Hub(reads, publish, mcp, first.is_ready, guard, is_measured=is_measured)
+        run(
+            hub, listener, listening.trusted_proxies, listening.access_log, settings.base_path,
+            first.has_failed, connections,
         )  # fmt: skip
-        followers.parts |= parts
-        rebuilder.request(None)
-        with (
-            serving(settings),
-            opened as store,
-            # These end after the last build, which they still follow.
-            followers.deploying(settings, deployment, receiver, make_turn("deploy", database)),
-            followers.pushing(settings, store, git, rebuilder, make_turn("push", database)),
-            rebuilder,
-            contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
-            Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
-            contextlib.ExitStack() as stack,
-        ):
-            shared = stack.enter_context(counting(limits, settings.base_url))
-            if shared:
-                followers.parts["limits"] = shared.status
-            readiness = Readiness(settings, rebuilder, database, followers.parts)
-            connections = count_connections(trusted_proxies)
-            if metrics_listener:
-                # Its library takes long to load, and few need it.
-                from server.metrics_port import MetricsPort
+    if first.error:
+        raise first.error
 
-                sources = (
-                    rebuilder.readings, readiness.readings, connections.readings,
-                    partial(size_readings, settings),
-                )  # fmt: skip
-                stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
-            # Reads are counted on the event loop, which must not wait for other machines.
-            throttle = Throttle(rate_limit) if rate_limit else None
-            publish = create_app(
-                settings, rebuilder, Accounts(database), database,
-                origins=mcp_origins, readiness=readiness, store=store, shared=shared, **publishing,
-            )  # fmt: skip
 
-            def make_mcp() -> RunningApp:
-                # Its library takes longer to load than all the rest.
-                from mcp_app.app import create_app as create_mcp_app
-
-                return create_mcp_app(settings, queries, throttle, mcp_origins)
-
-            hub = Hub(
-                ReadApp(settings, throttle, queries),
-                publish,
-                Late(make_mcp),
-                first.is_ready,
-                Guard(reader_check(settings, database), settings.base_path)
-                if settings.private else None,
-                is_measured=metrics is not None,
-            )  # fmt: skip
-            run(
-                hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed,
-                connections,
-            )  # fmt: skip
-        if first.error:
-            raise first.error
+def _start(
+    stack: contextlib.ExitStack, settings: Settings, database: Database, first: _FirstBuild,
+    following: Following, *, has_quotas: bool,
+) -> Running:  # fmt: skip
+    """Start what publishes and builds, and what follows the builds. Raises OperatorError."""
+    followers = _Followers(first.tell)
+    opened, rebuilder, parts = make_store(
+        settings, database,
+        partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
+        has_quotas=has_quotas,
+    )  # fmt: skip
+    followers.parts |= parts
+    rebuilder.request(None)
+    stack.enter_context(serving(settings))
+    store = stack.enter_context(opened)
+    # These end after the last build, which they still follow.
+    turn = make_turn("deploy", database)
+    stack.enter_context(followers.deploying(settings, following, turn))
+    if following.git:
+        turn = make_turn("push", database)
+        stack.enter_context(followers.pushing(settings, store, following.git, rebuilder, turn))
+    stack.enter_context(rebuilder)
+    return Running(settings, database, store, rebuilder, followers.parts)
 
 
 class _Followers:
@@ -152,22 +135,22 @@ class _Followers:
 
     @contextlib.contextmanager
     def deploying(
-        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
-        turn: Turn | None = None,
-    ) -> Iterator[None]:  # fmt: skip
+        self, settings: Settings, following: Following, turn: Turn | None
+    ) -> Iterator[None]:
         """Deploy after each build, if that is wanted; of several nodes, the one whose turn it is.
         Raises OperatorError.
         """
-        if not deployment:
+        if not following.deployment:
             yield
             return
-        job = deployment(out=settings.out, state=settings.state)
+        job = following.deployment(out=settings.out, state=settings.state)
         if settings.private and not job.options.guarded:
             raise OperatorError(
                 "This hub is private, and whoever can read the destination of --deploy can read "
                 "all of it. If the destination keeps strangers out itself, pass --deploy-guarded."
             )
         with contextlib.ExitStack() as stack:
+            receiver = following.receiver
             notices = receiver and Notices(receiver, settings.state, settings.base_url)
             if notices:
                 stack.enter_context(notices)
@@ -178,13 +161,10 @@ class _Followers:
 
     @contextlib.contextmanager
     def pushing(
-        self, settings: Settings, store: Store, git: GitOptions | None, rebuilder: Rebuilder,
-        turn: Turn | None = None,
+        self, settings: Settings, store: Store, git: GitOptions, rebuilder: Rebuilder,
+        turn: Turn | None,
     ) -> Iterator[None]:  # fmt: skip
-        """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
-        if not git:
-            yield
-            return
+        """Keep a git branch and the content the same. Raises OperatorError."""
         with GitFollower(settings, store, git, rebuilder.request, turn) as follower:
             self._told.append(follower.tell)
             self.parts["git"] = follower.status

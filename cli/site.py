@@ -8,19 +8,20 @@ from builder.model.errors import HubError, OperatorError
 from builder.store.site import is_built
 from builder.store.state.serving import site_settings
 from cli.build import say_waiting
+from cli.options import Places
 from cli.progress import Progress
 
 
-def update_site(
-    content: str, out: str, state: str, changed: Iterable[tuple[str, str]], done: str
-) -> None:
-    """Build these repos with the settings of the site, if there is one. ``done``: the change, for
-    messages. Says so where the settings are unknown. Raises OperatorError.
+def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> None:
+    """Build these repos with the settings of the site, if there is one; with a database, its nodes
+    do that. ``done``: the change, for messages. Says so where the settings are unknown. Raises
+    OperatorError.
     """
     # Late, since few commands build.
     from builder.pipeline.build import build
 
-    if not is_built(out):
+    content, out, state, database_url = places
+    if database_url or not is_built(out):
         return
     try:
         settings = site_settings(content, out, state)

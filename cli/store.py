@@ -14,7 +14,7 @@ from builder.store import check as content_check
 from builder.store.content import STORE_FILE
 from builder.store.restored import RESTORED_FILE, Restored, parse_restored
 from builder.store.site import read_hub
-from cli.options import content_option, database_option, folder_options
+from cli.options import Places, content_option, database_option, places_options
 from cli.progress import Progress
 from cli.stores import open_store
 from operate.backup.databases import check_unused
@@ -30,14 +30,13 @@ def store() -> None:
 
 
 @store.command()
-@folder_options
-@database_option
+@places_options
 @click.option(
     "--to", "target", type=click.Choice(["database", "folder"]), required=True,
     help="`database`: from the folders into an empty database. `folder`: from the database into "
     "empty folders.",
 )  # fmt: skip
-def copy(content: str, out: str, state: str, database_url: str | None, target: str) -> None:
+def copy(places: Places, target: str) -> None:
     """Copy prompts and accounts from a hub's folders into a database, or back.
 
     Stop the hub and all nodes first. Compares everything by its hash in the end. After an
@@ -48,8 +47,8 @@ def copy(content: str, out: str, state: str, database_url: str | None, target: s
       hubctl store copy --to database --content content --state var
       hubctl store copy --to folder --content back/content --state back/var
     """
-    url = _needed(database_url)
-    with Database(url) as database, Progress() as progress:
+    content, out, state, url = places
+    with Database(_needed(url)) as database, Progress() as progress:
         if target == "database":
             # Late, since its library is optional.
             from publisher.nodes.transfer import copy_in
@@ -62,7 +61,7 @@ def copy(content: str, out: str, state: str, database_url: str | None, target: s
                 content, database, told_serial, progress, lambda: _copy_accounts(state, database)
             )
         else:
-            count = _copy_out(content, state, database, url, progress)
+            count = _copy_out(places, database, progress)
     click.echo(f"Copied and verified {counted(count, 'change')}.", err=True)
 
 
@@ -82,24 +81,22 @@ def _check_sound(content: str) -> None:
         )
 
 
-def _copy_out(
-    content: str, state: str, database: Database, url: str, progress: Progress
-) -> int:  # fmt: skip
+def _copy_out(places: Places, database: Database, progress: Progress) -> int:
     from publisher.nodes.transfer import find_differences
 
     ((count,),) = database.execute("SELECT count(*) FROM change")
     if not count:
         raise OperatorError(f"The {database.engine.server} has no prompts. Check --database.")
-    with open_store(content, url, progress):
-        different = next(find_differences(content, database, progress), None)
+    with open_store(places, progress):
+        different = next(find_differences(places.content, database, progress), None)
     if different:
         raise OperatorError(
-            f"{content} does not have what the database has: {different} differs. Stop all nodes, "
-            "and copy again, into an empty folder."
+            f"{places.content} does not have what the database has: {different} differs. Stop all "
+            "nodes, and copy again, into an empty folder."
         )
-    with Database(state) as accounts:
+    with Database(places.state) as accounts:
         copy_accounts(database, accounts)
-    os.unlink(f"{content}/{STORE_FILE}")  # it is a hub of its own from now on
+    os.unlink(f"{places.content}/{STORE_FILE}")  # it is a hub of its own from now on
     return count
 
 

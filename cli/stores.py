@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from builder.model.settings import Settings
     from builder.pipeline.context import Named
     from builder.pipeline.rebuild import Rebuilder
+    from cli.options import Places
     from cli.progress import Progress
     from publisher.accounts.database import Database
     from publisher.nodes.turn import Turn
@@ -22,22 +23,20 @@ _LOOK_SECONDS = 0.5
 
 
 @contextlib.contextmanager
-def open_store(
-    content: str, database_url: str | None, progress: Progress | None = None
-) -> Iterator[Store]:
+def open_store(places: Places, progress: Progress | None = None) -> Iterator[Store]:
     """For a command: with a database, once the folder has what that has. Raises OperatorError."""
     from publisher.write.store import open_folder
 
-    if not database_url:
-        yield open_folder(content)
+    if not places.database_url:
+        yield open_folder(places.content)
         return
     # Late, since their library is optional, and takes long to load.
     from publisher.accounts.database import open_postgres
     from publisher.nodes.store import Shared
 
     with (
-        contextlib.closing(open_postgres(database_url)) as engine,
-        Shared(content, engine.connections) as store,
+        contextlib.closing(open_postgres(places.database_url)) as engine,
+        Shared(places.content, engine.connections) as store,
     ):
         while not store.wait_ready(_LOOK_SECONDS):
             store.check()

@@ -5,7 +5,7 @@ import re
 import click
 import msgspec
 
-from cli.options import database_option, state_option
+from cli.options import accounts_options
 from cli.table import echo_table
 from publisher.accounts.accounts import (
     ALL_RIGHTS,
@@ -36,8 +36,7 @@ def token() -> None:
 
 
 @token.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("owner")
 @click.option(
     "--name", metavar="NAME", required=True,
@@ -64,8 +63,8 @@ def token() -> None:
     "[default: all labels that are not protected]",
 )  # fmt: skip
 def create(
-    state: str, database_url: str | None, owner: str, name: str, repos: tuple[str, ...],
-    expires_days: int, rights: tuple[str, ...], labels: tuple[str, ...],
+    accounts: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int,
+    rights: tuple[str, ...], labels: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Create a token that publishes, moves labels and reads as OWNER.
 
@@ -76,7 +75,7 @@ def create(
       hubctl token create ann --name release --right label --label production
       hubctl token create ann --name app --right read
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         text, made = Accounts(database).create_token(
             owner, name, repos, expires_days, rights=rights or RIGHTS, labels=labels
         )
@@ -92,11 +91,10 @@ def create(
 
 
 @token.command("list")
-@state_option
-@database_option
+@accounts_options
 @click.argument("owner", required=False)
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_tokens(state: str, database_url: str | None, owner: str | None, is_json: bool) -> None:
+def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
     """List all tokens, or those of OWNER.
 
     Includes tokens that expired or were revoked in the last year, up to 1,000 per owner. Columns,
@@ -106,7 +104,7 @@ def list_tokens(state: str, database_url: str | None, owner: str | None, is_json
     \b
       hubctl token list ann
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         tokens = Accounts(database).tokens(owner)
     if is_json:
         click.echo(msgspec.json.encode([_as_json(each) for each in tokens]))
@@ -131,11 +129,10 @@ def list_tokens(state: str, database_url: str | None, owner: str | None, is_json
 
 
 @token.command()
-@state_option
-@database_option
+@accounts_options
 @click.argument("owner")
 @click.argument("name_or_id", metavar="NAME-OR-ID")
-def revoke(state: str, database_url: str | None, owner: str, name_or_id: str) -> None:
+def revoke(accounts: str, owner: str, name_or_id: str) -> None:
     """Revoke a token of OWNER, at once and permanently.
 
     Its name can then be used for a new token. You can safely revoke a token twice.
@@ -143,7 +140,7 @@ def revoke(state: str, database_url: str | None, owner: str, name_or_id: str) ->
     \b
       hubctl token revoke ann ci
     """
-    with Database(database_url or state) as database:
+    with Database(accounts) as database:
         gone, is_new = Accounts(database).revoke(owner, name_or_id)
     was = "is revoked" if is_new else f"was already revoked at {format_time(gone.revoked_at)}"
     click.echo(f"Token {gone.id} ({gone.name}) of {owner} {was}.", err=True)

@@ -14,7 +14,7 @@ from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
 from builder.text.one_line import one_line
 from cli.build import say_waiting
-from cli.options import database_option, folder_options, split_repo
+from cli.options import Places, places_options, split_repo
 from cli.site import update_site
 from cli.stores import open_store
 from publisher.write.drafts import make_withdrawal_draft
@@ -27,8 +27,7 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 
 
 @click.command()
-@folder_options
-@database_option
+@places_options
 @click.argument("repo", metavar="OWNER/NAME[@VERSION]")
 @click.option(
     "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers are told."
@@ -39,10 +38,7 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 )  # fmt: skip
 @click.option("--by", metavar="HANDLE", help="Name to record as who withdrew it. [default: OWNER]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def withdraw(
-    content: str, out: str, state: str, database_url: str | None, repo: str, reason: str, note: str,
-    by: str | None, yes: bool,
-) -> None:  # fmt: skip
+def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, yes: bool) -> None:
     """Withdraw VERSION of OWNER/NAME; without @VERSION, the whole prompt.
 
     Deletes the text from the content, and updates the site that was built last. Readers are told
@@ -66,22 +62,22 @@ def withdraw(
         )
     draft = make_withdrawal_draft({"reason": reason, "note": note.strip()})
     asked, who = version or None, by or owner
-    with open_store(content, database_url) as store:
+    with open_store(places) as store:
         if not yes:
-            _confirm(preview(content, owner, name, asked, draft, by=who), draft)
+            _confirm(preview(places.content, owner, name, asked, draft, by=who), draft)
         done = withdraw_for_good(store, owner, name, asked, draft, by=who)
-    removed = 0 if database_url else _take_off(content, out, state, done)
+    removed = 0 if places.database_url else _take_off(places, done)
     if done.unchanged:
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
     else:
         click.echo(f"{repo} withdrawn")
         if done.labels:
             click.echo(f"{done.about_labels} To move one, run `hubctl label set`.", err=True)
-    if database_url:
+    if places.database_url:
         click.echo(f"Each node takes it off its site within seconds. {_THEN}", err=True)
         return
-    click.echo(f"Removed {counted(removed, 'file')} from {out}.", err=True)
-    update_site(content, out, state, [(owner, name)], f"{repo} is withdrawn")
+    click.echo(f"Removed {counted(removed, 'file')} from {places.out}.", err=True)
+    update_site(places, [(owner, name)], f"{repo} is withdrawn")
     click.echo(_THEN, err=True)
 
 
@@ -111,16 +107,16 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _take_off(content: str, out: str, state: str, done: Withdrawn) -> int:
+def _take_off(places: Places, done: Withdrawn) -> int:
     """Remove what shows a withdrawn text from the site; how many files there were."""
     from builder.pipeline.take_off import take_off
 
-    alive = tree.list_versions(content, done.owner, done.name).versions
+    alive = tree.list_versions(places.content, done.owner, done.name).versions
     gone = [Version.parse(version) for version in done.versions]
     following = [next((one for one in alive if one > version), None) for version in gone]
     has_latest = not alive or (bool(gone) and gone[-1] > alive[-1])
     versions = {str(one) for one in (*gone, *following) if one}
     return take_off(
-        out, state, done.owner, done.name, versions, done.labels,
+        places.out, places.state, done.owner, done.name, versions, done.labels,
         has_latest=has_latest, on_wait=say_waiting,
     )  # fmt: skip

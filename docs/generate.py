@@ -29,14 +29,13 @@ from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
 from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
+from publisher.limits import DEFAULT_LIMITS
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
-from publisher.web.app import FAILED_AUTH_LIMIT
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KEPT_SECONDS
-from publisher.write.quotas import PUBLISH_LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -125,8 +124,8 @@ def _value(schema: dict[str, Any]) -> str:
 def publish_limits() -> str:
     """How much may be published, and how often."""
     limits = [
-        ("publications a minute for each owner", PUBLISH_LIMIT),
-        ("requests a minute without a right token, for each address", FAILED_AUTH_LIMIT),
+        ("publications a minute for each owner", DEFAULT_LIMITS.publications),
+        ("requests a minute without a right token, for each address", DEFAULT_LIMITS.wrong_tokens),
         ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
         ("bytes of the request's body", BODY_BYTES_MAX),
         ("versions of a repo", names.VERSIONS_PER_REPO_MAX),

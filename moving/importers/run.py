@@ -34,7 +34,7 @@ SOURCE_CHARS_MAX = 255
 
 class Options(NamedTuple):
     """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
-    ``tags`` are for all. Without ``changelog`` it names the source. Repos of other owners are
+    ``all_tags`` are for all. Without ``changelog`` it names the source. Repos of other owners are
     updated for ``allowed_owners`` only. ``placeholders`` is the convention of all texts, or
     ``auto``: as the source says. ``markdown``: as for ``find_prompts``.
     """
@@ -42,7 +42,7 @@ class Options(NamedTuple):
     owner: str = "imported"
     columns: Columns = Columns()
     license: str | None = None
-    tags: tuple[str, ...] = ()
+    all_tags: tuple[str, ...] = ()
     changelog: str | None = None
     dry_run: bool = False
     allowed_owners: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class _Task:
         """A draft with what the options say, too."""
         if self._options.license:
             fields = {"license": self._options.license} | fields
-        tags, notes = parse_loosely({"tags": [*self._options.tags, *fields.get("tags", [])]})
+        tags, notes = parse_loosely({"tags": [*self._options.all_tags, *fields.get("tags", [])]})
         return make_draft(fields | (tags if tags["tags"] else {})), notes
 
 

@@ -1,10 +1,13 @@
-"""The OpenID Connect provider with which people may sign in, as whoever runs the hub sets it."""
+"""The settings of sign-in, for people and CI jobs, and of an OpenID Connect provider."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model.errors import OperatorError
 from publisher.outside.private_way import is_private_way
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 
 # The one setting that is on no command line, where everybody on the machine could read it.
 SECRET_VARIABLE = "HUB_OPENID_CLIENT_SECRET"
@@ -18,6 +21,21 @@ class Provider:
     client_id: str
     client_secret: str = field(repr=False)
     name: str
+
+
+class SignIn(NamedTuple):
+    """``open_signup``: anyone may create an account. ``issuers``: the issuers whose ID tokens of
+    CI jobs are trusted. ``openid``: the provider with which people may also sign in. ``origins``:
+    other addresses of the account pages, as ``Access`` takes them.
+    """
+
+    open_signup: bool = False
+    issuers: Sequence[Issuer] = DEFAULT_ISSUERS
+    openid: Provider | None = None
+    origins: tuple[str, ...] = ()
+
+
+DEFAULT_SIGN_IN = SignIn()
 
 
 def make_provider(

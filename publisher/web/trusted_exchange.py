@@ -1,16 +1,25 @@
-"""The HTTP body of an exchange, and of its answer."""
+"""The exchange of a CI job's ID token for a token of the hub, over HTTP."""
 
 import re
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import msgspec
-from flask import Request
+from flask import Flask, Request, Response, g, request
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.metrics import FAILED_SIGN_INS
 from builder.model.records import TrustedExchange, TrustedToken
+from builder.model.routes import TRUSTED_URL
+from builder.render.envelopes import json_bytes, single
 from publisher.accounts.accounts import Token, format_time
-from publisher.trusted.exchange import ALL
+from publisher.trusted.claims import Job
+from publisher.trusted.exchange import ALL, exchange
 from publisher.web.incoming import read_json_body
+from publisher.web.json_answers import json_answer
+from publisher.web.pages.frame import Frame
+from publisher.web.token_check import TokenCheck
 from publisher.write.fields import suggest
 from server.bodies import VISITOR_BYTES_MAX
 
@@ -24,6 +33,56 @@ _decode = msgspec.json.Decoder(TrustedExchange).decode
 _place = re.compile(r"(?P<told>.*) - at `\$\.(?P<field>\w+)`", re.DOTALL)
 _missing = re.compile(r"Object missing required field `(?P<field>\w+)`")
 _unknown = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
+
+
+def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
+    """Add this view."""
+    view = _Exchange(frame, tokens).exchange
+    app.add_url_rule(TRUSTED_URL, "exchange", view, methods=["POST"])
+
+
+class _Exchange:
+    """The view, and the keys of issuers."""
+
+    def __init__(self, frame: Frame, tokens: TokenCheck) -> None:
+        self._frame = frame
+        self._tokens = tokens
+
+    @cached_property
+    def _verify(self) -> Callable[[str], Job]:
+        # For the first job: to load what reads keys takes as long as all the rest of the service.
+        from publisher.trusted.id_tokens import verify
+        from publisher.trusted.keys import KeyRing
+
+        issuers = tuple(self._frame.issuers.values())
+        keys = KeyRing(issuers, before_asking=self._count_attempt)
+        return partial(verify, issuers=issuers, keys=keys, audience=self._frame.settings.base_url)
+
+    def _count_attempt(self) -> None:
+        """Count a request that makes this hub ask an issuer as a failure, until it succeeds."""
+        self._tokens.count_failure()
+        g.is_counted = True
+
+    def exchange(self) -> Response:
+        """A token for a CI job, on its issuer's signature."""
+        id_token, repo = read_exchange(request)
+        try:
+            job = self._verify(id_token)
+            g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
+            text, token = exchange(
+                self._frame.database, self._frame.accounts, job, repo,
+                address=request.remote_addr or "",
+            )  # fmt: skip
+        except RequestError as error:
+            if error.status in (401, 403):
+                FAILED_SIGN_INS.count("ci_job")
+                if not g.is_counted:
+                    self._tokens.count_failure()
+            raise
+        if g.is_counted:
+            self._tokens.give_back()
+        g.fields |= {"owner": token.owner, "token": token.id}
+        return json_answer(200, single(json_bytes(trusted_token(text, token))))
 
 
 def read_exchange(request: Request) -> tuple[str, str]:

@@ -14,42 +14,22 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from builder.model.errors import Detail, RequestError
 from builder.model.labels import FOLDER as LABELS
 from builder.model.metrics import LIMITS_HIT
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
+from publisher.limits import NO_QUOTAS, Quotas
 from publisher.write import disk
 
 # Whose counts are kept in memory; beyond that all are counted anew.
 OWNERS_KEPT = 1000
 
 
-class Quotas(NamedTuple):
-    """Limits for each owner; 0: none. Also what an owner has."""
-
-    repos: int = 0
-    versions: int = 0
-    bytes: int = 0
-
-
-NO_QUOTAS = Quotas()
-# Where anybody can sign up, unless other quotas are set.
-OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
-
-# Publications a minute of each owner, unless set.
-PUBLISH_LIMIT = 30
-
 # What tells that a folder, its ``labels`` and its ``withdrawn`` have changed (inodes, change
 # times); what is in them.
 _Counted = tuple[tuple[int, ...], Quotas]
-
-
-def default_quotas(open_signup: bool) -> Quotas:
-    """The quotas where none are set."""
-    return OPEN_SIGNUP_QUOTAS if open_signup else NO_QUOTAS
 
 
 class QuotaKeeper:

@@ -85,7 +85,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
     # All hosts are one address.
-    publisher = PublishHub(folder, failed_auth_limit=0)
+    publisher = PublishHub(folder, wrong_tokens=0)
     settings = publisher.settings._replace(queries=True, langfuse=True)
     build(settings)
     with contextlib.closing(publisher), contextlib.closing(ReadApp(settings)) as reads:

@@ -106,7 +106,7 @@ def hub(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[moun
         accounts = Accounts(database)
         accounts.add_owner("ann")
         token, _ = accounts.create_token("ann", "ci")
-        yield mount.Hub(reads, create_app(empty, FakeRebuilder(), accounts, database)), token
+        yield mount.Hub(reads, create_app(empty, FakeRebuilder(), database)), token
 
 
 def post(*request: Any, **headers: str) -> tuple[int, bytes]:

@@ -19,7 +19,9 @@ from builder.model.settings import Settings
 from builder.store import content
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.limits import Limits
 from publisher.log import configure_logging
+from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
 from publisher.web.app import create_app
 from tests.support.catalogues import BASE_URL
 
@@ -54,7 +56,11 @@ class FakeRebuilder:
 class Hub:
     """The service over a folder of its own, with the owners ann and bob, and ann's token."""
 
-    def __init__(self, folder: Path, base_url: str = BASE_URL, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, base_url: str = BASE_URL, sign_in: SignIn = DEFAULT_SIGN_IN,
+        **limits: Any,
+    ) -> None:  # fmt: skip
+        """``limits``: fields of ``Limits``."""
         self.settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url)
         Path(self.settings.content).mkdir(parents=True, exist_ok=True)
         self.database = Database(self.settings.state)
@@ -63,7 +69,8 @@ class Hub:
             self.accounts.add_owner(owner)
         self.token, self.token_id = self.make_token("ann")
         self.rebuilder = FakeRebuilder()
-        self.options = options
+        self.limits = Limits(**limits)
+        self.sign_in = sign_in
         self.restart()
 
     def restart(self) -> None:
@@ -72,7 +79,7 @@ class Hub:
         self.database = Database(self.settings.state)
         self.accounts = Accounts(self.database)
         self.app: Flask = create_app(
-            self.settings, self.rebuilder, self.accounts, self.database, **self.options
+            self.settings, self.rebuilder, self.database, limits=self.limits, sign_in=self.sign_in
         )
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Draft
-from builder.pipeline.rebuild import Rebuilder
 from builder.store import content
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
@@ -40,11 +39,9 @@ from publisher.web.editor.writing import (
 )
 from publisher.web.pages.frame import Frame, after_login, check_owner
 from publisher.web.pages.repos import show_readers
-from publisher.write.idempotency import IdempotencyKey, fingerprint
+from publisher.write.idempotency import fingerprint
 from publisher.write.publish import Published, publish
-from publisher.write.quotas import QuotaKeeper
 from server.bodies import VISITOR_BYTES_MAX
-from server.throttle import Throttle
 
 EXPIRED = (
     "This form has expired, as you have signed in again since you opened it. Nothing was saved or "
@@ -55,14 +52,9 @@ CHECK = "Check what will happen, then publish."
 _draft_id = re.compile(ID_PATTERN)
 
 
-def add_to(
-    frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper, publications: Throttle | None,
-    kept_max: int,
-) -> None:  # fmt: skip
-    """Add these pages. ``publications`` counts those of each owner; ``kept_max`` as for
-    IdempotencyKey.
-    """
-    editor = _Editor(frame, rebuilder, quotas, publications, kept_max)
+def add_to(frame: Frame) -> None:
+    """Add these pages."""
+    editor = _Editor(frame)
     frame.add("/prompts", mine)
     frame.add("/prompts/drafts/<draft_id>/discard", discard, "POST")
     frame.add_writing("/prompts/new", editor.new, signed_out)
@@ -124,17 +116,10 @@ class _Sent(NamedTuple):
 class _Editor:
     """The views of the editor."""
 
-    def __init__(
-        self, frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper,
-        publications: Throttle | None, kept_max: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._root = frame.settings.content
         self._drafts = SavedDrafts(frame.database)
-        self._rebuilder = rebuilder
-        self._quotas = quotas
-        self._publications = publications
-        self._kept_max = kept_max
         self._actions = {
             "preview": self._preview,
             "publish": self._publish,
@@ -269,7 +254,8 @@ class _Editor:
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
             )
         g.publication = "version"
-        wait_seconds = self._publications.hit(sent.owner) if self._publications else 0
+        publications = self._frame.publications
+        wait_seconds = publications.hit(sent.owner) if publications else 0
         if wait_seconds:
             return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")
         try:
@@ -294,10 +280,8 @@ class _Editor:
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
         return publish(
             self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner,
-            idempotency_key=IdempotencyKey(
-                self._frame.database, sent.owner, key, mark, self._kept_max
-            ),
-            quotas=self._quotas, create_only=sent.is_new,
+            idempotency_key=self._frame.idempotency_key(sent.owner, key, mark),
+            quotas=self._frame.quotas, create_only=sent.is_new,
         )  # fmt: skip
 
     def _tell(self, done: Published) -> str:
@@ -308,7 +292,7 @@ class _Editor:
             told = f"Nothing changed since {done.version}, so there is no new version."
         else:
             told = f"{done.owner}/{done.name} {done.version} is published."
-        return show_readers(self._rebuilder, done.owner, done.name, told)
+        return show_readers(self._frame.rebuilder, done.owner, done.name, told)
 
     # Somebody else has published meanwhile
 

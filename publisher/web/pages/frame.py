@@ -17,7 +17,7 @@ from flask_wtf.csrf import CSRFError, CSRFProtect, generate_csrf
 from markupsafe import Markup
 
 from builder.model import names
-from builder.model.answer_headers import PAGE_SAFETY, SAFETY
+from builder.model.answer_headers import PAGE_SAFETY, SAFETY, WINDOW_SECONDS
 from builder.model.errors import OperatorError, RequestError
 from builder.model.names import NAME_PATTERN
 from builder.model.routes import (
@@ -29,6 +29,7 @@ from builder.model.routes import (
     match_url,
 )
 from builder.model.settings import Settings
+from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
 from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
@@ -38,13 +39,16 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Session, Sessions
+from publisher.limits import Limits
+from publisher.openid.provider import SignIn
 from publisher.outside.private_way import is_loopback, is_private_way
-from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
+from publisher.write.quotas import QuotaKeeper
 from publisher.write.store import Store
-from server.access import Access
+from server.access import ANY, Access
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
-from server.throttle import Shared, Throttle
+from server.throttle import Throttle
 
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
@@ -84,32 +88,40 @@ View = Callable[..., Response]
 class Frame:
     """Adds views to an application, holds what they work on, and renders their pages.
 
-    ``issuers``: whose word on CI jobs is believed. ``access`` says under which host names the pages
-    are served. ``shared``: see ``Throttle``. ``options`` are what every template may want to
-    know of this hub, as whether it has sign-up.
+    ``quotas`` and ``publications`` are the limits of owners; ``publications`` is None without one.
     """
 
     def __init__(
-        self, app: Flask, settings: Settings, store: Store, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], access: Access, *, shared: Shared | None = None, **options: Any,
+        self, app: Flask, settings: Settings, rebuilder: Rebuilder, database: Database,
+        store: Store, limits: Limits, sign_in: SignIn,
     ) -> None:  # fmt: skip
         self.settings = settings
-        self.store = store
-        self.accounts = accounts
+        self.rebuilder = rebuilder
         self.database = database
+        self.store = store
+        self.limits = limits
+        self.sign_in = sign_in
+        self.quotas = QuotaKeeper(settings.content, limits.quotas)
+        self.publications = (
+            Throttle(limits.publications, "publish", shared=limits.shared)
+            if limits.publications
+            else None
+        )
+        self.accounts = Accounts(database)
         self.events = Events(database)
         self.sessions = Sessions(database)
         self.passwords = Passwords(database)
         self.invitations = Invitations(database)
         self.identities = Identities(database)
         self.trusted = TrustedPublishers(database)
-        self.issuers = {issuer.url: issuer for issuer in issuers}
-        self.attempts = Attempts(shared=shared)
-        self._changes = Throttle(CHANGE_LIMIT, "account", shared=shared)
-        self._access = access
+        self.issuers = {issuer.url: issuer for issuer in sign_in.issuers}
+        self.attempts = Attempts(shared=limits.shared)
+        self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
+        self._access = Access(
+            settings.base_url, tuple(origin for origin in sign_in.origins if origin != ANY)
+        )
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
-        self._options = options
         # A form is good as long as its visitor's secret. Where the page came from is not looked at,
         # as browsers are told not to say it: the token tells.
         app.config |= {
@@ -120,6 +132,13 @@ class Frame:
         self._csrf = CSRFProtect(app)
         app.before_request(self._check_host)
         app.after_request(self._add_headers)
+
+    def idempotency_key(self, owner: str, key: str, mark: bytes) -> IdempotencyKey:
+        """The key of a publication. More are kept than the limit lets an owner publish in the time
+        that answers are kept: a window that began before, and one that ends after, add one.
+        """
+        kept_max = self.limits.publications * (KEPT_SECONDS // WINDOW_SECONDS + 1)
+        return IdempotencyKey(self.database, owner, key, mark, kept_max)
 
     # Views
 
@@ -274,8 +293,10 @@ class Frame:
             "told": get_flashed_messages(),
             "csrf": _csrf_field,
             "time": format_time,
+            "has_signup": self.sign_in.open_signup,
+            "openid": self.sign_in.openid and self.sign_in.openid.name,
         }
-        body = self._pages.render(template, **(common | self._options | values))
+        body = self._pages.render(template, **(common | values))
         return Response(body, status, content_type=HTML)
 
     def status_of(self, form: FlaskForm) -> int:

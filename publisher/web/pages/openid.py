@@ -23,7 +23,7 @@ from publisher.openid.provider import Provider
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame
 from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
-from server.throttle import Shared, Throttle, network
+from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
@@ -45,36 +45,31 @@ class _Way(msgspec.Struct):
     given: str = ""
 
 
-def add_to(
-    frame: Frame, provider: Provider, *, open_signup: bool, shared: Shared | None = None
-) -> None:
-    """Add these pages. ``shared``: see ``Throttle``."""
-    callback_url = frame.settings.base_url + ACCOUNT_URL + CALLBACK
-    views = _OpenID(provider, callback_url, open_signup=open_signup, shared=shared)
+def add_to(frame: Frame, provider: Provider) -> None:
+    """Add these pages."""
+    views = _OpenID(frame, provider)
     frame.add("/openid", views.start, is_open=True)
     frame.add("/openid/connect", views.connect, "POST")
     frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
     frame.add(CALLBACK, views.callback, is_open=True)
-    if open_signup:
+    if frame.sign_in.open_signup:
         frame.add("/openid/signup", views.signup, "POST", is_open=True)
 
 
 class _OpenID:
     """The views that ask a provider."""
 
-    def __init__(
-        self, provider: Provider, callback_url: str, *, open_signup: bool, shared: Shared | None
-    ) -> None:
+    def __init__(self, frame: Frame, provider: Provider) -> None:
         self._name = provider.name
-        self._client = Client(provider, callback_url)
-        self._starts = Throttle(START_LIMIT, "openid", what="start", shared=shared)
-        self._answers = Throttle(ANSWER_LIMIT, "openid", what="answer", shared=shared)
+        self._client = Client(provider, frame.settings.base_url + ACCOUNT_URL + CALLBACK)
+        self._starts = Throttle(START_LIMIT, "openid", what="start", shared=frame.limits.shared)
+        self._answers = Throttle(ANSWER_LIMIT, "openid", what="answer", shared=frame.limits.shared)
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,
             "invitation": self._finish_invitation,
         }
-        if open_signup:
+        if frame.sign_in.open_signup:
             self._finishes["signup"] = self._finish_signup
 
     # There

@@ -1,14 +1,11 @@
 """The page on which an owner writes the profile that everybody can read."""
 
-from functools import partial
-
 from flask import Response
 from flask_wtf import FlaskForm
 from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
 from builder.model.errors import RequestError
-from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts.accounts import format_time
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
@@ -32,12 +29,12 @@ class ProfileForm(FlaskForm):
     )
 
 
-def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
+def add_to(frame: Frame) -> None:
     """Add this page."""
-    frame.add("/profile", partial(profile, rebuilder=rebuilder), "GET", "POST")
+    frame.add("/profile", profile, "GET", "POST")
 
 
-def profile(frame: Frame, owner: str, rebuilder: Rebuilder) -> Response:
+def profile(frame: Frame, owner: str) -> Response:
     root = frame.settings.content
     stored = read_profile(root, owner)
     form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
@@ -49,7 +46,7 @@ def profile(frame: Frame, owner: str, rebuilder: Rebuilder) -> Response:
         except RequestError as error:
             show_errors(form, error, form.name)
         else:
-            return frame.redirect("/profile", _publish(rebuilder, owner))
+            return frame.redirect("/profile", _publish(frame, owner))
     has_page = stored is not None or repos_of(root, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 
@@ -58,10 +55,10 @@ def _began_at(frame: Frame, owner: str) -> str:
     return format_time(frame.accounts.created_at(owner))
 
 
-def _publish(rebuilder: Rebuilder, owner: str) -> str:
+def _publish(frame: Frame, owner: str) -> str:
     """Have everybody see the profile; returns what came of it, for its owner."""
     try:
-        rebuilder.make_visible(owner, None)
+        frame.rebuilder.make_visible(owner, None)
     except RequestError as error:
         return f"Your profile is saved. {error} It will appear as soon as possible."
     return "Your profile is saved and public."

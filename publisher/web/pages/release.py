@@ -5,7 +5,6 @@ the chosen one, and changes nothing. The second changes it, only if the label st
 page said. To roll back, the board sends the second at once.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 from flask import Response, g, request
@@ -18,7 +17,6 @@ from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold, history_of
 from builder.model.names import Version
 from builder.model.records import LabelMove
-from builder.pipeline.rebuild import Rebuilder
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.accounts.protected import ProtectedLabels
@@ -28,7 +26,6 @@ from publisher.web.pages.frame import Frame, check_owner
 from publisher.web.pages.repos import show_readers
 from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
-from publisher.write.quotas import QuotaKeeper
 
 # Of a prompt with more, the others are not offered one by one: one writes the version.
 OFFERED_VERSIONS_MAX = 200
@@ -62,11 +59,11 @@ class _Prompt(NamedTuple):
     changes_left: int
 
 
-def add_to(frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper) -> None:
+def add_to(frame: Frame) -> None:
     """Add these pages."""
     path = "/prompts/<whose>/<name>/labels"
     frame.add(path, board)
-    frame.add(f"{path}/move", partial(move, rebuilder=rebuilder, quotas=quotas), "GET", "POST")
+    frame.add(f"{path}/move", move, "GET", "POST")
 
 
 def board_path(owner: str, name: str) -> str:
@@ -78,9 +75,7 @@ def board(frame: Frame, owner: str, whose: str, name: str) -> Response:
     return _show_board(frame, _read(frame, owner, whose, name), MoveForm(formdata=None))
 
 
-def move(
-    frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilder, quotas: QuotaKeeper
-) -> Response:
+def move(frame: Frame, owner: str, whose: str, name: str) -> Response:
     """The step before a change (GET), and the change (POST)."""
     if request.method == "GET":
         form, told, status = MoveForm(request.args, meta={"csrf": False}), "", 200
@@ -90,14 +85,14 @@ def move(
     check_owner(owner, whose)
     if form.validate():
         try:
-            done = _change(frame, owner, name, form, quotas)
+            done = _change(frame, owner, name, form)
         except RequestError as error:
             if error.code == "label_moved":
                 told, status = _tell_moved(form), error.status
             else:
                 show_errors(form, error, _field_of(form, error))
         else:
-            return frame.redirect(board_path(owner, name), _tell(rebuilder, done))
+            return frame.redirect(board_path(owner, name), _tell(frame, done))
     return _show_step(frame, _read(frame, owner, whose, name), form, told, status)
 
 
@@ -118,9 +113,7 @@ def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
     return _Prompt(owner, name, versions, fold(moves), changes, max(0, changes_left))
 
 
-def _change(
-    frame: Frame, owner: str, name: str, form: MoveForm, quotas: QuotaKeeper
-) -> LabelChange:
+def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
     """Do what a form asks for. Raises RequestError."""
     g.publication = "label"
     version, expected = _version_in(form), form.expected.data or None
@@ -129,7 +122,10 @@ def _change(
         draft = make_label_draft(fields | {"version": version, "expected": expected})
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
-    return change_label(frame.store, owner, name, _label_in(form), draft, by=owner, quotas=quotas)
+    label = _label_in(form)
+    return change_label(
+        frame.store, owner, name, label, draft, by=owner, quotas=frame.quotas
+    )  # fmt: skip
 
 
 def _label_in(form: MoveForm) -> str:
@@ -147,12 +143,12 @@ def _field_of(form: MoveForm, error: RequestError) -> StringField:
     return form.version if error.code in _OF_VERSION else form.label
 
 
-def _tell(rebuilder: Rebuilder, done: LabelChange) -> str:
+def _tell(frame: Frame, done: LabelChange) -> str:
     """Have everybody see the change; returns what came of it, for the owner."""
     if done.unchanged:
         return f"{done.label} names {done.version} already."
     became = f"now names {done.version}" if done.version else "is removed"
-    return show_readers(rebuilder, done.owner, done.name, f"{done.label} {became}.")
+    return show_readers(frame.rebuilder, done.owner, done.name, f"{done.label} {became}.")
 
 
 def _tell_moved(form: MoveForm) -> str:

@@ -54,14 +54,14 @@ class SignUpForm(NewPasswordForm):
     )
 
 
-def add_to(frame: Frame, *, open_signup: bool) -> None:
+def add_to(frame: Frame) -> None:
     """Add these pages."""
     frame.add("", account)
     frame.add("/", with_slash, is_open=True)
     frame.add(LOGIN, login, "GET", "POST", is_open=True)
     frame.add("/logout", logout, "POST", is_open=True)
     frame.add(INVITATION_URL.removeprefix(ACCOUNT_URL), invitation, "GET", "POST", is_open=True)
-    if open_signup:
+    if frame.sign_in.open_signup:
         frame.add("/signup", signup, "GET", "POST", is_open=True)
 
 

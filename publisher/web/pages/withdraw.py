@@ -2,8 +2,6 @@
 then what that comes to, then done.
 """
 
-from functools import partial
-
 from flask import Response, g, request
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, SelectField, StringField, TextAreaField
@@ -13,7 +11,6 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
-from builder.pipeline.rebuild import Rebuilder
 from builder.store import content
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame, check_owner
@@ -49,11 +46,11 @@ class ConfirmForm(FlaskForm):
     seen = HiddenField()
 
 
-def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
+def add_to(frame: Frame) -> None:
     """Add this page."""
     path = "/prompts/<whose>/<name>/withdraw"
     frame.add(path, choose, "GET", "POST")
-    frame.add(f"{path}/confirm", partial(confirm, rebuilder=rebuilder), "POST")
+    frame.add(f"{path}/confirm", confirm, "POST")
 
 
 def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
@@ -77,7 +74,7 @@ def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
     return _show(frame, owner, name, form)
 
 
-def confirm(frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilder) -> Response:
+def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     """Withdraw it, if that still comes to what its owner was told."""
     check_owner(owner, whose)
     names.check_repo(name)
@@ -94,7 +91,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilde
             owner, "withdrawn", subject=f"{owner}/{name}", address=request.remote_addr or "",
             note=_what(done),
         )  # fmt: skip
-    return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(rebuilder, done))
+    return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
 
 
 def _draft(form: FlaskForm) -> WithdrawalDraft:
@@ -120,14 +117,14 @@ def _what(done: Withdrawn) -> str:
     return f"{done.owner}/{done.name}{f' {done.version}' if done.version else ''}"
 
 
-def _tell(rebuilder: Rebuilder, done: Withdrawn) -> str:
+def _tell(frame: Frame, done: Withdrawn) -> str:
     """Take it off the site; returns what came of it, for the owner."""
     if done.unchanged:
         told = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
     else:
         told = f"{_what(done)} is withdrawn."
     try:
-        rebuilder.make_visible(done.owner, done.name)
+        frame.rebuilder.make_visible(done.owner, done.name)
     except RequestError as error:
         return (
             f"{told} Its text is deleted, but still on the site: {error} It is taken off as soon "

@@ -111,7 +111,7 @@ def test_all_versions_come_with_what_is_known_of_them(root: str):
         [Message("system", "Be kind."), Message("user", "Hi")], number=7,
         published_at="2024-01-03T00:00:00Z", labels=("Production", "latest"),
     )  # fmt: skip
-    outcome = bring(root, history(first, same, chat), tags=("new",), license="MIT")
+    outcome = bring(root, history(first, same, chat), all_tags=("new",), license="MIT")
     assert outcome == Outcome(
         created=["imported/greeting with 3 versions and 1 label"], versions=3, labels=1
     )
@@ -233,7 +233,7 @@ def test_a_second_run_changes_nothing(root: str):
     assert bring(root, found) == UNCHANGED
     assert versions(root) == before
     # Nor does one with other options, which are for what is new.
-    assert bring(root, found, tags=("late",), license="MIT") == UNCHANGED
+    assert bring(root, found, all_tags=("late",), license="MIT") == UNCHANGED
 
 
 def test_what_is_new_elsewhere_is_added(root: str):

@@ -186,7 +186,7 @@ def test_utf_16_with_a_byte_order_mark(root: str):
 def test_options_for_all(root: str):
     table = 'title,prompt,tags,license\nA,x,own,MIT\nB,"---\nlicense: ISC\n---\nx",,\nC,x,,\n'
     outcome = bring_text(
-        root, "a.csv", table, license="CC0-1.0", tags=("all",), changelog="Why.", owner="ann"
+        root, "a.csv", table, license="CC0-1.0", all_tags=("all",), changelog="Why.", owner="ann"
     )
     assert len(outcome.created) == 3
     records = [latest(root, f"ann/{name}")[0] for name in "abc"]

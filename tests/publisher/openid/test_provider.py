@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from builder.model.errors import OperatorError
-from cli.options import openid_options
+from cli.service_options import Publishing, publishing_options
 from publisher.openid.provider import Provider, make_provider
 
 SETTINGS = {
@@ -22,9 +22,9 @@ def provider_from(environ: dict[str, str]) -> Provider | None:
     given: list[Provider | None] = []
 
     @click.command()
-    @openid_options
-    def command(openid: Provider | None) -> None:
-        given.append(openid)
+    @publishing_options()
+    def command(publishing: Publishing) -> None:
+        given.append(publishing.sign_in.openid)
 
     CliRunner().invoke(command, [], env=environ, standalone_mode=False, catch_exceptions=False)
     return given[0]

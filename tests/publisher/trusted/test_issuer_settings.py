@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from builder.model.errors import OperatorError
-from cli.options import trusted_issuer_option
+from cli.service_options import Publishing, publishing_options
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from tests.support.servers import HUBCTL, PROJECT, clean_environment
 
@@ -16,10 +16,10 @@ GITHUB, GITLAB = (f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
 
 @click.command()
-@trusted_issuer_option
+@publishing_options()
 @click.pass_context
-def command(context: click.Context, issuers: tuple[Issuer, ...]) -> None:
-    context.obj.extend(issuers)
+def command(context: click.Context, publishing: Publishing) -> None:
+    context.obj.extend(publishing.sign_in.issuers)
 
 
 def by_option(*options: str, **environ: str) -> tuple[Issuer, ...]:

@@ -151,8 +151,8 @@ def test_what_is_kept_of_an_answer_is_small(hub: Hub):
 
 
 def test_so_many_answers_of_an_owner_are_kept(make_hub: MakeHub, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("publisher.web.app.KEPT_SECONDS", 60)
-    hub = make_hub(publish_limit=20)
+    monkeypatch.setattr("publisher.web.pages.frame.KEPT_SECONDS", 60)
+    hub = make_hub(publications=20)
     kept_max = 40  # two windows of a minute
     now = int(time.time())
     hub.database.execute(
@@ -184,7 +184,7 @@ def test_so_many_answers_of_an_owner_are_kept(make_hub: MakeHub, monkeypatch: py
 
 
 def test_quotas_over_http(make_hub: MakeHub):
-    hub = make_hub(publish_limit=0, quotas=Quotas(repos=3))
+    hub = make_hub(publications=0, quotas=Quotas(repos=3))
     found = at_once(
         lambda number: hub.post(
             path=f"/api/v1/repos/ann/story-{number}/versions",

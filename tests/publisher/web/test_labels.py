@@ -303,7 +303,7 @@ def test_sent_again_with_its_key(hub: Hub):
 
 
 def test_changes_count_in_the_rate_limit(make_hub: MakeHub):
-    hub = make_hub(publish_limit=4)
+    hub = make_hub(publications=4)
     publish_two(hub)
     first = put(hub)
     assert first.headers["RateLimit-Policy"] == '"publish";q=4;w=60'

@@ -10,6 +10,8 @@ from werkzeug.test import TestResponse
 
 from builder.model.routes import TRUSTED_URL
 from publisher.accounts.tokens import make_token
+from publisher.limits import Limits
+from publisher.openid.provider import SignIn
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from server import throttle
@@ -25,7 +27,7 @@ def clock(stop_clock: StopClock) -> Clock:
 
 
 def test_the_limit_of_an_owner(make_hub: MakeHub, clock: Clock):
-    hub = make_hub(publish_limit=3)
+    hub = make_hub(publications=3)
     other, _ = hub.make_token("ann", "other")
     trusted, _ = hub.accounts.create_trusted_token("ann", [], "publisher")
     bobs, _ = hub.make_token("bob")
@@ -65,7 +67,7 @@ class SlowBody:
 
 
 def test_no_body_is_read_of_who_is_over_the_limit(make_hub: MakeHub, clock: Clock):
-    hub = make_hub(publish_limit=1)
+    hub = make_hub(publications=1)
     read: list[bool] = []
     raw = json.dumps({"content": "One."}).encode()
     for status in (201, 429):
@@ -88,8 +90,8 @@ def test_what_is_revoked_while_the_body_comes_publishes_nothing(
     happening: Callable[[Hub], object],
     code: str,
 ):
-    monkeypatch.setattr("publisher.web.app.STILL_GOOD_SECONDS", 0)
-    hub = make_hub(publish_limit=2)
+    monkeypatch.setattr("publisher.web.token_check.STILL_GOOD_SECONDS", 0)
+    hub = make_hub(publications=2)
     raw = json.dumps({"content": "One."}).encode()
     assert hub.post(raw, environ_overrides={"wsgi.input": SlowBody(raw, int)}).status_code == 201
     hub.rebuilder.asked.clear()
@@ -119,7 +121,7 @@ def test_what_is_revoked_while_the_body_comes_publishes_nothing(
 def test_no_password_travels_in_clear_text(
     make_hub: MakeHub, base_url: str, address: str, is_open: bool
 ):
-    hub = make_hub(base_url, open_signup=True)
+    hub = make_hub(base_url, sign_in=SignIn(open_signup=True))
     for path in ("login", "signup", "tokens", "invitation"):
         answer = hub.app.test_client().get(
             f"/account/{path}", environ_overrides={"REMOTE_ADDR": address}
@@ -129,7 +131,7 @@ def test_no_password_travels_in_clear_text(
 
 
 def test_no_limit(make_hub: MakeHub):
-    hub = make_hub(publish_limit=0, failed_auth_limit=0)
+    hub = make_hub(publications=0, wrong_tokens=0)
     found = [hub.post(b"{}") for _ in range(40)]
     assert {answer.status_code for answer in found} == {422}
     assert "RateLimit-Policy" not in found[0].headers
@@ -137,7 +139,7 @@ def test_no_limit(make_hub: MakeHub):
 
 
 def test_the_limit_on_wrong_tokens(make_hub: MakeHub, clock: Clock):
-    hub = make_hub(failed_auth_limit=3)
+    hub = make_hub(wrong_tokens=3)
 
     def try_token(token: str | None, address: str = "198.51.100.1") -> TestResponse:
         return hub.post(token=token, environ_overrides={"REMOTE_ADDR": address})
@@ -169,7 +171,7 @@ def exchange(hub: Hub, id_token: str) -> TestResponse:
 
 def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, live: TestIssuer):
     github = Issuer("github", live.url)
-    hub = make_hub(failed_auth_limit=1, issuers=[github])
+    hub = make_hub(wrong_tokens=1, sign_in=SignIn(issuers=[github]))
     added = TrustedPublishers(hub.database).add(
         "ann", "story", github, "octo/prompts", "publish.yml"
     )
@@ -183,7 +185,7 @@ def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, li
     assert live.asked[KEYS] == 1
     assert code_of(hub.post(token="x")) == "invalid_token"
     # What fails counts once.
-    hub.options["failed_auth_limit"] = 2
+    hub.limits = Limits(wrong_tokens=2)
     hub.restart()
     TrustedPublishers(hub.database).remove("ann", added.id)
     assert code_of(exchange(hub, live.token())) == "insufficient_scope"
@@ -193,7 +195,7 @@ def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, li
 
 def test_an_issuer_that_is_away_is_not_asked_for_ever(make_hub: MakeHub, live: TestIssuer):
     live.fail(503)
-    hub = make_hub(failed_auth_limit=2, issuers=[Issuer("github", live.url)])
+    hub = make_hub(wrong_tokens=2, sign_in=SignIn(issuers=[Issuer("github", live.url)]))
     for _ in range(2):
         refused = exchange(hub, live.token())
         assert code_of(refused) == "unavailable" and refused.headers["Retry-After"]

@@ -14,17 +14,16 @@ from builder.model.errors import HubError, RequestError
 from builder.model.metrics import LIMITS_HIT
 from builder.store import content
 from builder.store.check import check
-from cli.options import signup_options
+from cli.service_options import Publishing, publishing_options
 from publisher.accounts.database import Database
+from publisher.limits import OPEN_SIGNUP_QUOTAS, default_quotas
 from publisher.write.drafts import make_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import (
     NO_QUOTAS,
-    OPEN_SIGNUP_QUOTAS,
     QuotaKeeper,
     Quotas,
-    default_quotas,
 )
 from publisher.write.store import Folder
 from tests.support.calls import at, watched
@@ -234,9 +233,9 @@ def test_quotas_of_the_command_line(args: list[str], environ: dict[str, str], qu
     given: list[Quotas] = []
 
     @click.command()
-    @signup_options
-    def command(open_signup: bool, quotas: Quotas) -> None:
-        given.append(quotas)
+    @publishing_options()
+    def command(publishing: Publishing) -> None:
+        given.append(publishing.limits.quotas)
 
     assert CliRunner().invoke(command, args, env=environ).exit_code == 0
     assert given == [quotas]

@@ -12,6 +12,7 @@ from builder.model.routes import TRUSTED_URL
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import HASHES_AT_ONCE, WAITING_MAX, Passwords
+from publisher.openid.provider import SignIn
 from tests.support.held_hashes import HeldHashes
 from tests.support.hubs import Hub, MakeHub
 from tests.support.servers import DEADLINE_SECONDS
@@ -21,7 +22,7 @@ GOOD, NEW = "seven quiet herons over Bergen", "eleven loud gulls under Lisbon"
 
 @pytest.fixture
 def hub(make_hub: MakeHub) -> Iterator[Hub]:
-    made = make_hub("http://127.0.0.1:8000", open_signup=True)
+    made = make_hub("http://127.0.0.1:8000", sign_in=SignIn(open_signup=True))
     yield made
     made.database.close()
 

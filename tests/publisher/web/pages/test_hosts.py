@@ -4,6 +4,7 @@ import pytest
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
+from publisher.openid.provider import SignIn
 from tests.support.hubs import MakeHub
 from tests.support.servers import serving
 
@@ -19,7 +20,7 @@ OTHER = "hub-origin.example.org"
 @pytest.mark.parametrize("host", FOREIGN)
 @pytest.mark.parametrize("origins", [(), ("*",)])
 def test_other_hosts_are_refused(make_hub: MakeHub, host: str, origins: tuple[str, ...]):
-    hub = make_hub(BASE, origins=origins, open_signup=True)
+    hub = make_hub(BASE, sign_in=SignIn(open_signup=True, origins=origins))
     client = hub.app.test_client()
     for method, path in (
         ("GET", "/account"), ("GET", "/account/login"), ("POST", "/account/login"),
@@ -36,7 +37,7 @@ def test_other_hosts_are_refused(make_hub: MakeHub, host: str, origins: tuple[st
 
 
 def test_own_hosts_are_served(make_hub: MakeHub):
-    hub = make_hub(BASE, origins=("*", f"https://{OTHER}"))
+    hub = make_hub(BASE, sign_in=SignIn(origins=("*", f"https://{OTHER}")))
     client = hub.app.test_client()
     for host in (*OWN, OTHER):
         answer = client.get("/account/login", headers={"Host": host})

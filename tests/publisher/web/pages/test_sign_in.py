@@ -23,6 +23,7 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
+from publisher.openid.provider import SignIn
 from publisher.web.pages.cookie import VisitorSession, _signer
 from publisher.web.pages.frame import MESSAGES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
@@ -35,7 +36,7 @@ OTHER_PASSWORD = "nine brisk otters beyond Tromsø"
 @pytest.fixture
 def hub(make_hub: MakeHub) -> Hub:
     """The service inside the test, with sign-up."""
-    return make_hub("https://hub.example", open_signup=True)
+    return make_hub("https://hub.example", sign_in=SignIn(open_signup=True))
 
 
 @pytest.fixture

@@ -1,0 +1,255 @@
+"""The options of commands that serve or publish over HTTP, in groups."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import click
+
+from cli.groups import grouped, setting
+from cli.options import rate_limit_option, upload_options
+from operate.deploy.job import Job
+from operate.deploy.options import Options
+from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
+from operate.deploy.receiver import Receiver, make_receiver
+from operate.git.options import GitOptions, parse_git_options
+from publisher.limits import DEFAULT_LIMITS, OPEN_SIGNUP_QUOTAS, Limits, Quotas, default_quotas
+from publisher.openid.provider import SECRET_VARIABLE, Provider, SignIn, make_provider
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
+from publisher.web.environment import secret_from
+from server.access import parse_address, parse_origin
+
+_DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
+
+
+class Listening(NamedTuple):
+    """Where a command listens, the reads of each client a minute, and where it logs."""
+
+    host: str
+    port: int
+    rate_limit: int
+    trusted_proxies: tuple[str, ...]
+    access_log: str | None
+
+
+def listening_options(port: int) -> Callable:
+    """As parameter ``listening``: Listening."""
+    return grouped(
+        "listening",
+        Listening,
+        setting("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on."),
+        setting(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=port,
+            help="Port to listen on; 0 picks a free one.",
+        ),
+        rate_limit_option("rate_limit"),
+        setting(
+            "--trusted-proxy",
+            "trusted_proxies",
+            multiple=True,
+            metavar="ADDRESS",
+            help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
+            "address. Can be repeated; in the variable, separate by spaces.",
+        ),
+        setting(
+            "--access-log",
+            metavar="FILE",
+            help="Log each request to FILE, in the combined format. To rotate the log, move the "
+            "file away. [default: none]",
+        ),
+    )
+
+
+mcp_origin_option = setting(
+    "--mcp-origin", "mcp_origins", variable="HUB_MCP_ORIGINS", multiple=True, metavar="ORIGIN",
+    callback=lambda context, option, values: tuple(map(parse_origin, values)),
+    help="Additional address at which /mcp and /account answer, and whose web pages may call "
+    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
+    "in the variable, separate by spaces.",
+)  # fmt: skip
+metrics_option = setting(
+    "--metrics", metavar="HOST:PORT",
+    callback=lambda context, option, value: parse_address(value) if value else None,
+    help="Serve metrics for Prometheus at this address, under /metrics. Use one that only your "
+    "monitoring reaches, like 127.0.0.1:9108. [default: none]",
+)  # fmt: skip
+
+
+class Publishing(NamedTuple):
+    """How programs and people publish. ``counts_url``: the Redis in which several processes count
+    limits; None: each counts for itself.
+    """
+
+    limits: Limits
+    sign_in: SignIn
+    counts_url: str | None
+
+
+def _publishing(
+    publish_limit: int, limits: str | None, open_signup: bool, quotas: tuple[int | None, ...],
+    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...] = (),
+) -> Publishing:  # fmt: skip
+    defaults = default_quotas(open_signup)
+    settled = Quotas(
+        *(usual if quota is None else quota for usual, quota in zip(defaults, quotas, strict=True))
+    )
+    return Publishing(
+        Limits(publications=publish_limit, quotas=settled),
+        SignIn(open_signup, issuers, openid, mcp_origins),
+        limits,
+    )
+
+
+def _quota(what: str, help_text: str) -> Callable:
+    default = getattr(OPEN_SIGNUP_QUOTAS, what)
+    return setting(
+        f"--quota-{what}",
+        what,
+        type=click.IntRange(0),
+        metavar="N",
+        help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
+    )
+
+
+def _provider(
+    openid_issuer: str | None, openid_client_id: str | None, openid_name: str | None
+) -> Provider | None:
+    secret = secret_from(os.environ, SECRET_VARIABLE)
+    return make_provider(openid_issuer, openid_client_id, openid_name, secret)
+
+
+def publishing_options(*more: Callable) -> Callable:
+    """Limits and sign-in, with ``more`` options, as parameter ``publishing``: Publishing."""
+    return grouped(
+        "publishing",
+        _publishing,
+        setting(
+            "--publish-limit",
+            type=click.IntRange(0),
+            metavar="N",
+            default=DEFAULT_LIMITS.publications,
+            help="Publications per minute and owner; 0: no limit.",
+        ),
+        setting(
+            "--limits",
+            metavar="URL",
+            help="Count limits on publishing and signing in together with other nodes, in the "
+            "Redis or Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable "
+            "if the URL has a password. [default: each process counts for itself]",
+        ),
+        setting(
+            "--open-signup",
+            is_flag=True,
+            help="Let anyone create an account. [default: only with `hubctl owner invite`]",
+        ),
+        grouped(
+            "quotas",
+            Quotas,
+            _quota("repos", "Prompts per owner"),
+            _quota("versions", "Versions per owner, in all prompts"),
+            _quota("bytes", "Bytes of texts and records per owner"),
+        ),
+        grouped(
+            "openid",
+            _provider,
+            setting(
+                "--openid-issuer",
+                metavar="URL",
+                help="Also let people sign in with this OpenID Connect provider. Register the "
+                "callback URL BASE_URL/account/openid/callback there.",
+            ),
+            setting(
+                "--openid-client-id",
+                metavar="ID",
+                help="Client ID that the provider gave this hub. Put the client secret into the "
+                f"environment variable {SECRET_VARIABLE}, or into a file named by "
+                f"{SECRET_VARIABLE}_FILE.",
+            ),
+            setting(
+                "--openid-name",
+                metavar="TEXT",
+                help="Name of the provider on the sign-in button. [default: its host]",
+            ),
+        ),
+        setting(
+            "--trusted-issuer",
+            "issuers",
+            variable="HUB_TRUSTED_ISSUERS",
+            multiple=True,
+            metavar="KIND=URL",
+            default=_DEFAULT_ISSUERS,
+            show_default=" ".join(_DEFAULT_ISSUERS),
+            callback=lambda context, option, values: parse_issuers(values),
+            help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is "
+            "github or gitlab. Replaces the default issuers. Can be repeated; in the variable, "
+            "separate by spaces.",
+        ),
+        *more,
+    )
+
+
+class Following(NamedTuple):
+    """What follows each build: a deployment (a function from the folders to a ``Job``), with a
+    notice to ``receiver``, and a git branch; None for each that is not wanted.
+    """
+
+    deployment: Callable[..., Job] | None
+    receiver: Receiver | None
+    git: GitOptions | None
+
+
+def _following(
+    deploy: str | None, endpoint_url: str | None, upload: Options, on_deployed: str | None,
+    git: GitOptions | None,
+) -> Following:  # fmt: skip
+    if on_deployed and not deploy:
+        raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
+    job = partial(Job, destination=deploy, endpoint_url=endpoint_url, options=upload)
+    secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
+    return Following(job if deploy else None, make_receiver(on_deployed, secret), git)
+
+
+def _git(git: str | None, git_branch: str, git_folder: str | None) -> GitOptions | None:
+    return parse_git_options(git, git_branch, git_folder) if git else None
+
+
+# As parameter ``following``: Following.
+following_options = grouped(
+    "following",
+    _following,
+    setting(
+        "--deploy",
+        metavar="DIR/URL",
+        help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
+        "s3://BUCKET/PREFIX.",
+    ),
+    upload_options("deploy-"),
+    setting(
+        "--on-deployed",
+        metavar="URL",
+        help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
+        f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
+        f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
+    ),
+    grouped(
+        "git",
+        _git,
+        setting(
+            "--git",
+            metavar="REMOTE",
+            help="Commit and push what is published to this git repository, and take in what is "
+            "merged there. REMOTE is a URL, a path, or a remote of the clone that the content is "
+            "in.",
+        ),
+        setting("--git-branch", metavar="NAME", default="main", help="Branch of that repository."),
+        setting(
+            "--git-folder",
+            metavar="FOLDER",
+            help="Folder of the prompts on that branch; . for the top. [default: content, or the "
+            "same as in the clone]",
+        ),
+    ),
+)

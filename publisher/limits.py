@@ -1,0 +1,46 @@
+"""The limits that an operator sets for those who publish.
+
+Limits of pages, forms and sign-ins are fixed: they stand beside what they limit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from server.throttle import Shared
+
+
+class Quotas(NamedTuple):
+    """Limits for each owner; 0: none. Also what an owner has."""
+
+    repos: int = 0
+    versions: int = 0
+    bytes: int = 0
+
+
+NO_QUOTAS = Quotas()
+# Where anyone can sign up, unless other quotas are set.
+OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
+
+
+def default_quotas(open_signup: bool) -> Quotas:
+    """The quotas where none are set."""
+    return OPEN_SIGNUP_QUOTAS if open_signup else NO_QUOTAS
+
+
+class Limits(NamedTuple):
+    """All limits of a publish service; 0: no limit.
+
+    ``publications``: a minute and owner, changes of labels included. ``wrong_tokens``: requests
+    with a wrong token, a minute and client address. ``shared``: counts of several processes; None:
+    this process counts for itself.
+    """
+
+    publications: int = 30
+    wrong_tokens: int = 20
+    quotas: Quotas = NO_QUOTAS
+    shared: Shared | None = None
+
+
+DEFAULT_LIMITS = Limits()

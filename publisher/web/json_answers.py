@@ -1,0 +1,111 @@
+"""Answers of the publish service to programs: JSON, and errors in the envelope of the API."""
+
+from typing import Any
+
+from flask import Response, g, request
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import (
+    ClientDisconnected,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
+
+from builder.model.answer_headers import RETRY_SECONDS
+from builder.model.errors import OperatorError, RequestError
+from builder.model.routes import API, CACHE_CONTROL, JSON, PUBLISH_URL, is_account_url
+from builder.render.envelopes import json_bytes
+from publisher.web.pages.frame import Frame
+from publisher.write.idempotency import TooManyKept
+from server import answers
+
+# The errors of libraries and of the operator's side, as clients get them; the first that fits.
+_MEANT: dict[type[Exception], tuple[str, str]] = {
+    CSRFError: (
+        "invalid_parameter",
+        "This form has expired, or was sent from another page. Allow cookies, open the page "
+        "again, and send the form again.",
+    ),
+    RequestEntityTooLarge: ("content_too_large", "The form is too large. Send less."),
+    ClientDisconnected: (
+        "invalid_parameter",
+        "The form arrived incomplete. Open the page and send it again.",
+    ),
+    OperatorError: (
+        "unavailable",
+        "The server has a problem that only its operator can fix; the log has the cause. Try "
+        "again later.",
+    ),
+    NotFound: (
+        "not_found",
+        f"Nothing at this address. Publish with POST {PUBLISH_URL}; {API}/openapi.json lists all "
+        "endpoints.",
+    ),
+    Exception: (
+        "internal_error",
+        "The server failed. Send the same request again in a moment.",
+    ),
+}
+
+
+def json_answer(status: int, body: bytes) -> Response:
+    headers = {
+        "Cache-Control": CACHE_CONTROL["none"],
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(body, status, headers, content_type=JSON)
+
+
+def monitored(found: dict[str, Any], *, is_well: bool) -> Response:
+    """The answer to a monitor."""
+    if not is_well:
+        g.headers["Retry-After"] = str(RETRY_SECONDS)
+    return json_answer(200 if is_well else 503, json_bytes(found))
+
+
+def error_answer(frame: Frame, error: Exception) -> Response:
+    told = _tell(error)
+    if isinstance(error, TooManyKept):
+        g.headers["Retry-After"] = str(error.wait_seconds)
+    response = frame.error(told) if is_account_url(request.path) else _envelope(told)
+    if told.status == 503:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    return response
+
+
+def _tell(error: Exception) -> RequestError:
+    """The error to answer with; the log gets the cause where it is not the client's fault."""
+    told = _as_request_error(error)
+    g.fields["code"] = told.code
+    if told.status >= 500:
+        g.failure = error
+    return told
+
+
+def _envelope(told: RequestError) -> Response:
+    answer = answers.error_answer(told)
+    # Headers are set without regard to case, so these replace those of the read server.
+    response = Response(answer.body, answer.status)
+    response.headers.update({key.decode(): value.decode() for key, value in answer.headers})
+    if told.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _as_request_error(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, MethodNotAllowed):
+        methods = " or ".join(sorted(error.valid_methods or ()))
+        return RequestError(
+            "method_not_allowed", f"This address does not accept this method. Send {methods}."
+        )
+    if isinstance(error, NotFound) and is_account_url(request.path):
+        return RequestError(
+            "not_found",
+            "This page of the account settings does not exist. Go back to your account.",
+        )
+    meant = (RequestError(*said) for kind, said in _MEANT.items() if isinstance(error, kind))
+    return next(meant)

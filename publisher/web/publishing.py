@@ -1,0 +1,132 @@
+"""Publications and changes of labels over HTTP.
+
+Checks who publishes, waits until readers can see what was published, and answers.
+"""
+
+from functools import partial
+
+import msgspec
+from flask import Flask, Response, g, request
+
+from builder.model import names
+from builder.model.answer_headers import RETRY_SECONDS
+from builder.model.errors import RequestError
+from builder.model.records import ChangedLabel, Publication
+from builder.model.routes import LABEL_URL, PUBLISH_URL
+from builder.render.derive import Links
+from builder.render.envelopes import json_bytes, single
+from publisher.accounts.accounts import Token
+from publisher.web.incoming import read_label_change, read_publication
+from publisher.web.json_answers import json_answer
+from publisher.web.pages.frame import Frame
+from publisher.web.token_check import TokenCheck
+from publisher.write.idempotency import IdempotencyKey, fingerprint
+from publisher.write.labels import LabelChange, change_label
+from publisher.write.publish import Published, publish
+
+
+def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
+    """Add these views."""
+    views = _Publishing(frame, tokens)
+    app.add_url_rule(_rule(PUBLISH_URL), "publish", views.publish, methods=["POST"])
+    app.add_url_rule(_rule(LABEL_URL), "label", views.label, methods=["PUT", "DELETE"])
+
+
+def _rule(url: str) -> str:
+    return url.replace("{", "<").replace("}", ">")
+
+
+class _Publishing:
+    """The views."""
+
+    def __init__(self, frame: Frame, tokens: TokenCheck) -> None:
+        self._frame = frame
+        self._tokens = tokens
+        self._links = Links(frame.settings.base_url)
+
+    def publish(self, owner: str, name: str) -> Response:
+        g.publication = "version"
+        _note_repo(owner, name)
+        check = partial(self._frame.accounts.check_may_publish, owner=owner, name=name)
+        token = self._tokens.admit(check)
+        names.check_possible_owner(owner)
+        names.check_repo(name)
+        incoming = read_publication(request)
+        g.fields["bytes"] = len(incoming.body)
+        token = self._tokens.admit_again(token, check)
+        if incoming.draft.labels:
+            check(token, labels=incoming.draft.labels)
+        mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
+        done = publish(
+            self._frame.store, owner, name, incoming.draft, publisher=token.owner,
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas,
+        )  # fmt: skip
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        saved = f"{owner}/{name} {done.version}"
+        return self._answer(done, self._make_visible(owner, name, saved))
+
+    def label(self, owner: str, name: str, label: str) -> Response:
+        """Move a label to a version, or remove it."""
+        g.publication = "label"
+        _note_repo(owner, name)
+        check = partial(
+            self._frame.accounts.check_may_label, owner=owner, name=name, labels=[label]
+        )
+        token = self._tokens.admit(check)
+        names.check_possible_owner(owner)
+        names.check_repo(name)
+        g.fields["label"] = names.check_new_label(label)
+        incoming = read_label_change(request)
+        g.fields["bytes"] = len(incoming.body)
+        self._tokens.admit_again(token, check)
+        mark = fingerprint(owner, name, label, request.method, body=incoming.body)
+        done = change_label(
+            self._frame.store, owner, name, label, incoming.draft, by=token.owner,
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas,
+        )  # fmt: skip
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
+        return self._answer_label(done)
+
+    def _key(self, token: Token, key: str | None, mark: bytes) -> IdempotencyKey | None:
+        return None if key is None else self._frame.idempotency_key(token.owner, key, mark)
+
+    def _make_visible(self, owner: str, name: str, saved: str) -> int:
+        """Wait until readers see what was ``saved``."""
+        try:
+            visible = self._frame.rebuilder.make_visible(owner, name)
+        except RequestError as error:
+            raise RequestError(
+                error.code,
+                f"{saved} is saved. {error} Send the same request again in {RETRY_SECONDS} "
+                "seconds: it is not saved twice.",
+            ) from error
+        return self._frame.store.decided_serial or visible
+
+    def _answer(self, done: Published, serial: int) -> Response:
+        where = {"owner": done.owner, "name": done.name, "version": done.version}
+        publication = Publication(
+            **msgspec.structs.asdict(done),
+            url=self._links.page("version_page", **where),
+            raw_url=self._links.file("version_raw", **where),
+            serial=serial,
+        )
+        response = json_answer(200 if done.unchanged else 201, single(json_bytes(publication)))
+        if not done.unchanged:
+            response.headers["Location"] = self._links.page("version", **where)
+        return response
+
+    def _answer_label(self, done: LabelChange) -> Response:
+        changed = ChangedLabel(**msgspec.structs.asdict(done))
+        is_new = done.version is not None and done.previous is None and not done.unchanged
+        response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
+        if is_new:
+            url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
+            response.headers["Location"] = self._frame.settings.base_url + url
+        return response
+
+
+def _note_repo(owner: str, name: str) -> None:
+    # A client may send anything as a name, a token too; the log gets what is one.
+    if names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX):
+        g.fields |= {"owner": owner, "repo": name}

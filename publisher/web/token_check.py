@@ -1,0 +1,93 @@
+"""Checks the token of a request: its owner, its rights, and the limits on both."""
+
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from flask import g, request
+
+from builder.model.errors import RequestError
+from builder.model.metrics import FAILED_SIGN_INS
+from publisher.accounts.accounts import Accounts, Token
+from publisher.limits import Limits
+from publisher.web.incoming import bearer_token
+from server.throttle import Throttle, network
+
+# A token that was good this short a time ago is not looked up again.
+STILL_GOOD_SECONDS = 1.0
+
+
+class TokenCheck:
+    """Checks the tokens of requests. ``publications`` counts those of each owner; None: no limit.
+
+    A ``check`` is a method of ``Accounts`` that raises RequestError for a token that may not write
+    here.
+    """
+
+    def __init__(self, accounts: Accounts, publications: Throttle | None, limits: Limits) -> None:
+        self._accounts = accounts
+        self._publications = publications
+        self._failures = (
+            Throttle(limits.wrong_tokens, "failed-auth", shared=limits.shared)
+            if limits.wrong_tokens
+            else None
+        )
+
+    def admit(self, check: Callable[[Token], None]) -> Token:
+        """The token of a request that may write here now, counted as a publication. Raises
+        RequestError.
+        """
+        try:
+            token = self._authenticate()
+        except RequestError as error:
+            if error.status == 401:
+                FAILED_SIGN_INS.count("token")
+                self.count_failure()
+            raise
+        g.fields["token"] = token.id
+        if self._publications:
+            g.headers["RateLimit-Policy"] = self._publications.policy
+        self._accounts.note_use(token, address=request.remote_addr or "")
+        check(token)
+        if self._publications:
+            # Not by token: an owner may have a hundred, and each job has its own.
+            wait_seconds = self._publications.hit(token.owner)
+            if wait_seconds:
+                g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
+                _refuse(wait_seconds, f"Too many publications or label changes of {token.owner}")
+        return token
+
+    def admit_again(self, token: Token, check: Callable[[Token], None]) -> Token:
+        """The token as it is now: one that was revoked while the body came must not publish."""
+        if time.perf_counter() - g.began < STILL_GOOD_SECONDS:
+            return token
+        token = self._authenticate()
+        check(token)
+        return token
+
+    def _authenticate(self) -> Token:
+        return self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+
+    def count_failure(self) -> None:
+        """Count a wrong token. Raises RequestError ``rate_limited``.
+
+        Only failures are refused: a right token works, whichever clients share its address.
+        """
+        wait_seconds = self._failures.hit(_client()) if self._failures else 0
+        if wait_seconds:
+            _refuse(wait_seconds, "Too many requests with a wrong token from your address")
+
+    def give_back(self) -> None:
+        """Take back one failure of this request's client."""
+        if self._failures:
+            self._failures.give_back(_client())
+
+
+def _client() -> str:
+    """The key under which failures are counted."""
+    return network(request.remote_addr or "")
+
+
+def _refuse(wait_seconds: int, reason: str) -> NoReturn:
+    g.headers["Retry-After"] = str(wait_seconds)
+    raise RequestError("rate_limited", f"{reason}. Try again in {wait_seconds} s.")
