@@ -238,6 +238,12 @@ class ListedVersion(Struct):
         list[str] | UnsetType,
         Meta(description="The labels that name it. Absent if the prompt never had a label."),
     ] = UNSET
+    source: Annotated[
+        str | UnsetType,
+        Meta(
+            description="Project, commit and run of the CI job that published it. Absent if none."
+        ),
+    ] = UNSET
 
 
 class VersionsResult(Struct):

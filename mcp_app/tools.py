@@ -16,6 +16,7 @@ from builder.model.records import RepoSummary, Variable
 from builder.model.routes import BY_NAME
 from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike
+from builder.text.sources import built_from
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
 from mcp_app.prompt_text import PromptId, fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Part, Reader, not_whole
@@ -222,6 +223,7 @@ async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
                 entry.sha256,
                 entry.withdrawn.reason if entry.withdrawn else UNSET,
                 entry.labels,
+                built_from(entry.source) or UNSET,
             )
             for entry in shown
         ],

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import astuple
 
 from builder.model import names
 
@@ -82,6 +83,8 @@ Description = Annotated[str, Meta(max_length=2000)]
 Changelog = Annotated[str, Meta(max_length=8192)]
 License = Annotated[str, Meta(min_length=1, max_length=100)]
 WebUrl = Annotated[str, Meta(pattern="^https?://", max_length=500)]
+CLAIM_CHARS_MAX = 1000
+Claim = Annotated[str, Meta(min_length=1, max_length=CLAIM_CHARS_MAX)]
 VariableName = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 VariableType = Literal["string", "integer", "number", "boolean", "array", "object"]
 
@@ -148,6 +151,23 @@ class OwnerFile(Struct, forbid_unknown_fields=True):
         check_time(self.joined_at)
 
 
+class Source(Struct, forbid_unknown_fields=True):
+    """The CI job that published a version, from the claims of its ID token, which its issuer
+    signed: `issuer`, `project` (GROUP/NAME), `ref` in full (`refs/heads/main`), `commit`, and
+    `run_url`, the job's log. Null: the token does not say it.
+    """
+
+    issuer: WebUrl
+    project: Claim
+    ref: Claim | None
+    commit: Claim | None
+    run_url: Annotated[str, Meta(pattern="^https?://", max_length=4 * CLAIM_CHARS_MAX)] | None
+
+    def __post_init__(self) -> None:
+        if not all(one is None or one.isprintable() for one in astuple(self)):
+            raise ValueError("the source of a version must be printable text")
+
+
 class VersionFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
 
@@ -155,7 +175,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     Absent in what was published before this was recorded. ``labels``: which labels this
     publication moved to its version, as the repo's change of labels ``label_number``; both are
     absent where it moved none. ``ordinal``: absent in what was published before this was recorded,
-    and in what was made by hand.
+    and in what was made by hand. ``source``: absent where no trusted CI job published it.
     """
 
     publisher: Owner
@@ -163,6 +183,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     sha256: Sha256
     title: Title
     ordinal: Ordinal | UnsetType = UNSET
+    source: Source | UnsetType = UNSET
     front_matter_bytes: Annotated[int, Meta(ge=0, le=FRONT_MATTER_BYTES_MAX)] | UnsetType = UNSET
     changelog: Changelog = ""
     description: Description = ""
@@ -420,7 +441,9 @@ class LabelMove(Struct, gc=False):
 
 
 class VersionEntry(Struct):
-    """A version in the list of a repo's versions."""
+    """A version in the list of a repo's versions. `source`: null where no trusted CI job published
+    it.
+    """
 
     version: VersionName
     previous: VersionName | None
@@ -432,6 +455,7 @@ class VersionEntry(Struct):
     raw_url: str
     diff_url: str | None
     ordinal: Ordinal
+    source: Source | None
 
 
 class Withdrawal(Struct):

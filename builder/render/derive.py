@@ -81,6 +81,7 @@ def version_record(
         raw_url=links.file("version_raw", owner=owner, name=name, version=version),
         diff_url=links.file("diff", owner=owner, name=name, version=version) if previous else None,
         ordinal=ordinal,
+        source=record.source or None,
         owner=owner,
         name=name,
         title=record.title,
@@ -119,6 +120,7 @@ def withdrawn_entry(
         raw_url=links.file("version_raw", **at),
         diff_url=None,
         ordinal=ordinal,
+        source=None,
         withdrawn=public(one.withdrawal),
     )
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from builder.model.labels import Labels
 from builder.model.plural import counted
-from builder.model.records import ListedVersion, Message, Repo, Variable, Version
+from builder.model.records import ListedVersion, Message, Repo, Source, Variable, Version
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
@@ -20,6 +20,7 @@ from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
+from builder.text.sources import built_from
 from builder.text.values import as_text
 
 # Of a conversation on a page, which has all of it as text as well.
@@ -55,6 +56,8 @@ def version_page(pages: Pages, version: Version, labels: list[str], changes: lis
         published_at=version.published_at,
         day=version.published_at[:10],
         publisher=version.publisher,
+        source=built_from(version.source),
+        run_url=_run_url(version.source),
         labels=_label_marks(pages, labels),
         text=text,
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
@@ -297,8 +300,14 @@ def _versions_row(
         published_at=one.published_at,
         day=one.published_at[:10],
         publisher=one.publisher,
+        source=built_from(one.source),
+        run_url=_run_url(one.source),
         size=_human_size(one.size),
     )
+
+
+def _run_url(source: Source | None) -> str:
+    return (source and source.run_url) or ""
 
 
 def _label_marks(

@@ -14,8 +14,11 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
+
 from builder.model import names, records
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
+from builder.model.records import Source
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
@@ -53,7 +56,7 @@ class Token(NamedTuple):
     """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
     ``rights`` are of ALL_RIGHTS; with LABEL it moves ``labels``, or if that is empty all that are
     not protected. ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it
-    was made for; None for a personal token.
+    was made for; None for a personal token. ``source``: that job.
     """
 
     id: str
@@ -67,6 +70,7 @@ class Token(NamedTuple):
     trusted_publisher: str | None
     rights: tuple[str, ...] = RIGHTS
     labels: tuple[str, ...] = ()
+    source: Source | None = None
 
     def state(self, now: datetime | None = None) -> str:
         """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
@@ -153,10 +157,11 @@ class Accounts(Owners):
 
     def create_trusted_token(
         self, owner: str, repos: Sequence[str], trusted_publisher: str,
-        now: datetime | None = None, *, labels: Sequence[str] = (),
+        now: datetime | None = None, *, labels: Sequence[str] = (), source: Source | None = None,
     ) -> tuple[str, Token]:  # fmt: skip
         """A token for one job of a trusted publisher, for a quarter of an hour, and its text. It
-        publishes, and moves these ``labels``; without any, none.
+        publishes, and moves these ``labels``; without any, none. ``source``: the job, for the
+        records of what it publishes.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
@@ -170,13 +175,13 @@ class Accounts(Owners):
             )
             rights = RIGHTS if labels else (PUBLISH,)
             return self._add_token(
-                owner, "", repos, TRUSTED_SECONDS, trusted_publisher, rights, labels, now
+                owner, "", repos, TRUSTED_SECONDS, trusted_publisher, rights, labels, now, source
             )
 
     def _add_token(
         self, owner: str, name: str, repos: Sequence[str], seconds: int,
         trusted_publisher: str | None, rights: Sequence[str], labels: Sequence[str],
-        now: datetime | None,
+        now: datetime | None, source: Source | None = None,
     ) -> tuple[str, Token]:  # fmt: skip
         text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
         token = Token(
@@ -192,13 +197,17 @@ class Accounts(Owners):
             trusted_publisher=trusted_publisher,
             rights=tuple(right for right in ALL_RIGHTS if right in rights),
             labels=tuple(dict.fromkeys(labels)),
+            source=source,
         )
         self._database.execute(
             f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
             f"VALUES (?, {', '.join('?' * len(Token._fields))})",
             (
                 hash_secret(text),
-                *token._replace(**{field: " ".join(getattr(token, field)) for field in _JOINED}),
+                *token._replace(
+                    **{field: " ".join(getattr(token, field)) for field in _JOINED},
+                    source=msgspec.json.encode(source).decode() if source else None,
+                ),
             ),
         )
         return text, token
@@ -488,4 +497,7 @@ def _repo_of(owner: str, repo: str) -> str:
 
 def _token_of(row: tuple) -> Token:
     token = Token(*row)
-    return token._replace(**{field: tuple(getattr(token, field).split()) for field in _JOINED})
+    return token._replace(
+        **{field: tuple(getattr(token, field).split()) for field in _JOINED},
+        source=token.source and msgspec.json.decode(token.source, type=Source),
+    )

@@ -174,6 +174,10 @@ CREATE INDEX answer_key ON answer (owner, key);
 CREATE INDEX answer_kept_until ON answer (kept_until);
 CREATE INDEX answer_newest ON answer (owner, kept_until);
 """
+_SOURCES = """
+-- The CI job that a token was made for, as JSON; null for a personal one, and in older releases'.
+ALTER TABLE token ADD COLUMN source TEXT;
+"""
 
 
 def _fill_looks(execute: Execute) -> None:
@@ -197,6 +201,7 @@ MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
     (_LABELS,),
     (_DRAFTS,),
     (_ATTEMPTS,),
+    (_SOURCES,),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model.errors import RequestError
+from builder.model.records import CLAIM_CHARS_MAX, Source
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Kind
 
-CLAIM_CHARS_MAX = 1000
 BRANCH_PREFIX = "refs/heads/"
 
 # They run code that anybody can propose, with the rights of the project. A child pipeline may be a
@@ -45,6 +45,7 @@ class Job(NamedTuple):
     a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
     likewise, or a commit's hash. The two differ where a workflow calls another of its repository.
 
+    ``commit`` is the hash of the commit that it runs on, empty if the issuer does not name it.
     ``run`` leads to the job's log, or is empty. ``token_hash`` is the same for the same ID token
     alone, which counts until ``expires_at``, in epoch seconds.
     """
@@ -57,6 +58,7 @@ class Job(NamedTuple):
     environment: str
     ref: str
     workflow_ref: str
+    commit: str
     run: str
     token_hash: bytes
     expires_at: int
@@ -69,6 +71,17 @@ class Job(NamedTuple):
         # Whoever may push elsewhere can start a file of this branch there, or change it there.
         is_one = self.ref == self.workflow_ref and self.ref.startswith(BRANCH_PREFIX)
         return self.ref.removeprefix(BRANCH_PREFIX) if is_one else ""
+
+    def source(self) -> Source:
+        """What the record of a version that the job publishes says of it."""
+        is_url = self.run.startswith(("https://", "http://"))
+        return Source(
+            issuer=self.issuer,
+            project=self.project,
+            ref=self.ref or None,
+            commit=self.commit or None,
+            run_url=self.run if is_url else None,
+        )
 
     def place(self) -> str:
         """What it runs on, for people, and where its file is from if that is elsewhere."""
@@ -125,6 +138,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         environment=fold(_optional_text(claims, "environment")),
         ref=_optional_text(claims, "ref"),
         workflow_ref=found["ref"],
+        commit=_optional_text(claims, "sha"),
         run=run,
         **token,
     )
@@ -158,6 +172,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         environment=_optional_text(claims, "environment"),
         ref=_gitlab_ref(claims),
         workflow_ref=found["ref"],
+        commit=_optional_text(claims, "sha"),
         run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",
         **token,
     )

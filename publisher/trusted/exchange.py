@@ -51,6 +51,7 @@ def exchange(
             _repos(trusting) if name == ALL else [name],
             " ".join(one.id for one in trusting),
             now,
+            source=job.source(),
             labels=_labels(trusting, is_one_repo=name != ALL),
         )
 

@@ -59,6 +59,7 @@ class _Publishing:
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
         done = publish(
             self._frame.store, owner, name, incoming.draft, publisher=token.owner,
+            source=token.source,
             idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas,
         )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}

@@ -18,7 +18,7 @@ from builder.model.errors import ContentError, Detail, RequestError, bounded, va
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
 from builder.model.ordinals import next_ordinal
-from builder.model.records import Draft, OwnerFile, VersionFile
+from builder.model.records import Draft, OwnerFile, Source, VersionFile
 from builder.store import content
 from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
@@ -72,6 +72,7 @@ def publish(
     draft: Draft,
     *,
     publisher: str,
+    source: Source | None = None,
     idempotency_key: IdempotencyKey | None = None,
     quotas: QuotaKeeper | None = None,
     now: datetime | None = None,
@@ -85,16 +86,17 @@ def publish(
     A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
     version that does not fit in ``quotas`` is RequestError ``validation_failed``. ``front_matter``
     as in resolve, ``sync`` as in Store. ``create_only``: add no version to a repo
-    that has one, but raise RequestError ``not_owner``. Raises what the key does; RequestError:
-    ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
-    ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where a
-    record of the repo is broken, or the latest text.
+    that has one, but raise RequestError ``not_owner``. ``source``: the trusted CI job that
+    publishes. Raises what the key does; RequestError: ``invalid_name``, ``name_reserved``,
+    ``validation_failed``, ``base_version_mismatch``, ``version_conflict``, ``version_withdrawn``,
+    ``storage_unavailable``; and ContentError where a record of the repo is broken, or the latest
+    text.
     """
     _check_names(owner, name, publisher)
 
     def make() -> Decision[Published]:
         repo = _Repo(store.root, owner, name)
-        return _decide(repo, draft, publisher, now, front_matter, create_only)
+        return _decide(repo, draft, publisher, now, front_matter, create_only, source)
 
     def find_again(kept: KeptAnswer) -> Published | None:
         return _answer_again(store.root, owner, name, draft, kept, front_matter)
@@ -275,7 +277,7 @@ class _Repo:
 
 def _decide(
     repo: _Repo, draft: Draft, publisher: str, now: datetime | None, front_matter: bool,
-    create_only: bool,
+    create_only: bool, source: Source | None = None,
 ) -> Decision[Published]:  # fmt: skip
     previous, listing = repo.previous, repo.listing
     metadata, warnings = resolve(draft, repo.name, previous, front_matter=front_matter)
@@ -297,13 +299,15 @@ def _decide(
         raise _not_owner(repo)
     bump, breaking = take_step(draft, previous, metadata)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
-    decision, _ = _decide_version(repo, draft, metadata, warnings, publisher, moment, there)
+    decision, _ = _decide_version(
+        repo, draft, metadata, warnings, publisher, moment, there, source=source
+    )
     return decision
 
 
 def _decide_version(
     repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], publisher: str,
-    moment: str, there: Labels = NO_LABELS, ordinal: int = 0,
+    moment: str, there: Labels = NO_LABELS, ordinal: int = 0, source: Source | None = None,
 ) -> tuple[Decision[Published], VersionFile]:  # fmt: skip
     """The next version, and its record; ``ordinal`` is its number if that is not too low."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
@@ -325,6 +329,7 @@ def _decide_version(
         labels=draft.labels or UNSET,
         label_number=there.next_number if draft.labels else UNSET,
         ordinal=_check_ordinal(max(repo.next_ordinal, ordinal)),
+        source=source or UNSET,
     )
     raw = _render_record(record)
     kept = _kept(version, repo.latest, raw, None)

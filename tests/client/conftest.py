@@ -14,7 +14,7 @@ from builder.search.rules import search_rules
 from tests.client.fake import Fake
 from tests.client.shells import AWKS, FAKE_SLEEP, SHELLS, Client, link_tools, need
 from tests.client.site import Site, small_site
-from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.catalogues import edit_record, settings_in, write_small_catalogue
 from tests.support.depth import rotating
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
@@ -60,6 +60,11 @@ def publishing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """Tests may publish as ada, each to repos of its own."""
     settings = settings_in(tmp_path_factory.mktemp("hub"))
     write_small_catalogue(settings.content)
+    source = {
+        "issuer": "https://ci.example", "project": "ann/prompts", "ref": None,
+        "commit": "1a2b3c4d", "run_url": "https://ci.example/ann/prompts/actions/runs/812",
+    }  # fmt: skip
+    edit_record(Path(settings.content, "ann/review/1.1.0.json"), source=source)
     token = add_publisher(settings, "ada")
     with serving(settings, "--publish-limit", "0") as server:
         yield Hub(server, token)

@@ -112,6 +112,7 @@ def test_versions(host: str, client: Client, hosts: dict[str, str]) -> None:
         ["1.1.0", str(len(LATEST)), hashlib.sha256(LATEST).hexdigest(), "With care."],
         ["1.0.0", str(len(FIRST)), hashlib.sha256(FIRST).hexdigest(), ""],
     ]
+    assert [row[5] for row in rows] == ["ann/prompts@1a2b3c4, run 812", ""]
     done = hub.run("versions", "ann/review", "--json")
     assert [entry["version"] for entry in json.loads(done.out)["data"]] == ["1.1.0", "1.0.0"]
 

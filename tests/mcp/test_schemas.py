@@ -36,7 +36,7 @@ ROWS = {
     ),
     "list_versions": (
         "versions",
-        ["version", "published_at", "changelog", "size", "sha256", "withdrawn", "labels"],
+        ["version", "published_at", "changelog", "size", "sha256", "withdrawn", "labels", "source"],
     ),
     "list_tags": ("tags", ["name", "count"]),
 }  # fmt: skip
@@ -100,8 +100,8 @@ def test_results_are_objects_with_these_keys(tools: dict[str, dict[str, Any]], n
         items = schema["properties"][key]["items"]
         # In particular no text of a prompt in a list.
         assert list(items["properties"]) == fields
-        # Of a prompt that never had a label, or a withdrawn version, nothing is said of them.
-        optional = ("withdrawn", "labels")
+        # Absent where there is nothing to say.
+        optional = ("withdrawn", "labels", "source")
         assert items["required"] == [field for field in fields if field not in optional]
 
 

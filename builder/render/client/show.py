@@ -78,6 +78,17 @@ def note_of(entry):
     return f"Withdrawn ({told['reason']}): {told['note']}" if told else entry["changelog"]
 
 
+def built_from(entry):
+    """The CI job that published a version: its project, commit and run. Empty where none did."""
+    source = entry.get("source")
+    if not source:
+        return ""
+    commit = "@" + source["commit"][:7] if source["commit"] else ""
+    kind, _, number = (source["run_url"] or "").rpartition("/")
+    run = ", {} {}".format("job" if kind.endswith("/jobs") else "run", number) if number else ""
+    return source["project"] + commit + run
+
+
 def row(entry):
     if kind == "versions":
         return [
@@ -86,6 +97,7 @@ def row(entry):
             int(entry["size"]),
             entry["sha256"],
             note_of(entry),
+            built_from(entry),
         ]
     return [
         f"{entry['owner']}/{entry['name']}",
@@ -99,8 +111,8 @@ def row(entry):
 def columns(rows):
     if kind == "versions":
         rows = [
-            [version, time[:10], f"{int(size):,} bytes", change]
-            for version, time, size, _, change in rows
+            [version, time[:10], f"{int(size):,} bytes", "; ".join(filter(None, (change, source)))]
+            for version, time, size, _, change, source in rows
         ]
     else:
         rows = [

@@ -224,6 +224,7 @@ def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, change
     version = records.VersionEntry(
         version="1.0.0", previous=None, changelog=changelog, publisher="ann",
         published_at=moment(1), sha256="0" * 64, size=1, raw_url="", diff_url=None, ordinal=1,
+        source=None,
     )  # fmt: skip
     root = check(feeds.repo_feed(settings, repo, [version]))
     assert root.findtext(f"{ATOM}title") == (shown(title) or "x")

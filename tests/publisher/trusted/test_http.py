@@ -23,6 +23,7 @@ VERSIONS = "/api/v1/repos/ann/{}/versions"
 class Site(NamedTuple):
     server: Server
     live: TestIssuer
+    gitlab: TestIssuer
     settings: Settings
 
     def id_token(self, **claims: object) -> str:
@@ -43,15 +44,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A hub whose owner ann lets octo/prompts publish ann/review and nothing else do so."""
     settings = settings_in(tmp_path_factory.mktemp("trusted"))
     Path(settings.content).mkdir(exist_ok=True)
-    with issuer() as live:
+    with issuer() as live, issuer() as gitlab:
         with Database(settings.state) as database:
             Accounts(database).add_owner("ann")
             Accounts(database).set_trusted_only("ann", "review", True)
             TrustedPublishers(database).add(
                 "ann", "review", Issuer("github", live.url), "octo/prompts", "publish.yml"
             )
-        with serving(settings, "--trusted-issuer", f"github={live.url}") as server:
-            yield Site(server, live, settings)
+            TrustedPublishers(database).add(
+                "ann", "guide", Issuer("gitlab", gitlab.url), "acme/team/prompts", ""
+            )
+        options = [f"github={live.url}", f"gitlab={gitlab.url}"]
+        with serving(settings, *(f"--trusted-issuer={one}" for one in options)) as server:
+            yield Site(server, live, gitlab, settings)
 
 
 def error_of(answer: requests.Response, status: int) -> dict:
@@ -86,6 +91,60 @@ def test_a_job_publishes(site: Site):
     for secret in (id_token, *id_token.split("."), data["token"], personal):
         assert secret not in site.server.process.text
         assert not [path for path in written if secret.encode() in path.read_bytes()]
+
+
+COMMIT = "1f2e3d4c5b6a79880796a5b4c3d2e1f001234567"
+
+
+def test_a_version_names_the_job_of_gitlab_that_published_it(site: Site):
+    id_token = site.gitlab.gitlab_token(aud=site.server.url)
+    token = site.exchange(token=id_token, repo="ann/guide").json()["data"]["token"]
+    assert site.publish(token, "guide").status_code == 201
+    with Database(site.settings.state) as database:
+        personal, _ = Accounts(database).create_token("ann", "desk")
+    edited = {"content": "Another.\n"}
+    headers = {"Authorization": f"Bearer {personal}"}
+    url = VERSIONS.format("guide")
+    claimed = site.server.request("POST", url, json=edited | {"source": {}}, headers=headers)
+    assert error_of(claimed, 422)["details"][0]["field"] == "source"
+    by_hand = "---\nsource:\n  project: other/project\n---\nAnother.\n"
+    answer = site.server.request("POST", url, json={"content": by_hand}, headers=headers)
+    assert answer.status_code == 201
+
+    run_url = f"{site.gitlab.url}/acme/team/prompts/-/jobs/302"
+    source = {
+        "issuer": site.gitlab.url, "project": "acme/team/prompts", "ref": "refs/heads/main",
+        "commit": COMMIT, "run_url": run_url,
+    }  # fmt: skip
+    newer, older = site.server.get(url).json()["data"]
+    assert (newer["source"], older["source"]) == (None, source)
+    assert site.server.get(f"{url}/1.0.0").json()["data"]["source"] == source
+    for page in ("/ann/guide/1.0.0", "/ann/guide/versions"):
+        html = site.server.get(page).text
+        assert f'href="{run_url}">acme/team/prompts@1f2e3d4, job 302</a>' in html
+    listed = site.server.request(
+        "POST",
+        "/mcp",
+        json={
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "list_versions", "arguments": {"id": "ann/guide"}},
+        },
+        headers={"Accept": "application/json, text/event-stream"},
+    ).json()["result"]
+    newer, older = listed["structuredContent"]["versions"]
+    assert older["source"] == "acme/team/prompts@1f2e3d4, job 302"
+    assert "source" not in newer
+    assert "Built from" not in site.server.get("/ann/guide/1.0.1").text
+
+
+def test_an_issuer_whose_pages_are_unknown_gives_no_link(site: Site):
+    token = site.exchange(token=site.id_token(), repo="ann/review").json()["data"]["token"]
+    assert site.publish(token).status_code in (200, 201)
+    source = site.server.get(VERSIONS.format("review")).json()["data"][0]["source"]
+    assert (source["project"], source["run_url"]) == ("octo/prompts", None)
+    assert "Built from octo/prompts@1f2e3d4</span>" in site.server.get("/ann/review/1.0.0").text
 
 
 def test_a_removal_holds_for_the_next_request(site: Site):

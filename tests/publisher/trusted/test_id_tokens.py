@@ -34,7 +34,8 @@ def test_a_job_of_github(github: Verifier):
     assert github.job(token) == Job(
         issuer=github.live.url, kind="github", project="octo/prompts", project_id="74",
         workflow="Publish.yml", environment="release", ref="refs/heads/topic",
-        workflow_ref="refs/tags/v1", run="run 1234567890",
+        workflow_ref="refs/tags/v1",
+        commit="1f2e3d4c5b6a79880796a5b4c3d2e1f001234567", run="run 1234567890",
         token_hash=hashlib.sha256(f"{github.live.url}\nabc".encode()).digest(),
         expires_at=AT + 300 + LEEWAY_SECONDS,
     )  # fmt: skip
@@ -69,6 +70,7 @@ def test_a_job_of_gitlab(gitlab: Verifier):
         issuer=gitlab.live.url, kind="gitlab", project="acme/team/prompts", project_id="20",
         workflow=".gitlab-ci.yml", environment="", ref="refs/heads/main",
         workflow_ref="refs/heads/main",
+        commit="1f2e3d4c5b6a79880796a5b4c3d2e1f001234567",
         run=f"{gitlab.live.url}/Acme/Team/Prompts/-/jobs/302",
         token_hash=hashlib.sha256(f"{gitlab.live.url}\nabc".encode()).digest(),
         expires_at=AT + 3600 + LEEWAY_SECONDS,

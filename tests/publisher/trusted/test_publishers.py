@@ -22,7 +22,7 @@ GITHUB, GITLAB = DEFAULT_ISSUERS
 JOB = Job(
     issuer=GITHUB.url, kind="github", project="octo/prompts", project_id="74",
     workflow="publish.yml", environment="", ref="refs/heads/main", workflow_ref="refs/heads/main",
-    run="run 1", token_hash=b"1", expires_at=NOW_SECONDS + 360,
+    commit="", run="run 1", token_hash=b"1", expires_at=NOW_SECONDS + 360,
 )  # fmt: skip
 
 
