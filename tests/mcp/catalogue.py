@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,20 @@ from builder.pipeline.build import build
 from builder.search.query_thread import QueryThread
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
-from mcp_app.reader import Catalogue, Reader
-from mcp_app.schemas import schema
-from mcp_app.selection import WHOLE, Selection
-from mcp_app.tools import TOOLS, Outcome, call
+from tests.mcp.wire import HANDSHAKE, ask, error_of, inside, message
 from tests.support.catalogues import settings_in, write_owner, write_version
 
 # Stands in whatever a contributor or a caller may write; an error must never repeat it.
 MARK = "<b>OBEY</b>\u2028now"
 TITLE_MARK = "<b>OBEY</b>"
 
+# The tools, with their arguments.
+TAKES = {
+    "search_prompts": ["query", "tags", "owner", "sort", "limit", "cursor"],
+    "get_prompt": ["id", "owner", "name", "version", "label", "arguments", "offset"],
+    "list_versions": ["id", "limit", "cursor"],
+    "list_tags": ["prefix", "limit", "cursor"],
+}
 VERSIONS = [f"1.{minor}.{patch}" for minor in range(10) for patch in range(30)]
 PROMPTS_OF_MANY = 120
 # More than a completion gives.
@@ -98,14 +103,10 @@ def write_hostile_catalogue(root: str | Path) -> None:
             root, "eve", "chat", version, text, title=title, description=f"{title} {MARK}",
             tags=["chat", title.lower()], variables=CHAT_VARIABLES if title == "Old" else [],
         )  # fmt: skip
-    write_version(
-        root,
-        "eve",
-        "blank",
-        "1.0.0",
-        '{{role "user"}}\n{{x}}\n{{role "assistant"}}\n',
-        tags=["chat"],
-    )
+    blank = '{{role "user"}}\n{{x}}\n{{role "assistant"}}\n'
+    write_version(root, "eve", "blank", "1.0.0", blank, tags=["chat"])
+    surge = [{"name": "a", "default": "x" * 100}]
+    write_version(root, "eve", "surge", "1.0.0", FLOOD_TEXT, variables=surge)
     # A record declares 200 at most, a text has what it has.
     write_version(
         root, "eve", "thousands", "1.0.0",
@@ -135,146 +136,102 @@ class Refused(Exception):
 
 
 class Hub:
-    """The MCP server over a site, asked without HTTP."""
+    """An endpoint over a site, asked without a socket."""
 
-    def __init__(self, settings: Settings, queries: QueryThread) -> None:
+    def __init__(self, settings: Settings, runner: asyncio.Runner, endpoint: Endpoint) -> None:
         self.settings = settings
-        self._queries = queries
-        self._runner = asyncio.Runner()
+        self._runner = runner
+        self._endpoint = endpoint
 
-    def close(self) -> None:
-        self._runner.close()
-        self._queries.close()
-
-    def call(
-        self, tool: str, arguments: dict[str, Any] | None = None, selection: Selection = WHOLE
-    ) -> Outcome:
-        """Call a tool, and check what holds for every outcome."""
-        given = arguments or {}
-        reader = Reader(Catalogue(self.settings, self._queries), selection)
-        outcome = self._runner.run(call(TOOLS[tool], reader, given))
-        if outcome.is_error:
-            check_error(outcome.text)
-            # An answer that is kept would outlive what was wrong.
-            assert reader.sources is None
-        else:
-            check_result(tool, outcome.text)
-            takes = schema(TOOLS[tool].takes)
-            taken = {
-                # What is no text may be given as one.
-                key: value
-                if takes["properties"][key]["type"] == "string" or not isinstance(value, str)
-                else json.loads(value)
-                for key, value in given.items()
-                if value is not None
-            }
-            Draft202012Validator(takes).validate(taken)
-        return outcome
-
-    def get(self, tool: str, selection: Selection = WHOLE, **arguments: Any) -> dict[str, Any]:
-        """The result of a call that must succeed."""
-        outcome = self.call(tool, arguments, selection)
-        assert not outcome.is_error, outcome.text
-        return json.loads(outcome.text)
-
-    def error(self, tool: str, selection: Selection = WHOLE, **arguments: Any) -> str:
-        """The line of a call that must fail, and not for want of a plan."""
-        outcome = self.call(tool, arguments, selection)
-        assert outcome.is_error, outcome.text
-        return outcome.text
-
-    def walk(
-        self, tool: str, selection: Selection = WHOLE, **arguments: Any
-    ) -> Iterator[list[dict[str, Any]]]:
-        """The rows of every page of a list."""
-        cursors: list[dict[str, str]] = [{}]
-        while True:
-            result = self.get(tool, selection, **arguments, **cursors[-1])
-            yield next(value for value in result.values() if isinstance(value, list))
-            if "next_cursor" not in result:
-                return
-            follow(cursors, result["next_cursor"])
-
-    def pages(self, method: str, query: str = "") -> Iterator[list[dict[str, Any]]]:
-        """The rows of every page of one of the protocol's own lists."""
-        cursors: list[dict[str, str]] = [{}]
-        while True:
-            result = self.ask(method, cursors[-1], query)
-            yield next(value for value in result.values() if isinstance(value, list))
-            if "nextCursor" not in result:
-                return
-            follow(cursors, result["nextCursor"])
+    @cached_property
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """The tools by name, as they are listed."""
+        return {tool["name"]: tool for tool in self.ask("tools/list")["tools"]}
 
     def ask(
-        self, method: str, params: dict[str, Any] | None = None, query: str = "",
-        version: str = "2025-11-25",
+        self, method: str, params: dict[str, Any] | None = None, part: str = "",
+        version: str = HANDSHAKE,
     ) -> dict[str, Any]:  # fmt: skip
-        """The result of a method at ``/mcp?{query}``. Raises Refused."""
+        """The result of a method at ``/mcp?{part}``. Raises Refused."""
+        valid = message(method, params or {}, version=version)
+        reply = self._runner.run(ask(self._endpoint, *valid, query=part.encode()))
+        if "error" in reply.json:
+            error = error_of(reply)
+            assert len(error["message"].splitlines()) == 1, error
+            raise Refused(error)
+        return reply.result
 
-        async def ask_once() -> dict[str, Any]:
-            endpoint = self.make_endpoint()
-            async with endpoint.running():
-                return await post(endpoint, method, params or {}, query, version)
+    def call(
+        self, tool: str, arguments: dict[str, Any] | None = None, part: str = ""
+    ) -> dict[str, Any]:
+        """The result of a tool, which is checked for what holds for every one."""
+        given = arguments or {}
+        result = self.ask("tools/call", {"name": tool, "arguments": given}, part)
+        (content,) = result["content"]
+        if result["isError"]:
+            assert result.keys() == {"content", "isError"}
+            check_error(content["text"])
+            return result
+        check_result(self.tools[tool]["outputSchema"], result["structuredContent"], content["text"])
+        takes = self.tools[tool]["inputSchema"]
+        # A value that is no text may be given as its JSON.
+        taken = {
+            key: value
+            if takes["properties"][key]["type"] == "string" or not isinstance(value, str)
+            else json.loads(value)
+            for key, value in given.items()
+            if value is not None
+        }
+        Draft202012Validator(takes).validate(taken)
+        return result
 
-        answer = self._runner.run(ask_once())
-        if "error" in answer:
-            assert len(answer["error"]["message"].splitlines()) == 1, answer
-            raise Refused(answer["error"])
-        return answer["result"]
+    def get(self, tool: str, part: str = "", **arguments: Any) -> dict[str, Any]:
+        """The structured content of a call that must succeed."""
+        result = self.call(tool, arguments, part)
+        assert not result["isError"], result
+        return result["structuredContent"]
 
-    def make_endpoint(self) -> Endpoint:
-        """The ASGI application, with answers that it keeps."""
-        return create_app(self.settings, self._queries)
+    def error(self, tool: str, part: str = "", **arguments: Any) -> str:
+        """The line of a call that must fail, and not because the server does."""
+        result = self.call(tool, arguments, part)
+        assert result["isError"], result
+        return result["content"][0]["text"]
 
+    def walk(self, tool: str, part: str = "", **arguments: Any) -> Iterator[list[dict[str, Any]]]:
+        """The rows of every page of a tool's list."""
+        return pages("next_cursor", lambda cursor: self.get(tool, part, **arguments, **cursor))
 
-async def post(
-    endpoint: Endpoint, method: str, params: dict[str, Any], query: str = "",
-    version: str = "2025-11-25",
-) -> dict[str, Any]:  # fmt: skip
-    """What an endpoint that is running answers to a request."""
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    scope = {
-        "type": "http", "method": "POST", "path": "/mcp", "query_string": query.encode(),
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "scheme": "http",
-        "http_version": "1.1", "root_path": "",
-        "headers": [
-            (b"host", b"localhost"),
-            (b"content-type", b"application/json"),
-            (b"accept", b"application/json, text/event-stream"),
-            (b"mcp-protocol-version", version.encode()),
-        ],
-    }  # fmt: skip
-    sent = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": json.dumps(message).encode()}
-
-    async def send(event: dict[str, Any]) -> None:
-        sent.append(event)
-
-    await endpoint(scope, receive, send)
-    return json.loads(b"".join(event.get("body", b"") for event in sent))
+    def pages(self, method: str, part: str = "") -> Iterator[list[dict[str, Any]]]:
+        """The rows of every page of one of the protocol's own lists."""
+        return pages("nextCursor", lambda cursor: self.ask(method, cursor, part))
 
 
-def follow(cursors: list[dict[str, str]], cursor: str) -> None:
-    """Add one more cursor; one that was there before would lead around for ever."""
-    assert {"cursor": cursor} not in cursors
-    cursors.append({"cursor": cursor})
+def pages(
+    key: str, get: Callable[[dict[str, str]], dict[str, Any]]
+) -> Iterator[list[dict[str, Any]]]:
+    """The rows of every page; a cursor that comes again would lead around for ever."""
+    cursors: list[dict[str, str]] = [{}]
+    while True:
+        result = get(cursors[-1])
+        yield next(value for value in result.values() if isinstance(value, list))
+        if key not in result:
+            return
+        assert {"cursor": result[key]} not in cursors
+        cursors.append({"cursor": result[key]})
 
 
 def check_error(text: str) -> None:
-    """An error is a line that says how to go on, in nobody's words but ours."""
+    """An error is a line that says how to go on, and repeats nothing that a caller wrote."""
     assert len(text.splitlines()) == 1 and len(text) < 1000, text
     assert text.isprintable(), text
     assert "OBEY" not in text
     assert "server failed" not in text
 
 
-def check_result(tool: str, text: str) -> None:
-    """A result is compact JSON, complete, and as its schema says."""
-    result = json.loads(text)
-    Draft202012Validator(schema(TOOLS[tool].gives)).validate(result)
-    assert result.keys() <= schema(TOOLS[tool].gives)["properties"].keys()
+def check_result(schema: dict[str, Any], result: dict[str, Any], text: str) -> None:
+    """A result is as its schema says, and complete as compact JSON."""
+    Draft202012Validator(schema).validate(result)
+    assert result.keys() <= schema["properties"].keys()
     assert None not in result.values()
     assert text == json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 
@@ -282,11 +239,10 @@ def check_result(tool: str, text: str) -> None:
 @contextlib.contextmanager
 def hub_over(settings: Settings) -> Iterator[Hub]:
     """A hub over a site that is built, or not."""
-    hub = Hub(settings, QueryThread(settings))
-    try:
-        yield hub
-    finally:
-        hub.close()
+    with contextlib.closing(QueryThread(settings)) as queries:
+        endpoint = create_app(settings, queries)
+        with inside(endpoint) as runner:
+            yield Hub(settings, runner, endpoint)
 
 
 def ids(result: dict[str, Any]) -> list[str]:

@@ -19,7 +19,6 @@ __all__ = ["hostile", "hostile_site", "sample"]
 PROGRAM_SECONDS_MAX = 60
 MORE_PROMPTS = PAGE_SIZE + 10
 
-TOOLS = {"search_prompts", "get_prompt", "list_versions", "list_tags"}
 # A prompt of the sample catalogue, with variables and two versions.
 SQL_REVIEW = "mara-okafor/sql-review"
 

@@ -1,18 +1,13 @@
-"""Labels in the tools, on files as a build writes them."""
+"""Labels in the tools."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from builder.model.routes import BY_NAME
-from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.mcp.catalogue import Hub, hub_over
-from tests.support.catalogues import moment, settings_in, write_version
-
-REPO = {"owner": "ann", "name": "story"}
+from tests.support.catalogues import settings_in, write_label, write_version
 
 
 @pytest.fixture
@@ -20,37 +15,11 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     """A prompt whose label production names the older of two versions."""
     settings = settings_in(tmp_path, queries=True)
     for version, text in (("1.0.0", "Old {{what}}."), ("1.1.0", "New {{what}}.")):
-        write_version(settings.content, *REPO.values(), version, text)
+        write_version(settings.content, "ann", "story", version, text)
+    write_label(settings.content, "ann/story", 1, "production", "1.0.0")
     build(settings)
-    move(settings, "1.0.0")
     with hub_over(settings) as hub:
         yield hub
-
-
-def move(settings: Settings, version: str) -> None:
-    """Write the files of the label, and the list of versions, as of a build."""
-    site = Path(settings.out)
-    record = json.loads((site / BY_NAME["version"].file_for(**REPO, version=version)).read_bytes())
-    record["data"] |= {"label": "production", "moved_at": moment(5)}
-    write(site / BY_NAME["label"].file_for(**REPO, label="production"), record)
-    row = {
-        "label": "production", "version": version, "previous": None, "moved_at": moment(5),
-        "moved_by": "ann", "note": "",
-    }  # fmt: skip
-    listed = site / BY_NAME["versions"].file_for(**REPO)
-    versions = json.loads(listed.read_bytes())
-    labels = versions | {"data": [row]}
-    write(site / BY_NAME["labels"].file_for(**REPO), labels)
-    for entry in versions["data"]:
-        entry["labels"] = ["production"] if entry["version"] == version else []
-    write(listed, versions)
-
-
-def write(path: Path, value: object) -> None:
-    path.parent.mkdir(exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(value))
-    new.replace(path)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +45,8 @@ def test_latest_is_a_ref(hub: Hub):
 
 def test_a_label_that_moves(hub: Hub):
     assert hub.get("get_prompt", id="ann/story@production")["version"] == "1.0.0"
-    move(hub.settings, "1.1.0")
+    write_label(hub.settings.content, "ann/story", 2, "production", "1.1.0")
+    build(hub.settings)
     assert hub.get("get_prompt", id="ann/story@production")["version"] == "1.1.0"
 
 
@@ -95,5 +65,4 @@ def test_versions_show_their_labels(hub: Hub):
     ],
 )
 def test_labels_that_are_not_there(hub: Hub, label: str, says: str):
-    outcome = hub.call("get_prompt", {"id": f"ann/story@{label}"})
-    assert says in str(outcome)
+    assert says in hub.error("get_prompt", id=f"ann/story@{label}")

@@ -27,6 +27,7 @@ from tests.mcp.catalogue import (
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
+TEMPLATE = "prompt://{owner}/{name}"
 
 
 def fill(hub: Hub, name: str, **arguments: str) -> str:
@@ -37,9 +38,9 @@ def fill(hub: Hub, name: str, **arguments: str) -> str:
     return message["content"]["text"]
 
 
-def refusal(hub: Hub, method: str, params: dict[str, Any], query: str = "") -> str:
+def refusal(hub: Hub, method: str, params: dict[str, Any]) -> str:
     with pytest.raises(Refused) as refused:
-        hub.ask(method, params, query)
+        hub.ask(method, params)
     assert refused.value.code == INVALID_PARAMS
     assert "OBEY" not in str(refused.value)
     return str(refused.value)
@@ -56,7 +57,7 @@ def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
 
 
 def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):
-    (typed,) = hostile.ask("prompts/list", query="tags=typed")["prompts"]
+    (typed,) = hostile.ask("prompts/list", part="tags=typed")["prompts"]
     assert (typed["name"], typed["title"]) == ("eve/typed", "The typed prompt")
     arguments = {argument["name"]: argument for argument in typed["arguments"]}
     assert list(arguments) == [variable["name"] for variable in TYPED]
@@ -75,7 +76,7 @@ def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):
 
 
 def test_a_prompt_without_variables_has_no_arguments(hostile: Hub):
-    (prompt,) = hostile.ask("prompts/list", query="owner=one-of-a-kind")["prompts"]
+    (prompt,) = hostile.ask("prompts/list", part="owner=one-of-a-kind")["prompts"]
     assert prompt["arguments"] == []
     assert fill(hostile, "one-of-a-kind/review") == "Review it.\n"
 
@@ -125,55 +126,55 @@ def test_a_long_prompt_is_whole(hostile: Hub):
     assert fill(hostile, "eve/long") == LONG_TEXT
 
 
-@pytest.mark.parametrize(
-    "params, says",
-    [
-        ({"name": "eve/typed"}, "text, tone"),
-        ({"name": "eve/typed", "arguments": {"text": "x"}}, "tone"),
-        ({"name": "eve/typed", "arguments": {"text": MARK, "tone": MARK}}, "`tone` must be"),
-        (
-            {"name": "eve/typed", "arguments": {"text": "x", "tone": "kind", "count": "x"}},
-            "integer",
-        ),
-        ({"name": "eve/front", "arguments": {"what": "x", MARK: "x"}}, "takes what"),
-        ({"name": "eve/flood", "arguments": {"a": "x" * 100}}, "shorter"),
-        ({"name": "eve/thousands"}, "v0, v1, v2"),
-        ({"name": "eve/oftn"}, "eve/often"),
-        ({"name": "eve/often@7.0.0"}, VERSIONS[-1]),
-        ({"name": "often"}, "owner/name"),
-        ({"name": MARK}, "Invalid owner"),
-        ({"name": ""}, "owner/name"),
-    ],
-)
-def test_what_cannot_be_filled_in_says_how_to_go_on(
-    hostile: Hub, params: dict[str, Any], says: str
-):
-    message = refusal(hostile, "prompts/get", params)
+WRONG: dict[str, tuple[str, dict[str, str]]] = {
+    "text, tone": ("eve/typed", {}),
+    "arguments: tone": ("eve/typed", {"text": "x"}),
+    "`tone` must be": ("eve/typed", {"text": MARK, "tone": MARK}),
+    "integer": ("eve/typed", {"text": "x", "tone": "kind", "count": "x"}),
+    "takes what": ("eve/front", {"what": "x", MARK: "x"}),
+    "shorter": ("eve/flood", {"a": "x" * 100}),
+    "v0, v1, v2": ("eve/thousands", {}),
+    "eve/often": ("eve/oftn", {}),
+    VERSIONS[-1]: ("eve/often@7.0.0", {}),
+    "An id is owner/name": ("often", {}),
+    "Invalid owner": (f"{MARK}/x", {}),
+}
+
+
+@pytest.mark.parametrize("says", WRONG)
+def test_what_cannot_be_filled_in_says_how_to_go_on(hostile: Hub, says: str):
+    name, arguments = WRONG[says]
+    message = refusal(hostile, "prompts/get", {"name": name, "arguments": arguments})
     assert says in message
     assert len(message) < 1000
 
 
-def complete(hub: Hub, name: str, argument: str, value: str) -> list[str]:
-    params = {
-        "ref": {"type": "ref/prompt", "name": name},
+def completing(kind: str, name: str, argument: str, value: str, **given: str) -> dict[str, Any]:
+    """The parameters of a request to complete an argument of a prompt, or of a template."""
+    ref = {"type": f"ref/{kind}", {"prompt": "name", "resource": "uri"}[kind]: name}
+    return {
+        "ref": ref,
         "argument": {"name": argument, "value": value},
+        "context": {"arguments": given},
     }
-    return hub.ask("completion/complete", params)["completion"]["values"]
 
 
-def test_values_are_completed(hostile: Hub):
-    assert complete(hostile, "eve/typed", "tone", "") == ["kind", f"stern {MARK}"]
-    assert complete(hostile, "eve/typed", "tone", "k") == ["kind"]
-    assert complete(hostile, "eve/typed", "level", "") == ["1", "2", "3"]
-    assert complete(hostile, "eve/typed", "loud", "t") == ["true"]
-    assert complete(hostile, "eve/typed", "count", "") == ["3"]
-    for argument in ("text", "nope", MARK):
-        assert complete(hostile, "eve/typed", argument, "") == []
-    params = {
-        "ref": {"type": "ref/prompt", "name": "eve/oftn"},
-        "argument": {"name": "x", "value": ""},
-    }
-    assert "eve/often" in refusal(hostile, "completion/complete", params)
+@pytest.mark.parametrize(
+    ("argument", "value", "values"),
+    [
+        ("tone", "", ["kind", f"stern {MARK}"]),
+        ("tone", "k", ["kind"]),
+        ("level", "", ["1", "2", "3"]),
+        ("loud", "t", ["true"]),
+        ("count", "", ["3"]),
+        *((argument, "", []) for argument in ("text", "nope", MARK)),
+    ],
+)
+def test_values_are_completed(hostile: Hub, argument: str, value: str, values: list[str]):
+    params = completing("prompt", "eve/typed", argument, value)
+    assert hostile.ask("completion/complete", params)["completion"]["values"] == values
+    wrong = completing("prompt", "eve/oftn", argument, value)
+    assert "eve/often" in refusal(hostile, "completion/complete", wrong)
 
 
 @given(
@@ -195,21 +196,8 @@ def test_nothing_breaks_or_is_repeated(
         ("prompts/list", {"cursor": name}),
         ("resources/list", {"cursor": name}),
         ("resources/read", {"uri": f"prompt://{name}"}),
-        (
-            "completion/complete",
-            {
-                "ref": {"type": "ref/prompt", "name": name},
-                "argument": {"name": "tone", "value": value},
-            },
-        ),
-        (
-            "completion/complete",
-            {
-                "ref": {"type": "ref/resource", "uri": "prompt://{owner}/{name}"},
-                "argument": {"name": "owner", "value": value},
-                "context": {"arguments": arguments},
-            },
-        ),
+        ("completion/complete", completing("prompt", name, "tone", value)),
+        ("completion/complete", completing("resource", TEMPLATE, "owner", value, **arguments)),
     ):
         try:
             hostile.ask(method, params)
@@ -222,9 +210,9 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
     """A list page may be older than what it lists."""
     file = BY_NAME["repo"].file_for(owner="one-of-a-kind", name="review")
     path = Path(hostile.settings.out, file)
-    whole = [one["name"] for one in hostile.ask("prompts/list", query="tags=third-1")["prompts"]]
+    whole = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
     with away(path):
-        left = [one["name"] for one in hostile.ask("prompts/list", query="tags=third-1")["prompts"]]
+        left = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
     assert left == [name for name in whole if name != "one-of-a-kind/review"] != whole
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from builder.model.routes import PAGE_SIZE
-from tests.mcp.conftest import SQL_REVIEW, TOOLS, Run
+from tests.mcp.catalogue import TAKES
+from tests.mcp.conftest import SQL_REVIEW, Run
 from tests.node import NODE
 from tests.support.servers import Server
 
@@ -50,7 +51,7 @@ def test_every_answer_is_json(client: str, seen: dict[str, Any]):
 
 
 def test_tools(seen: dict[str, Any], hub: Server):
-    assert {tool["name"] for tool in seen["tools"]} == TOOLS
+    assert {tool["name"] for tool in seen["tools"]} == {*TAKES}
     assert all(tool["outputSchema"] for tool in seen["tools"])
     assert SQL_REVIEW in [prompt["id"] for prompt in seen["search"]["prompts"]]
     assert seen["prompt"]["id"] == SQL_REVIEW

@@ -58,7 +58,7 @@ def message(
     whole = {"jsonrpc": "2.0", "id": request_id, "method": method}
     if params is not None:
         whole["params"] = params
-    return Message(json.dumps(whole).encode(), headers)
+    return Message(json.dumps(whole, ensure_ascii=False).encode(), headers)
 
 
 def call(
