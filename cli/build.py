@@ -20,7 +20,7 @@ from cli.options import (
 from cli.progress import Progress
 
 if TYPE_CHECKING:
-    from builder.pipeline.build import Difference, Report
+    from builder.pipeline.build import Built, Difference
 
 SHOWN_FILES = 20
 
@@ -106,7 +106,7 @@ def say_waiting() -> None:
     click.echo("Waiting for another build to end.", err=True)
 
 
-def describe(report: Report, search: str) -> str:
+def describe(report: Built, search: str) -> str:
     """What a build did, on one line. ``search``: the engine of the index."""
     return (
         f"{counted(report.repos, 'prompt')}, {counted(report.versions, 'version')}: "

@@ -6,7 +6,7 @@ import msgspec
 from builder.model.errors import OperatorError
 from builder.model.labels import Labels
 from builder.model.names import check_label, check_owner, check_repo
-from builder.model.records import LabelDraft, LabelRemoval
+from builder.model.records import NOTE_BYTES_MAX, LabelDraft, LabelRemoval
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
@@ -17,7 +17,7 @@ from cli.table import echo_table
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
-from publisher.write.drafts import NOTE_BYTES_MAX, make_label_draft, make_label_removal
+from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import change_label
 
 _repo_argument = click.argument("repo", metavar="OWNER/NAME")

@@ -11,7 +11,7 @@ import click
 
 from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.settings import Settings, check_folders
-from builder.pipeline.build import Report
+from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.pipeline.watch import Watch
 from builder.search.query_thread import QueryThread
@@ -217,7 +217,7 @@ class _FirstBuild:
             click.echo(f"{outcome}\nThe node tries again.", err=True)
             return
         self._is_over = True
-        if isinstance(outcome, Report):
+        if isinstance(outcome, Built):
             click.echo(describe(outcome, self._search), err=True)
         elif self._has_site and isinstance(outcome, ContentError | PullsError):
             click.echo(f"{outcome}\nServing the previous site.", err=True)

@@ -18,6 +18,9 @@ from builder.model import names
 CONTENT_BYTES_MAX = 256 * 1024
 DAY_SECONDS = 86_400
 FRONT_MATTER_BYTES_MAX = 16 * 1024
+# Schemas count characters, so they state the same numbers; a publication counts bytes.
+NOTE_BYTES_MAX = 1024
+CHANGELOG_BYTES_MAX = 8 * 1024
 
 Time = Annotated[
     str,
@@ -61,7 +64,7 @@ Ordinal = Annotated[
     int, Meta(ge=1, le=names.ORDINAL_MAX, description="the number of publication, from 1")
 ]
 LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABELS_PER_REPO_MAX)]
-Note = Annotated[str, Meta(max_length=1024)]
+Note = Annotated[str, Meta(max_length=NOTE_BYTES_MAX)]
 MessageRole = Literal["system", "user", "assistant", "tool"]
 WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
@@ -80,7 +83,7 @@ Digest = Annotated[
 Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Description = Annotated[str, Meta(max_length=2000)]
-Changelog = Annotated[str, Meta(max_length=8192)]
+Changelog = Annotated[str, Meta(max_length=CHANGELOG_BYTES_MAX)]
 License = Annotated[str, Meta(min_length=1, max_length=100)]
 WebUrl = Annotated[str, Meta(pattern="^https?://", max_length=500)]
 CLAIM_CHARS_MAX = 1000

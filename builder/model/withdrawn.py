@@ -5,13 +5,17 @@ from typing import NamedTuple
 from builder.model.errors import cut
 from builder.model.labels import Move, moves_with
 from builder.model.names import Version
-from builder.model.records import Note, Remains, Withdrawal, WithdrawalFile, WithdrawnFile
+from builder.model.records import (
+    NOTE_BYTES_MAX,
+    Remains,
+    Withdrawal,
+    WithdrawalFile,
+    WithdrawnFile,
+)
 
 FOLDER = "withdrawn"
 # The name of the file that withdraws a whole repo, without its extension.
 WHOLE = "all"
-
-NOTE_CHARS_MAX = Note.__metadata__[0].max_length
 
 # By reason: what follows "was withdrawn".
 BECAUSE = {
@@ -64,7 +68,7 @@ def tell(what: str, withdrawal: Withdrawal | WithdrawalFile) -> str:
 def note_of(version: Version | None, withdrawal: WithdrawalFile) -> str:
     """Why labels do not name a version any more; None: the whole repo is withdrawn."""
     subject = f"Version {version}" if version else "The prompt"
-    return cut(tell(subject, withdrawal), NOTE_CHARS_MAX)
+    return cut(tell(subject, withdrawal), NOTE_BYTES_MAX)
 
 
 def moves_of(what: str, stored: WithdrawnFile) -> list[Move]:

@@ -38,7 +38,7 @@ from builder.store.state import State
 log = logging.getLogger("hub.build")
 
 
-class Report(NamedTuple):
+class Built(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
     ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
     change that lists do not have. ``changed``: the (owner, name) of the repos whose files were not
@@ -86,7 +86,7 @@ def build(
     is_wanted: Callable[[], bool] | None = None,
     serial: int | None = None,
     covers_serial: bool = True,
-) -> Report:
+) -> Built:
     """Make the site what the content says.
 
     ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
@@ -134,7 +134,7 @@ def _explained_state_errors(settings: Settings) -> Iterator[None]:
         ) from error
 
 
-def _build_despite_damage(request: Request) -> Report:
+def _build_despite_damage(request: Request) -> Built:
     """Build; where a cache is damaged, all of it, with new ones."""
     if request.changed is None:
         _drop_damaged(request.settings)
@@ -167,7 +167,7 @@ def _drop_damaged(settings: Settings, error: Exception | None = None) -> None:
         search_index.forget(settings)
 
 
-def _build_with_caches(request: Request) -> Report:
+def _build_with_caches(request: Request) -> Built:
     """Build with the state as it is, and with the counts of pulls if they can be read."""
     settings = request.settings
     with State(settings.state) as state:
@@ -183,7 +183,7 @@ def _build_with_caches(request: Request) -> Report:
             return _run(Context(request, state, shown, Site(settings.out)))
 
 
-def _run(context: Context) -> Report:
+def _run(context: Context) -> Built:
     """Find what is stale, make it visible, settle the rest. Raises as ``build``."""
     started = time.monotonic()
     state, site = context.state, context.site
@@ -202,7 +202,7 @@ def _run(context: Context) -> Report:
         state.abandon()
         raise
     repos, versions = state.repos.totals()
-    return Report(
+    return Built(
         repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
         context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
         found.named(),

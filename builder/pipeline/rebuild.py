@@ -31,7 +31,7 @@ from builder.model.metrics import (
 from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
-from builder.pipeline.build import Report, build
+from builder.pipeline.build import Built, build
 from builder.pipeline.context import Named, Visible
 from builder.stats.database import pulls_mark
 from builder.store.site import read_hub
@@ -53,7 +53,7 @@ WAKE_SECONDS = 0.2
 # How often the caches are looked at, at most, because a reader could not use them.
 DOUBT_SECONDS = 60.0
 
-Outcome = Report | Exception
+Outcome = Built | Exception
 
 
 @dataclass
@@ -334,7 +334,7 @@ class Rebuilder(Background):
             self._note_success(batch, report)
             self._tell(report)
 
-    def _note_success(self, batch: _Batch, report: Report) -> None:
+    def _note_success(self, batch: _Batch, report: Built) -> None:
         BUILDS.count("succeeded")
         BUILD_SECONDS.observe(report.seconds)
         BUILD_FILES.count("written", by=report.written)

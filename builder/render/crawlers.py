@@ -15,7 +15,7 @@ from builder.render.derive import Links
 from builder.text.one_line import one_line
 
 PROMPTS_MAX = 20
-NOTE_CHARS_MAX = 200
+DESCRIPTION_CHARS_MAX = 200
 TITLE_CHARS_MAX = 200
 
 _markup = re.compile(r"[\\`*_\[\]<>]")
@@ -90,7 +90,7 @@ def llms(settings: Settings, top: list[bytes]) -> bytes:
 def _repo_line(repo: RepoSummary, links: Links) -> str:
     title = _plain(repo.title, TITLE_CHARS_MAX) or repo.name
     url = links.file("raw", owner=repo.owner, name=repo.name)
-    return _link(title, url, _plain(repo.description, NOTE_CHARS_MAX))
+    return _link(title, url, _plain(repo.description, DESCRIPTION_CHARS_MAX))
 
 
 def _link(title: str, url: str, note: str) -> str:

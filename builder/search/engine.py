@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from builder.search.entries import Entry
-from builder.search.plan import Plan, Scope, Vocabulary
+from builder.search.plan import QueryPlan, Scope, Vocabulary
 
 
 class Found(NamedTuple):
@@ -25,16 +25,16 @@ class Reader(Vocabulary, Protocol):
     """
 
     def find(
-        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
     ) -> Found:
         """The repos that are found, by score or in an order of lists, then by id: ``count`` of
         them from ``start``.
         """
 
-    def total(self, plan: Plan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: Scope) -> int:
         """How many repos are found."""
 
-    def has(self, repo_id: str, plan: Plan) -> bool:
+    def has(self, repo_id: str, plan: QueryPlan) -> bool:
         """Whether a repo is found."""
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:

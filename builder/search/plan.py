@@ -63,7 +63,7 @@ class Target(NamedTuple):
         return [(word, 1.0), *((stem, SYNONYM_SHARE) for stem in synonyms)]
 
 
-class Plan(NamedTuple):
+class QueryPlan(NamedTuple):
     """``needed``: the weight that a repo must have. ``whole``: the query as one word.
     ``is_complete``: whether each word that says something is there, or a corrected one for it.
     """
@@ -103,7 +103,7 @@ def parse_query(text: str) -> list[Word]:
     return found
 
 
-def make_plan(text: str, index: Vocabulary) -> Plan:
+def make_plan(text: str, index: Vocabulary) -> QueryPlan:
     """Raises RequestError ``invalid_parameter`` where the text has no word."""
     found = parse_query(text)
     telling = [word for word in found if word.stem not in STOP_STEMS] or found
@@ -125,7 +125,7 @@ def make_plan(text: str, index: Vocabulary) -> Plan:
     is_complete = len(counted) == len(telling)
     targets = _weigh(counted, index.size())
     weight = sum(target.weight for target in targets)
-    return Plan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
+    return QueryPlan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
 
 
 def _begins_others(word: Word, index: Vocabulary) -> bool:
@@ -163,7 +163,7 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
     )
 
 
-def strict(plan: Plan) -> Plan:
+def strict(plan: QueryPlan) -> QueryPlan:
     """What finds only repos that have every word that says something, and no synonym instead."""
     targets = tuple(
         target._replace(stems=target.stems[:1]) for target in plan.targets if target.weight

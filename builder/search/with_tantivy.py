@@ -27,7 +27,7 @@ from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     WHOLE_SCORE,
-    Plan,
+    QueryPlan,
     Scope,
     Target,
 )
@@ -156,7 +156,7 @@ class TantivyReader:
         return [word for word, _ in self._searcher.terms_with_prefix("word", prefix, limit=limit)]
 
     def find(
-        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
     ) -> Found:
         if not plan.targets:
             return Found([], 0)
@@ -235,10 +235,10 @@ class TantivyReader:
             count -= taken
         return offsets
 
-    def total(self, plan: Plan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: Scope) -> int:
         return self._count(_within([_found(plan)], scope)) if plan.targets else 0
 
-    def has(self, repo_id: str, plan: Plan) -> bool:
+    def has(self, repo_id: str, plan: QueryPlan) -> bool:
         return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
@@ -311,7 +311,7 @@ def _holding(target: Target) -> Query:
     return _any(queries)
 
 
-def _found(plan: Plan) -> Query:
+def _found(plan: QueryPlan) -> Query:
     """The repos that are found: a word counts as often as it weighs."""
     weighty = [target for target in plan.targets if target.weight]
     weights, needed = _lightest([target.weight for target in weighty], plan.needed)
@@ -332,7 +332,7 @@ def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
     return weights, needed
 
 
-def _scored(plan: Plan, scope: Scope) -> Query:
+def _scored(plan: QueryPlan, scope: Scope) -> Query:
     """The repos that are found, with their scores."""
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
     whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)

@@ -19,7 +19,7 @@ from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     WHOLE_SCORE,
-    Plan,
+    QueryPlan,
     Scope,
     Target,
 )
@@ -112,11 +112,11 @@ class WhooshReader:
         found = self._reader.expand_prefix("word", prefix)
         return [word.decode() for word, _ in zip(found, range(limit), strict=False)]
 
-    def total(self, plan: Plan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: Scope) -> int:
         return len(self._scores(plan, scope))
 
     def find(
-        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
     ) -> Found:
         found = []
         for number, score in self._scores(plan, scope).items():
@@ -125,7 +125,7 @@ class WhooshReader:
         found.sort()
         return Found([repo_id for _, repo_id in found[start : start + count]], len(found))
 
-    def has(self, repo_id: str, plan: Plan) -> bool:
+    def has(self, repo_id: str, plan: QueryPlan) -> bool:
         return not self._scores(plan, Scope()).keys().isdisjoint(self._holding("id", repo_id))
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
@@ -136,7 +136,7 @@ class WhooshReader:
             stored = map(self._reader.stored_fields, numbers)
         return {one["id"]: one["digest"] for one in stored}
 
-    def _scores(self, plan: Plan, scope: Scope) -> dict[int, float]:
+    def _scores(self, plan: QueryPlan, scope: Scope) -> dict[int, float]:
         weights: dict[int, int] = defaultdict(int)
         scores: dict[int, float] = defaultdict(float)
         for target in plan.targets:

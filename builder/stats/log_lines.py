@@ -32,7 +32,7 @@ _MONTHS = {
 }
 
 
-class Entry(NamedTuple):
+class LogLine(NamedTuple):
     """What a line tells of one request. ``target`` is as the client sent it, in characters of one
     byte each; ``method`` and ``target`` are empty where the request was none of HTTP.
     """
@@ -66,10 +66,10 @@ class _CaddyLine(msgspec.Struct):
 
 _decode_caddy = msgspec.json.Decoder(_CaddyLine).decode
 # What is no access log's line, such as that Caddy has started.
-OTHER = Entry("", 0.0, "", "", 0, "")
+OTHER = LogLine("", 0.0, "", "", 0, "")
 
 
-def parse_line(line: bytes) -> Entry | None:
+def parse_line(line: bytes) -> LogLine | None:
     """What a line tells; None where it has no known format. Never raises."""
     if line.startswith(b"{"):
         return _parse_caddy(line)
@@ -78,10 +78,10 @@ def parse_line(line: bytes) -> Entry | None:
         return None
     client, time, method, target, status, agent = found.groups()
     if method is None:
-        return Entry(client, time, "", "", int(status), agent)
+        return LogLine(client, time, "", "", int(status), agent)
     if "\\" in target:
         target = _escaped_byte.sub(lambda byte: chr(int(byte[1], 16)), target)
-    return Entry(client, time, method, target, int(status), agent)
+    return LogLine(client, time, method, target, int(status), agent)
 
 
 def parse_time(time: str | float) -> int | None:
@@ -120,7 +120,7 @@ def _parse_iso(text: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def _parse_caddy(line: bytes) -> Entry | None:
+def _parse_caddy(line: bytes) -> LogLine | None:
     try:
         found = _decode_caddy(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -129,7 +129,7 @@ def _parse_caddy(line: bytes) -> Entry | None:
     if request is None or found.status is None:
         return OTHER
     agents = request.headers.agents
-    return Entry(
+    return LogLine(
         request.client_ip or request.remote_ip,
         found.ts,
         request.method,

@@ -19,6 +19,7 @@ from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import (
+    CHANGELOG_BYTES_MAX,
     CONTENT_BYTES_MAX,
     Draft,
     LabelDraft,
@@ -38,7 +39,6 @@ from moving.importers.items import History, Rejection, Revision, reason_of
 from moving.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.characters import without_controls
-from publisher.write.drafts import CHANGELOG_BYTES_MAX
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve

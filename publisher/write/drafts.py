@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 
-from builder.model import names, records
+from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
 from builder.model.records import (
+    CHANGELOG_BYTES_MAX,
     CONTENT_BYTES_MAX,
+    NOTE_BYTES_MAX,
     Draft,
     LabelDraft,
     LabelRemoval,
@@ -25,9 +27,6 @@ from builder.model.withdrawn import BECAUSE
 from publisher.accounts.tokens import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
-
-CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
-NOTE_BYTES_MAX = records.Note.__metadata__[0].max_length
 
 _Parser = Callable[[Any], Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.stats.log_lines import OTHER, Entry, parse_line, parse_time
+from builder.stats.log_lines import OTHER, LogLine, parse_line, parse_time
 from tests.stats.logs import NOW, caddy_line, line
 
 
@@ -15,52 +15,52 @@ from tests.stats.logs import NOW, caddy_line, line
     [
         pytest.param(
             '203.0.113.5 - - [21/Nov/2026:13:00:00 +0100] "GET /a?b=1 HTTP/1.1" 200 9 "-" "curl/8"',
-            Entry("203.0.113.5", "21/Nov/2026:13:00:00 +0100", "GET", "/a?b=1", 200, "curl/8"),
+            LogLine("203.0.113.5", "21/Nov/2026:13:00:00 +0100", "GET", "/a?b=1", 200, "curl/8"),
             id="nginx",
         ),
         pytest.param(
             '::1 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/2.0" 304 - "//x/" "a \\"b\\" c"',
-            Entry("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 304, 'a \\"b\\" c'),
+            LogLine("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 304, 'a \\"b\\" c'),
             id="Apache",
         ),
         pytest.param(
             '::1 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x" "10.0.0.1" 0.003',
-            Entry("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
+            LogLine("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
             id="more fields behind",
         ),
         pytest.param(
             '1.2.3.4 - John [x] Doe [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
             id="user with spaces",
         ),
         pytest.param(
             '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /\\x22\\xC3\\xA9 HTTP/1" 404 1 "-" "-"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", '/"Ã©', 404, "-"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", '/"Ã©', 404, "-"),
             id="escapes",
         ),
         pytest.param(
             '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "\\x16\\x03\\x01" 400 150 "-" "-"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
             id="no HTTP",
         ),
         pytest.param(
             '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "" 400 0 "-" "-"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
             id="no request",
         ),
         pytest.param(
             '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /a b HTTP/1.1" 400 0 "-" "-"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
             id="space in the target",
         ),
         pytest.param(
             '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /a" 200 0 "-" "-"',
-            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/a", 200, "-"),
+            LogLine("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/a", 200, "-"),
             id="HTTP 0.9",
         ),
     ],
 )  # fmt: skip
-def test_combined(told: str, entry: Entry) -> None:
+def test_combined(told: str, entry: LogLine) -> None:
     assert parse_line(told.encode() + b"\n") == entry
     assert parse_line(told.encode() + b"\r\n") == entry
     assert parse_line(told.encode()) == entry
@@ -97,7 +97,7 @@ def test_malformed(told: str) -> None:
 
 
 def test_caddy() -> None:
-    assert parse_line(caddy_line("/a?b")) == Entry(
+    assert parse_line(caddy_line("/a?b")) == LogLine(
         "192.0.2.7", float(NOW), "GET", "/a?b", 200, "curl/8.0.1"
     )
 
@@ -168,7 +168,7 @@ def test_lines_that_are_made_to_be_hard(told: bytes) -> None:
 @given(st.binary(max_size=300) | st.binary(max_size=80).map(lambda data: b'{"ts":' + data))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     entry = parse_line(data)
-    assert entry is None or isinstance(entry, Entry)
+    assert entry is None or isinstance(entry, LogLine)
 
 
 @given(st.integers(0, len(line())), st.binary(max_size=3))

@@ -20,7 +20,7 @@ from builder.model.errors import ContentError, OperatorError, RequestError
 from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
-from builder.pipeline.build import Report, build, compare
+from builder.pipeline.build import Built, build, compare
 from builder.pipeline.context import Named
 from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.render import envelopes
@@ -86,7 +86,7 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
     named: list[Named] = []
     looks: list[int] = []
 
-    def build_noted(*arguments: Any, changed: Iterable[Named] | None, **options: Any) -> Report:
+    def build_noted(*arguments: Any, changed: Iterable[Named] | None, **options: Any) -> Built:
         named.extend(changed or ())
         return build(*arguments, changed=changed, **options)
 
@@ -106,7 +106,7 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
 
 
 def test_publications_at_once_share_builds(built: Settings) -> None:
-    told: list[Report | Exception] = []
+    told: list[Built | Exception] = []
     count = 32
     ready = threading.Barrier(count)
 
@@ -121,7 +121,7 @@ def test_publications_at_once_share_builds(built: Settings) -> None:
         serials = list(pool.map(publish, range(count)))
         wait_until_settled(rebuilder)
     assert max(serials) == 4 + count
-    assert all(isinstance(report, Report) for report in told)
+    assert all(isinstance(report, Built) for report in told)
     assert sum(report.rendered for report in told) == count
     assert len(told) < count / 2
     assert read_tree(built.out) == fresh(built)
@@ -247,9 +247,9 @@ def test_a_look_at_everything_is_not_put_off_for_ever(
     """Somebody publishes again before each build ends, and what is looked for has no name."""
     monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.0)
     is_over = threading.Event()
-    told: list[Report | Exception] = []
+    told: list[Built | Exception] = []
 
-    def tell(outcome: Report | Exception) -> None:
+    def tell(outcome: Built | Exception) -> None:
         told.append(outcome)
         if len(told) < 20 and not is_over.is_set():
             rebuilder.request([("ann", "story")])
@@ -267,7 +267,7 @@ def test_a_look_at_everything_is_not_put_off_for_ever(
 def test_a_build_that_fails_is_tried_again(
     built: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Report | Exception] = []
+    told: list[Built | Exception] = []
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -298,7 +298,7 @@ def test_a_build_that_fails_is_tried_again(
 def test_a_failure_nobody_thought_of_is_no_end(
     built: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Report | Exception] = []
+    told: list[Built | Exception] = []
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError
@@ -339,7 +339,7 @@ def put_bad_profile(settings: Settings) -> Callable[[], object]:
 def test_a_fault_in_one_repo_does_not_stop_the_others(
     built: Settings, put_fault: Callable[[Settings], Callable[[], object]]
 ) -> None:
-    told: list[Report | Exception] = []
+    told: list[Built | Exception] = []
     with Rebuilder(built, told.append) as rebuilder:
         mend = put_fault(built)
         if put_fault is put_bad_profile:

@@ -7,7 +7,7 @@ from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
     BEGINNING_VALUE,
     WHOLE_SCORE,
-    Plan,
+    QueryPlan,
     Scope,
     Target,
 )
@@ -27,18 +27,18 @@ class Model:
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word in self.words if word.startswith(prefix)][:limit]
 
-    def total(self, plan: Plan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: Scope) -> int:
         return len(self.scores(plan, scope))
 
     def best(
-        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
     ) -> list[str]:
         scores = self.scores(plan, scope)
         if sort:
             scores = {one: self.entries[one].order[sort] for one in scores}
         return sorted(scores, key=lambda one: (-scores[one], one))[start : start + count]
 
-    def scores(self, plan: Plan, scope: Scope) -> dict[str, float]:
+    def scores(self, plan: QueryPlan, scope: Scope) -> dict[str, float]:
         found = {}
         for entry in self.entries.values():
             values = [value_of(entry, target) for target in plan.targets]

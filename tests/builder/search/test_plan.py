@@ -13,7 +13,7 @@ from builder.search.plan import (
     FREQUENT_TARGETS_MAX,
     TARGETS_MAX,
     WHOLE_SCORE,
-    Plan,
+    QueryPlan,
     Scope,
     make_plan,
 )
@@ -36,7 +36,7 @@ def found(model: Model, q: str) -> list[str]:
     return [one.removeprefix("ann/") for one in model.best(plan, Scope(), 0, 100)]
 
 
-def weights(plan: Plan) -> dict[str, int]:
+def weights(plan: QueryPlan) -> dict[str, int]:
     return {target.stems[0]: target.weight for target in plan.targets}
 
 

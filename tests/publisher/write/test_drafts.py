@@ -10,10 +10,9 @@ from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
+from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Draft, Variable
 from publisher.accounts.tokens import find_token, is_token, make_token
 from publisher.write.drafts import (
-    CHANGELOG_BYTES_MAX,
     make_draft,
     make_label_draft,
     make_label_removal,
