@@ -1,4 +1,4 @@
-"""A branch of the remote, through a repository of the hub: what is on it, and how to add to it.
+"""A branch of the remote, through a repository of the hub: read its files, and add to it.
 
 The repository lies in the state folder. It can be removed at any time while the hub is stopped.
 """
@@ -11,18 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
-from builder.text.one_line import one_line
 from operate.git.files import Place, blob_id, place_of
 from publisher.outside.git_program import REMOTE, Git, GitError, LocalGitError
 
 PLAIN = "100644"
-# Of a file that two have changed and of which nobody knows the common past, so many states are
-# looked through.
-PAST_MAX = 500
-# How long the remote may take to say what it has, and to give or to take it.
+# The remote may take so long to list its branches, and to send or receive commits.
 ASK_SECONDS, TRANSFER_SECONDS = 30.0, 600.0
-# Of what the remote says about a push that it refuses.
-REASON_CHARS_MAX = 200
 
 _HEAD = "refs/hub/head"
 _BASE = "refs/hub/base"
@@ -31,12 +25,12 @@ _PART_BYTES = 1 << 20
 
 
 class Moved(Exception):
-    """Somebody else has pushed meanwhile."""
+    """Someone else has pushed meanwhile."""
 
 
 class Entry(NamedTuple):
-    """A file on the branch: its mode and git's name for its bytes, both as git writes them, and its
-    size in bytes, 0 of what is no file.
+    """A file on the branch: its mode and the name of its blob, both as git writes them, and its
+    size in bytes; 0 for what is no file.
     """
 
     mode: str
@@ -54,12 +48,12 @@ class Branch:
 
     def __init__(self, git: Git, name: str, prefix: str) -> None:
         self._git = git
-        self.name = name
+        self._ref = f"refs/heads/{name}"
         self.prefix = prefix
 
     def open(self) -> None:
-        """Make the repository if there is none, and remove what a killed git has left, such as
-        locks; nobody else may use it. Raises GitError.
+        """Create the repository if it is missing, and remove what a killed git has left, such as
+        locks; only one process may use it. Raises GitError, OperatorError.
         """
         try:
             os.makedirs(self._git.folder, mode=0o700, exist_ok=True)
@@ -74,50 +68,36 @@ class Branch:
             ) from error
         self._git.run("init", "--quiet", "--bare", "--template=")
 
-    def repair(self) -> bool:
-        """Make the repository anew if commits or files are missing in it, which is True then. Reads
-        all of it. Raises GitError.
-        """
+    def remove_damaged(self) -> None:
+        """Remove the repository if commits or files are missing in it. Reads all of it."""
         try:
             self._git.run("fsck", "--connectivity-only", "--no-dangling", "--no-progress")
         except LocalGitError:
             shutil.rmtree(self._git.folder, ignore_errors=True)
-            self.open()
-            return True
-        return False
-
-    # What is there
 
     def fetch(self) -> str | None:
-        """The commit that the remote has now; None: it has no such branch. Raises GitError."""
-        ref = f"refs/heads/{self.name}"
-        answer = self._git.run("ls-remote", REMOTE, ref, seconds=ASK_SECONDS).decode()
+        """The commit that the remote has now; None if it has no such branch. Raises GitError."""
+        answer = self._git.run("ls-remote", REMOTE, self._ref, seconds=ASK_SECONDS).decode()
         lines = [line.split("\t") for line in answer.splitlines()]
-        head = next((line[0] for line in lines if line[1:] == [ref]), None)
+        head = next((line[0] for line in lines if line[1:] == [self._ref]), None)
         if head and head != self._commit(_HEAD):
-            self._git.run(
-                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
-                "--recurse-submodules=no", REMOTE, f"+{ref}:{_HEAD}",
-                seconds=TRANSFER_SECONDS,
-            )  # fmt: skip
+            options = "--quiet --no-tags --no-write-fetch-head --recurse-submodules=no".split()
+            refs = f"+{self._ref}:{_HEAD}"
+            self._git.run("fetch", *options, REMOTE, refs, seconds=TRANSFER_SECONDS)
             head = self._commit(_HEAD)
         return head
 
     def base(self) -> str | None:
-        """The last commit whose content was the same as here; None: that is not known."""
+        """The last commit whose content was the same as here; None if that is not known."""
         return self._commit(_BASE)
 
     def note_base(self, commit: str) -> None:
         self._git.run("update-ref", _BASE, commit)
 
-    def next(self) -> str | None:
-        """The commit that was made last."""
-        return self._commit(NEXT)
-
     def _commit(self, ref: str) -> str | None:
-        # Not rev-parse, which fails both where there is none and where the repository is damaged.
-        told = self._git.run("for-each-ref", "--format=%(objectname)", ref).decode().strip()
-        return told or None
+        # rev-parse fails both for a missing ref and in a damaged repository.
+        found = self._git.run("for-each-ref", "--format=%(objectname)", ref).decode().strip()
+        return found or None
 
     def entries(self, commit: str | None, places: Iterable[Place]) -> dict[Place, Entries]:
         """The files of each of these places."""
@@ -138,24 +118,16 @@ class Branch:
         return self._names("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit)
 
     def changed_paths(self, old: str, new: str) -> Iterator[str]:
-        """As ``paths``, those that are not the same in two commits."""
+        """As ``paths``, those that differ between two commits."""
         return self._names("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new)
 
     def _names(self, *arguments: str) -> Iterator[str]:
-        asked = [self.prefix] if self.prefix else []
-        for name in self._lines(*arguments, "--", *asked):
+        below = [self.prefix] if self.prefix else []
+        for name in self._lines(*arguments, "--", *below):
             yield name.removeprefix(self.prefix)
 
-    def was_once(self, commit: str, path: str, blob: str) -> bool:
-        """Whether a file had these bytes in the past of a commit."""
-        told = self._git.run(
-            "log", "--format=", "--raw", "--no-abbrev", "--no-renames", f"--max-count={PAST_MAX}",
-            commit, "--", self.prefix + path,
-        )  # fmt: skip
-        return blob in told.decode(errors="replace").split()
-
     def _lines(self, *arguments: str) -> Iterator[str]:
-        """What git prints with a NUL after each line."""
+        """The output of a git that prints a NUL after each line."""
         with self._git.started(*arguments) as process:
             rest = b""
             while part := process.stdout.read(_PART_BYTES):
@@ -165,7 +137,7 @@ class Branch:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Callable[[str], bytes]]:
-        """Gives the bytes of files, by git's name for them. Raises LocalGitError."""
+        """Gives the bytes of a blob, by its name. Raises LocalGitError."""
         with self._git.started("cat-file", "--batch", is_fed=True) as process:
 
             def read(blob: str) -> bytes:
@@ -179,70 +151,46 @@ class Branch:
 
             yield read
 
-    # What is added to it
-
-    @contextlib.contextmanager
-    def importing(self) -> Iterator["Importing"]:
-        """Takes commits, of which NEXT is the last at the end of the block."""
-        with self._git.started(
-            "fast-import", "--quiet", "--done", "--force", "--date-format=raw", is_fed=True
-        ) as process:
-            yield Importing(process.stdin.write)
+    def commit(self, write: Callable[["Importing"], None]) -> str:
+        """Make the commits that ``write`` gives; returns the last one."""
+        options = "--quiet --done --force --date-format=raw".split()
+        with self._git.started("fast-import", *options, is_fed=True) as process:
+            write(Importing(process.stdin.write))
             process.stdin.write(b"done\n")
+        return self._commit(NEXT) or ""
 
-    def push(self, commit: str) -> None:
-        """Make this the branch's last commit. Raises Moved, GitError."""
-        self._push(commit, self.name)
-
-    def keep(self, commit: str) -> str:
-        """Give a commit a branch of its own on the remote; returns the branch's name. Raises
-        Moved, GitError.
-        """
-        name = f"hub-conflict/{commit[:12]}"
-        self._push(commit, name)
-        return name
-
-    def _push(self, commit: str, name: str) -> None:
-        answer = b""
+    def push(self, commit: str, parent: str | None) -> None:
+        """Make ``commit`` the branch's last one, which is ``parent``. Raises Moved, GitError."""
+        options = "--quiet --no-verify --no-follow-tags --recurse-submodules=no".split()
+        refs = f"{commit}:{self._ref}"
         try:
-            with self._git.started(
-                "push", "--porcelain", "--no-verify", "--no-follow-tags",
-                "--recurse-submodules=no", REMOTE, f"{commit}:refs/heads/{name}",
-                seconds=TRANSFER_SECONDS,
-            ) as process:  # fmt: skip
-                answer = process.stdout.read()
+            self._git.run("push", *options, REMOTE, refs, seconds=TRANSFER_SECONDS)
         except GitError as error:
-            # For each ref a line: a flag, the ref and what became of it, with tabs between.
-            lines = answer.decode(errors="replace").splitlines()
-            refused = next((line for line in lines if line.startswith("!")), None)
-            if not refused:
-                raise
-            reason = one_line(refused.split("\t")[-1], REASON_CHARS_MAX)
-            if "[rejected]" in reason:
-                raise Moved(f"{name} has other commits") from None
-            raise GitError(f"The remote refused the push: {reason}", error.why) from None
+            if self.fetch() not in (None, parent):
+                raise Moved from error
+            raise
 
     def tidy(self) -> None:
-        """Let git pack what has come together, if that is much. Raises GitError."""
+        """Let git pack its objects, if there are many. Raises GitError."""
         self._git.run("-c", "gc.auto=2000", "gc", "--auto", "--quiet")
 
 
 class Importing:
-    """What ``git fast-import`` is told, with ``write``."""
+    """The input of ``git fast-import``, through ``write``."""
 
-    def __init__(self, write) -> None:
+    def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
 
     def begin(self, parent: str | None) -> None:
-        """Begin with what a commit has; None: with nothing."""
-        told = f"reset {NEXT}\n" + (f"from {parent}\n" if parent else "")
-        self._write(f"{told}\n".encode())
+        """Begin with the files of a commit; None: with nothing."""
+        start = f"reset {NEXT}\n" + (f"from {parent}\n" if parent else "")
+        self._write(f"{start}\n".encode())
 
     def commit(self, author: str, committer: str, message: str) -> None:
         """Begin a commit. A person is ``name <address> seconds +0000``."""
         data = message.encode(errors="replace")
-        told = f"commit {NEXT}\nauthor {author}\ncommitter {committer}\ndata {len(data)}\n"
-        self._write(told.encode() + data + b"\n")
+        head = f"commit {NEXT}\nauthor {author}\ncommitter {committer}\ndata {len(data)}\n"
+        self._write(head.encode() + data + b"\n")
 
     def write(self, path: str, data: bytes) -> None:
         """Put a file into the commit."""

@@ -1,8 +1,8 @@
-"""What is published, as commits: one for each publication, change of a label and withdrawal, with
-its author, its time and its text.
+"""Publications as commits: one for each version, change of a label and withdrawal, with its
+author, its time and its text.
 
-All of these texts are of others. They reach git by ``fast-import``, which is told their length, so
-nothing in them can be taken for an order; and they lose what a terminal would obey.
+All of these texts are of others. ``git fast-import`` gets their lengths, so it takes nothing in
+them for a command; and they lose what a terminal would obey.
 """
 
 import hashlib
@@ -26,16 +26,18 @@ from operate.git.files import (
     withdrawn_in,
 )
 
-# More than these at once become one commit, which lists so many of them.
-COMMITS_MAX = 100
 SUBJECT_CHARS_MAX = 120
 LINE_CHARS_MAX = 1000
 HUB = "hub"
 
 
+class ContentChanged(Exception):
+    """Someone has published meanwhile: look again."""
+
+
 class Commit(NamedTuple):
     """``author``: the handle of an owner, or HUB. ``at``: RFC 3339; empty: now. ``rank`` orders
-    what has the same time. Paths are those of the content.
+    what has the same time. Paths are those of the content; ``writes`` has the blob of each.
     """
 
     at: str
@@ -50,31 +52,32 @@ class Commit(NamedTuple):
 def commits_of(
     root: str, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
 ) -> list[Commit]:
-    """What makes a place on the branch (``theirs``) what it is here (``ours``). ``before``: as it
-    was when both were the same. Raises ContentError, OSError.
+    """The commits that make a place on the branch (``theirs``) as it is here (``ours``).
+    ``before``: as it was when both were the same. Raises ContentError, OSError.
     """
     writes = {
-        path: blob for path, blob in ours.items()
+        path: blob
+        for path, blob in ours.items()
         if path not in theirs or theirs[path][:2] != (PLAIN, blob)
-    }  # fmt: skip
+    }
     if not place.name:
-        who = place.owner or HUB
-        told = f"{place.owner}: profile" if place != HOME else "Home page"
-        return [Commit("", 0, told, "", who, writes)] if writes else []
+        subject = f"{place.owner}: profile" if place != HOME else "Home page"
+        return [Commit("", 0, subject, "", place.owner or HUB, writes)] if writes else []
     here, there = withdrawn_in(ours), withdrawn_in(theirs)
     stale = [path for path in theirs if path not in ours and is_gone(here, path)]
-    # What was withdrawn on the branch and could not be taken in: its text stays away from there.
+    # The text of a withdrawal on the branch that could not be taken in stays away from there.
     writes = {
-        path: blob for path, blob in writes.items()
+        path: blob
+        for path, blob in writes.items()
         if not is_gone(there, path) or is_gone(here, path)
-    }  # fmt: skip
-    known = {*theirs, *before}
+    }
     commits = []
-    for path in [path for path in writes if path not in known]:
+    for path in [path for path in writes if path not in theirs and path not in before]:
         if path.endswith(".json") and (version := version_in(path)):
-            text = f"{place.path}/{version}.md"
-            own = {one: writes.pop(one) for one in (text, path) if one in writes}
-            commits.append(_publication(root, place, version, own))
+            both = (f"{place.path}/{version}.md", path)
+            commits.append(
+                _publication(root, place, version, {p: writes.pop(p) for p in both if p in writes})
+            )
         elif number := event_in(path):
             commits.append(_move(root, place, number, {path: writes.pop(path)}))
         elif what := withdrawal_in(path):
@@ -83,13 +86,13 @@ def commits_of(
     for version in filter(None, map(version_in, writes)):
         _read_record(root, place, version)
     if writes or stale:
-        told = "What was published here was changed or removed on this branch, and is back."
-        commits.append(Commit("", 3, f"{place.path}: restored", told, HUB, writes, sorted(stale)))
+        body = "The published files were changed or removed on this branch, and are back."
+        commits.append(Commit("", 3, f"{place.path}: restored", body, HUB, writes, sorted(stale)))
     return commits
 
 
 def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
-    """Raises ContentError where the text is not that of the record, too."""
+    """Raises ContentError also if the text is not that of the record."""
     path = f"{place.path}/{version}.md"
     record = content.read_record(root, place.owner, place.name, Version.parse(version))
     if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
@@ -122,10 +125,8 @@ def _withdrawal(
 def _commit(
     at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, str]
 ) -> Commit:
-    """With a text of its author: its first line goes into the subject if it fits there."""
-    lines = [one_line(line, LINE_CHARS_MAX) for line in text.splitlines()]
-    while lines and not lines[0]:
-        del lines[0]
+    """With a text of its author: its first line becomes a part of the subject if it fits there."""
+    lines = [one_line(line, LINE_CHARS_MAX) for line in text.strip().splitlines()]
     if lines:
         whole = f"{subject}: {lines[0]}"
         subject = one_line(whole, SUBJECT_CHARS_MAX)
@@ -134,31 +135,17 @@ def _commit(
     return Commit(at, rank, subject, "\n".join(lines).strip(), author, writes)
 
 
-def together(commits: list[Commit]) -> Commit:
-    """One commit for many."""
-    shown = [commit.subject for commit in commits[:COMMITS_MAX]]
-    if len(commits) > COMMITS_MAX:
-        shown.append(f"and {len(commits) - COMMITS_MAX:,} more")
-    writes: dict[str, str] = {}
-    deletes: list[str] = []
-    for commit in commits:
-        writes |= commit.writes
-        deletes += commit.deletes
-    told = f"{len(commits):,} changes"
-    return Commit("", 0, told, "\n".join(shown), HUB, writes, deletes)
-
-
 def write_commits(
     importing: Importing, commits: Iterable[Commit], root: str, prefix: str, host: str
-) -> bool:
-    """Give commits to git, with the files as they are. False: one is not as it was seen any more,
-    so none of this must be used.
+) -> None:
+    """Give commits to git, with the files as they are. Raises ContentChanged if one is not as
+    ``Commit`` says.
     """
     now = int(datetime.now(UTC).timestamp())
     for commit in commits:
         seconds = int(datetime.fromisoformat(commit.at).timestamp()) if commit.at else now
         author = _person(commit.author, host, max(0, seconds))
-        # Last, so that nothing in the text before is read as a trailer.
+        # The author comes last, so that git reads nothing in the text before as a trailer.
         parts = [commit.subject, commit.body, f"By: {commit.author}"]
         importing.commit(author, _person(HUB, host, now), "\n\n".join(filter(None, parts)) + "\n")
         for path in commit.deletes:
@@ -167,11 +154,10 @@ def write_commits(
             try:
                 data = files.read(root, path)
             except FileNotFoundError:
-                return False
+                data = b""
             if files.blob_id(data) != blob:
-                return False
+                raise ContentChanged
             importing.write(prefix + path, data)
-    return True
 
 
 def _person(handle: str, host: str, seconds: int) -> str:

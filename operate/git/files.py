@@ -1,6 +1,6 @@
-"""Which files of the content folder are on the branch, and what is in each of them.
+"""The files of the content folder that are on the branch, and their bytes.
 
-Only what is content is: no text that an interrupted publication left, no file that starts with a
+Only content is: no text that an interrupted publication left, no file that starts with a
 dot, nothing that lies beside the owners' folders.
 """
 
@@ -26,8 +26,8 @@ _withdrawn_file = re.compile(rf"[^/]+/[^/]+/withdrawn/({names.VERSION_PATTERN}|{
 
 
 class Place(NamedTuple):
-    """Where files lie that are compared together: a repo; without a name the owner's profile;
-    without an owner too, what the operator says of the hub.
+    """Files that are compared together: a repo; without a name the owner's profile; without an
+    owner too, the home page.
     """
 
     owner: str = ""
@@ -43,7 +43,7 @@ HOME = Place()
 
 
 def place_of(path: str) -> Place | None:
-    """Where a file of the content folder belongs; None: it is no content."""
+    """The place of a file of the content folder; None: it is no content."""
     if path == HOME_FILE:
         return HOME
     owner, _, rest = path.partition("/")
@@ -69,25 +69,25 @@ def event_in(path: str) -> int | None:
 
 
 def withdrawal_in(path: str) -> str | None:
-    """What this withdraws: a version, or WHOLE."""
+    """The version that this withdraws, or WHOLE."""
     found = _withdrawn_file.fullmatch(path)
     return found and found[1]
 
 
 def withdrawn_in(paths: Iterable[str]) -> WithdrawnListing:
-    """What these files of a repo withdraw."""
+    """All that these files of a repo withdraw."""
     found = {what for what in map(withdrawal_in, paths) if what}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 
 def is_gone(withdrawn: WithdrawnListing, path: str) -> bool:
-    """Whether this is the text or the record of a version that was withdrawn."""
+    """True for the text or the record of a version that was withdrawn."""
     version = version_in(path)
     return bool(version) and withdrawn.has(version)
 
 
 def bytes_max(path: str) -> int:
-    """How long a file of the content may be."""
+    """The largest size of a file of the content."""
     if path == HOME_FILE:
         return HOME_BYTES_MAX
     if path.endswith(".md"):
@@ -117,21 +117,19 @@ def read(root: str, path: str) -> bytes:
 
 
 def ids_in(root: str, place: Place) -> dict[str, str]:
-    """git's name for the bytes of each file of a place, by its path in the content folder. Raises
-    OSError, ContentError, OperatorError.
+    """The blob of each file of a place, by its path in the content folder. Raises OSError,
+    ContentError, OperatorError.
     """
     return {path: blob_id(read(root, path)) for path in names_in(root, place)}
 
 
 def blob_id(data: bytes) -> str:
-    """git's name for these bytes."""
+    """The name of the blob with these bytes."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def places_in(root: str) -> Iterator[Place]:
-    """All places of the content folder. What has no name that can be is passed over. Raises
-    OSError.
-    """
+    """All places of the content folder with valid names. Raises OSError."""
     for owner in content.named_folders(root, names.OWNER_CHARS_MAX):
         if owner not in names.RESERVED_OWNERS:
             yield Place(owner)

@@ -1,11 +1,10 @@
 """Follows the builds of a service: what they made visible is committed and pushed, and what others
 have pushed is taken in, in a thread of its own.
 
-Nothing waits for it. What fails is tried again, later and later, and the status says so.
+Nothing waits for it. It tries again after a failure, later and later, and the status says so.
 """
 
 import contextlib
-import fcntl
 import logging
 import random
 import time
@@ -19,11 +18,12 @@ from builder.model.records import format_time
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
 from builder.pipeline.rebuild import Outcome
+from builder.store.locks import lock_file, try_lock
 from builder.store.site import read_hub
 from operate.git.branch import Branch, Moved
+from operate.git.commits import ContentChanged
 from operate.git.files import Place
-from operate.git.incoming import ContentChanged
-from operate.git.options import GitOptions, resolve
+from operate.git.options import GitOptions
 from operate.git.sync import Done, Sync
 from publisher.log import log_event
 from publisher.outside.git_program import Git, GitError, GitStopped
@@ -32,21 +32,21 @@ from publisher.write.store import Store
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
 
-# From so many repos on, a look at all costs less.
+# From so many prompts on, a look at all costs less.
 PLACES_MAX = 10_000
-# So often in a row somebody else may be faster.
+# So often in a row others may be faster.
 MOVES_MAX = 5
 # What is published within this time is pushed together.
 GATHER_SECONDS = 1.0
-# How often the remote is asked what is new.
+# The remote is asked so often for what is new.
 FETCH_SECONDS = 60.0
-# How often, at most, everything is compared, because another process has published, or a build has
+# Everything is compared so often, at most, because another process has published, or a build has
 # failed.
 LOOK_SECONDS = 300.0
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
-# How often a node of several looks whether it is its turn.
+# A node of several looks so often for its turn.
 TURN_SECONDS = 10.0
-# What the end of the service waits for the last push.
+# The end of the service waits so long for the last push.
 STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.git")
@@ -54,8 +54,7 @@ log = logging.getLogger("hub.git")
 
 class GitFollower(Background):
     """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
-    ``Rebuilder.request``. ``turn``: works only while it is this node's; None: always. Raises
-    OperatorError where the remote is a name that means nothing.
+    ``Rebuilder.request``. ``turn``: works only while it is this node's; None: always.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class GitFollower(Background):
         rebuild: Callable[[Iterable[Named] | None], None], turn: "Turn | None" = None,
     ) -> None:  # fmt: skip
         super().__init__("git")
-        options = resolve(options, settings.content)
         self._settings = settings
         self._turn = turn
         self._git = Git(f"{settings.state}/git", options.remote)
@@ -71,7 +69,7 @@ class GitFollower(Background):
             self._git, options.branch, f"{options.folder}/" if options.folder else ""
         )
         self._sync = Sync(settings, store, self._branch, rebuild)
-        # What has to be compared; everything, if ``_is_all``.
+        # The places to compare; all, if ``_is_all``.
         self._places: set[Place] = set()
         self._is_all = True
         self._since: float | None = None
@@ -83,7 +81,7 @@ class GitFollower(Background):
         self._problems: dict[Place, str] = {}
 
     def __exit__(self, *_: object) -> None:
-        """Push what waits, if that takes no longer than seconds; the next start does the rest."""
+        """Push what waits, if that takes only seconds; the next start does the rest."""
         self._stop(STOP_SECONDS)
         self._git.stop()
         self._stop(STOP_SECONDS)
@@ -91,10 +89,10 @@ class GitFollower(Background):
             self._turn.release()
 
     def tell(self, outcome: Outcome) -> None:
-        """Note what a build has come to; returns at once."""
+        """Note the outcome of a build; returns at once."""
         with self._changed:
             if isinstance(outcome, Exception) or len(outcome.changed) > PLACES_MAX:
-                self._is_all = True  # nobody says what was published
+                self._is_all = True  # it is not known what was published
             else:
                 self._places.update(Place(owner, name or "") for owner, name in outcome.changed)
                 if not outcome.changed:
@@ -103,11 +101,11 @@ class GitFollower(Background):
             self._changed.notify_all()
 
     def status(self) -> dict[str, Any]:
-        """How it is going, for anybody: no prompt's name, and nothing that git said.
+        """The state of the exchange, for everybody: no prompt's name, and no words of git.
 
         ``status``: ``ok``, ``starting`` or ``failing``. ``waiting``: places (prompts, profiles)
-        that are to be compared; ``problems_count``: those that could not be pushed or taken in.
-        Times are RFC 3339, None where there was none.
+        that will be compared; ``problems_count``: those that could not be pushed or taken in.
+        Times are RFC 3339, None if there was none.
         """
         with self._changed:
             is_failing = self._failures.count > 0
@@ -129,7 +127,10 @@ class GitFollower(Background):
                 if not self._is_our_turn():
                     continue
                 with self._alone():
-                    self._repair()
+                    failures = self._failures.count
+                    # Seldom, since it reads the whole repository.
+                    if failures > 1 and failures & (failures - 1) == 0:
+                        self._branch.remove_damaged()
                     self._branch.open()
                     self._exchange()
                     while self._wait() and self._is_our_turn():
@@ -137,24 +138,21 @@ class GitFollower(Background):
             except GitStopped:
                 return
             except Exception as error:
-                # The edge of the thread: whatever it was, it is told, and tried again.
+                # The edge of the thread: it logs every error, and tries again.
                 self._note_failure(error)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """Hold the only right to use the repository. Raises OperatorError."""
-        path = f"{self._settings.state}/git.lock"
-        with open(path, "a", encoding="utf-8") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        with lock_file(self._settings.state, "git.lock") as file:
+            if not try_lock(file):
                 raise OperatorError(
-                    f"Another process of this hub follows the branch: it locks {path}."
-                ) from None
+                    f"Another process of this hub follows the branch: it locks {file.name}."
+                )
             yield
 
     def _wait(self) -> bool:
-        """Wait until there is something to do; False: the service ends."""
+        """Wait for the next exchange; False: the service ends."""
         while True:
             if self._turn:
                 self._turn.take()  # so that it stays this node's
@@ -163,20 +161,20 @@ class GitFollower(Background):
                 is_to_push = self._since is not None and not self._failures.count
                 if self._is_stopping:
                     return is_to_push
-                due = self._fetch_at
+                at = self._fetch_at
                 if is_to_push:
-                    due = min(due, self._since + GATHER_SECONDS)
-                if due <= now:
+                    at = min(at, self._since + GATHER_SECONDS)
+                if at <= now:
                     return True
                 longest = TURN_SECONDS if self._turn else FETCH_SECONDS
-                self._changed.wait(min(due - now, longest))
+                self._changed.wait(min(at - now, longest))
 
     def _is_our_turn(self) -> bool:
-        """Whether this node exchanges now; else another does, and this one looks again later."""
+        """True if this node exchanges now; else another does, and this one looks again later."""
         if not self._turn or self._turn.take() is not None:
             return True
         with self._changed:
-            # What others push meanwhile is not known here.
+            # This node does not know what the other pushes meanwhile.
             self._is_all, self._since = True, None
             self._fetch_at = time.monotonic() + TURN_SECONDS
         return False
@@ -190,7 +188,7 @@ class GitFollower(Background):
             since, self._since = self._since, None
         started = time.monotonic()
         try:
-            with _telling_of_the_disk():
+            with _naming_files():
                 done = self._run_sync(None if is_all else places)
         except BaseException:
             with self._changed:
@@ -210,7 +208,7 @@ class GitFollower(Background):
         raise GitError(f"The branch or the content changed in each of {MOVES_MAX} attempts")
 
     def _note_others(self) -> None:
-        """Look at everything if somebody else may have published."""
+        """Look at everything if another process may have published."""
         now = time.monotonic()
         hub = read_hub(self._settings.out)
         serial = hub.serial if hub else None
@@ -220,11 +218,11 @@ class GitFollower(Background):
             self._look_at, self._serial = now + LOOK_SECONDS, serial
 
     def _note_success(self, done: Done, seconds: float) -> None:
-        for place, told in done.problems.items():
-            if self._problems.get(place) != told:
-                log_event(log, logging.WARNING, "git_problem", path=place.path, reason=told)
-        for path, kept in done.conflicts.items():
-            log_event(log, logging.WARNING, "git_conflict", path=path, kept_on=kept)
+        for place, reason in done.problems.items():
+            if self._problems.get(place) != reason:
+                log_event(log, logging.WARNING, "git_problem", path=place.path, reason=reason)
+        for path, commit in done.conflicts.items():
+            log_event(log, logging.WARNING, "git_conflict", path=path, other_in=commit)
         if done.commits or done.taken:
             log_event(
                 log, logging.INFO, "git", commits=done.commits, taken_in=len(done.taken),
@@ -245,16 +243,10 @@ class GitFollower(Background):
             pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
             self._fetch_at = time.monotonic() + pause
 
-    def _repair(self) -> None:
-        """Make the repository anew if it is damaged. Looks seldom: that reads all of it."""
-        failures = self._failures.count
-        if failures > 1 and failures & (failures - 1) == 0 and self._branch.repair():
-            log_event(log, logging.WARNING, "git_repository_made_anew")
-
 
 @contextlib.contextmanager
-def _telling_of_the_disk() -> Iterator[None]:
-    """Turn the errors of the system, of which the log has no words, into OperatorError."""
+def _naming_files() -> Iterator[None]:
+    """Turn errors of the system into OperatorError, whose message the log shows."""
     try:
         yield
     except OSError as error:

@@ -13,6 +13,7 @@ from builder.store import content
 from builder.store.check import check_repo
 from operate.git import files
 from operate.git.branch import PLAIN, Entries
+from operate.git.commits import ContentChanged
 from operate.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
 from publisher.write import disk
 from publisher.write.store import Store
@@ -20,20 +21,15 @@ from publisher.write.store import Store
 _THEN = "wait for the next attempt"
 
 
-class ContentChanged(Exception):
-    """Somebody has published meanwhile: look again."""
-
-
 def take_in(
     store: Store, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
-    read: Callable[[str], bytes], sync: bool,
+    read: Callable[[str], bytes],
 ) -> list[Fault]:  # fmt: skip
-    """Put files of the branch, which are not here, into the content folder; or find why they must
-    not get there, and change nothing.
+    """Put files of the branch into the content folder; or return the faults that they would have
+    there, and change nothing.
 
-    ``ours``: the files of the place as they are here. ``read``: as ``Branch.reading`` gives.
-    ``staging``: a folder to try it in. ``sync`` as in ``Store``. Raises
-    ContentChanged, RequestError ``storage_unavailable``, OSError.
+    ``ours``: the files of the place here. ``read``: as ``Branch.reading`` gives. ``staging``: a
+    folder to try it in. Raises ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
     for path, entry in entries.items():
         if entry.mode != PLAIN:
@@ -44,7 +40,7 @@ def take_in(
     if faults := _faults(store.root, staging, place, ours, came):
         return faults
     if place.name:
-        _put_repo(store, place, ours, came, sync)
+        _put_repo(store, place, ours, came)
     else:
         _put_single(store, place, ours, came)
     return []
@@ -53,7 +49,7 @@ def take_in(
 def _faults(
     root: str, staging: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
 ) -> list[Fault]:
-    """What would be wrong with a place that is not wrong already."""
+    """The faults that a place would have and does not have yet."""
     shutil.rmtree(staging, ignore_errors=True)
     gone = withdrawn_in([*ours, *came])
     for path in {*ours, *came}:
@@ -79,7 +75,7 @@ def _faults(
 
 
 def _put_repo(
-    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
+    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
 ) -> None:
     root, owner, name = store.root, place.owner, place.name
     versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
@@ -93,14 +89,14 @@ def _put_repo(
             raise ContentChanged
         for version in versions:
             text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
-            store.write_version(owner, name, str(version), text, record, sync=sync)
+            store.write_version(owner, name, str(version), text, record)
         if events:
-            store.write_events(owner, name, events, sync=sync)
+            store.write_events(owner, name, events)
         if withdrawn:
-            store.write_withdrawal(owner, name, withdrawn, sync=sync)
+            store.write_withdrawal(owner, name, withdrawn)
 
     store.decide(owner, name, work)
-    if sync and not ours:
+    if not ours:
         with disk.telling(_THEN):
             disk.sync_folder(f"{root}/{owner}")
             disk.sync_folder(root)

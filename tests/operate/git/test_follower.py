@@ -114,8 +114,8 @@ def test_a_remote_that_declines(place: Place, caplog: pytest.LogCaptureFixture) 
         assert status["status"] == "failing" and status["failing_since"]
         assert str(place.remote) not in json.dumps(status)
         told = str(caplog.records[0].exc_info)
-        assert "The remote refused the push: [remote rejected] (pre-receive hook decl" in told
-        assert "Not on Sundays." in told
+        assert "git push failed: remote: Not on Sundays." in told
+        assert "[remote rejected]" in told and "(pre-receive hook declined)" in told
         declining.unlink()
         wait_until(lambda: one.status()["status"] == "ok", "a push")
         assert (one.status()["failures"], one.status()["failing_since"]) == (0, None)

@@ -1,6 +1,5 @@
 """The content folder and a branch become the same, and neither loses anything."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 from builder.store.check import check
 from operate.git import commits, sync
 from operate.git.branch import Branch, Moved
+from operate.git.commits import ContentChanged
 from operate.git.files import Place as FilesPlace
-from operate.git.incoming import ContentChanged
 from publisher.outside.git_program import Git
 from tests.operate.git.places import PERSON, Place, git
 from tests.support.catalogues import (
@@ -96,19 +95,6 @@ def test_texts_of_others_are_only_texts(place: Place) -> None:
     assert place.log("%(trailers:only)")[-1].strip() == "By: ann"
     dates = dict(line.split(" ", 1)[::-1] for line in place.log("%at %s"))
     assert (dates["ann/old 1.0.0"], dates["ann/new 1.0.0"]) == ("0", "253370764800")
-
-
-def test_many_at_once_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (commits, sync):
-        monkeypatch.setattr(module, "COMMITS_MAX", 3)
-    write_label(place.content, "ann/review", 1, "production", "1.1.0")
-    place.run()
-    assert is_same(place)
-    (message,) = place.log("%B")
-    assert message.split("\n") == [
-        "6 changes", "", "ann/review 1.0.0", "ann/story 1.0.0", "bob/sql 1.0.0", "and 3 more", "",
-        "By: hub", "",
-    ]  # fmt: skip
 
 
 def test_many_places_are_pushed_part_by_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +235,7 @@ def test_a_text_that_was_damaged_here_does_not_get_there(place: Place) -> None:
     place.run()
     before = place.files()
     (place.content / "ann/review/1.0.0.md").write_text("Changed\n")
-    done = place.run()
+    done = place.sync().run({REVIEW})
     assert done.problems[REVIEW].startswith("not pushed: ann/review/1.0.0.md")
     assert place.files() == before
 
@@ -290,28 +276,33 @@ def test_profiles_and_the_home_page_follow_who_changes_them(place: Place, path: 
     assert place.files(done.conflicts[path])[path] == text("C")
 
 
-def test_a_hub_that_is_behind_takes_the_newer_profile(place: Place) -> None:
+def test_a_hub_that_does_not_know_what_both_had_keeps_its_profile(place: Place) -> None:
     place.run()
     write_owner(place.clone(), "ann", bio="Newer.")
     place.merge()
-    shutil.rmtree(place.settings.state)  # so nobody knows what both had
+    shutil.rmtree(place.settings.state)
     Path(place.settings.state).mkdir()
-    assert place.run().conflicts == {}
+    ((path, kept),) = place.run().conflicts.items()
     assert is_same(place)
-    assert b"Newer." in place.files()["ann/owner.json"]
+    assert b"Newer." in place.files(kept)[path]
 
 
-def test_a_faulty_profile_is_left_there(place: Place) -> None:
+def test_a_faulty_profile_is_replaced(place: Place) -> None:
     place.run()
-    (place.clone() / "ann/owner.json").write_text("{")
+    before = read_tree(place.content)
+    clone = place.clone()
+    (clone / "eve").mkdir()
+    for owner in ("ann", "eve"):
+        (clone / owner / "owner.json").write_text("{")
     place.merge()
-    one = place.sync()
-    done = one.run(None)
-    assert done.problems.keys() == {FilesPlace("ann")}
-    assert one.run(done.problems.keys()).problems == done.problems
-    assert place.files()["ann/owner.json"] == b"{"
-    write_owner(place.content, "ann", bio="Mine.")
-    assert one.run(done.problems.keys()).problems == {}
+    done = place.run()
+    assert done.problems.keys() == {FilesPlace("ann"), FilesPlace("eve")}
+    assert read_tree(place.content) == before
+    assert place.files() == before | {"eve/owner.json": b"{"}
+    assert place.run().problems.keys() == {FilesPlace("eve")}
+    write_owner(place.clone(), "eve")
+    place.merge()
+    assert place.run().problems == {}
     assert is_same(place)
 
 
@@ -321,8 +312,8 @@ def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPat
     one = place.sync()
     with monkeypatch.context() as patch:
         write_version(place.clone(), "eve", "new", "1.0.0", "Theirs.\n")
-        find_next = Branch.next
-        patch.setattr(Branch, "next", lambda self: (place.merge(), find_next(self))[1])
+        push = Branch.push
+        patch.setattr(Branch, "push", lambda *args: (place.merge(), push(*args)))
         with pytest.raises(Moved):
             one.run({FilesPlace("ann", "story")})
     one.run({FilesPlace("ann", "story")})
@@ -370,13 +361,17 @@ def test_a_file_that_goes_while_it_is_pushed(place: Place, monkeypatch: pytest.M
     assert is_same(place)
 
 
-def test_only_what_was_touched_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_profiles_and_the_home_page_are_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place.run()
-    os.utime(f"{place.settings.state}/git.looked", (4e9, 4e9))
-    read = []
-    monkeypatch.setattr(sync.files, "read", lambda root, path: read.append(path))
+    paths = []
+    read = sync.files.read
+    monkeypatch.setattr(
+        sync.files, "read", lambda root, path: (paths.append(path), read(root, path))[1]
+    )
     place.run()
-    assert read == []
+    assert paths == ["ann/owner.json"]
 
 
 def test_a_branch_of_files_without_a_folder(place: Place) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import OperatorError
-from operate.git.options import parse_git_options, resolve
+from operate.git.options import parse_git_options
 from publisher.outside.git_program import Git, GitError, GitStopped
-from tests.operate.git.places import git
 from tests.support.servers import DEADLINE_SECONDS
 
 
@@ -71,24 +70,10 @@ def test_variables_that_name_another_repository_do_not_count(
 
 
 @pytest.mark.parametrize(
-    "given", [("-x", "main", None), ("x", "-x", None), ("x", "a..b", None), ("x", "a b", None),
-              ("x", "main", "../up"), ("x", "main", ".git"), ("x", "main", "a\nb")],
+    "given", [("-x", "main", ""), ("origin", "main", ""), ("/x", "-x", ""), ("/x", "a..b", ""),
+              ("/x", "a b", ""), ("/x", "main", "../up"), ("/x", "main", ".git"),
+              ("/x", "main", "a\nb")],
 )  # fmt: skip
-def test_what_cannot_be(given: tuple[str, str, str | None]) -> None:
+def test_what_cannot_be(given: tuple[str, str, str]) -> None:
     with pytest.raises(OperatorError, match="Invalid --git"):
         parse_git_options(*given)
-
-
-def test_the_remote_of_the_clone_that_the_content_is_in(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "remote", "add", "origin", "https://git.example/hub")
-    (tmp_path / "some/prompts").mkdir(parents=True)
-    for remote, folder, found in [
-        ("origin", None, ("https://git.example/hub", "main", "some/prompts")),
-        ("origin", ".", ("https://git.example/hub", "main", "")),
-        ("https://x.example/y", None, ("https://x.example/y", "main", "content")),
-    ]:
-        options = parse_git_options(remote, "main", folder)
-        assert resolve(options, f"{tmp_path}/some/prompts") == found
-    with pytest.raises(OperatorError, match="no git clone with a remote named 'upstream'"):
-        resolve(parse_git_options("upstream", "main", None), str(tmp_path))
