@@ -1,8 +1,8 @@
 """``hubctl deploy``: the site to where it is read from."""
 
-import contextlib
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +12,10 @@ from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
 from cli.options import out_option, state_option, upload_options
 from cli.progress import Progress
-from operate.deploy.compare import Options, Plan
-from operate.deploy.destination import open_destination
-from operate.deploy.order import Delete, Put, cache_control
-from operate.deploy.run import Report
-from operate.deploy.run import deploy as deploy_site
+from operate.deploy.options import Options
+
+if TYPE_CHECKING:
+    from operate.deploy.plan import Plan, Report
 
 
 @click.command()
@@ -55,24 +54,25 @@ def deploy(
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
+    # asyncio loads slowly, and no other command needs it.
+    from operate.deploy import run
+    from operate.deploy.destination import open_destination
 
-    def tell_plan(plan: Plan) -> None:
+    def print_plan(plan: "Plan") -> None:
         if upload.dry:
             for line in plan_lines(plan) if is_json else described_steps(plan):
                 click.echo(line)
 
-    with contextlib.closing(
-        open_destination(destination, endpoint_url=endpoint_url, apart_from=(out, state))
-    ) as opened, Progress() as progress:  # fmt: skip
-        report = deploy_site(
-            out, state, opened, upload, progress=progress, on_wait=say_waiting, on_plan=tell_plan
-        )
+    opened = open_destination(destination, endpoint_url=endpoint_url, apart_from=(out, state))
+    with Progress() as progress:
+        hooks = run.Hooks(progress, say_waiting, print_plan)
+        report = run.deploy(out, state, opened, upload, hooks)
     if not is_json:
         click.echo(describe(report, upload.dry))
     elif not upload.dry:
-        told = report._asdict()
-        del told["build"]  # counts alone
-        click.echo(json.dumps(told))
+        counts = report._asdict()
+        del counts["build"], counts["serial"]
+        click.echo(json.dumps(counts))
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         click.echo(
@@ -86,33 +86,31 @@ def say_waiting(what: str) -> None:
     click.echo(f"Waiting for another {what} to end.", err=True)
 
 
-def plan_lines(plan: Plan) -> Iterator[bytes]:
+def plan_lines(plan: "Plan") -> Iterator[bytes]:
     """An object of JSON for each step. All of a ``group`` has to be done before the next begins."""
-    for number, group in enumerate(plan.groups, 1):
+    for number, group in enumerate(plan.groups(), 1):
         for step in group:
-            if isinstance(step, Put):
+            if step.file is None:
+                line = {"action": "delete", "key": step.key, "group": number}
+            else:
                 line = {
                     "action": "put", "key": step.key, "file": step.file,
-                    "content_type": step.route.media,
-                    "cache_control": cache_control(step.route), "size": step.size,
+                    "content_type": step.headers["Content-Type"],
+                    "cache_control": step.headers["Cache-Control"], "size": step.size,
                     "md5": step.md5.hex(), "group": number,
                 }  # fmt: skip
-            else:
-                line = {"action": "delete", "key": step.key, "group": number}
             yield json_bytes(line)
 
 
-def described_steps(plan: Plan) -> Iterator[str]:
+def described_steps(plan: "Plan") -> Iterator[str]:
     """A line of text for each step."""
-    for group in plan.groups:
+    for group in plan.groups():
         for step in group:
-            if isinstance(step, Delete):
-                yield f"would delete {step.key}"
-            else:
-                yield f"would {'add' if step.old is None else 'change'} {step.key}"
+            verb = "add" if step.old is None else "change"
+            yield f"would {'delete' if step.file is None else verb} {step.key}"
 
 
-def describe(report: Report, dry_run: bool) -> str:
+def describe(report: "Report", dry_run: bool) -> str:
     """What a deployment did, on one line."""
     added, changed, deleted = (
         ("to add", "to change", "to delete") if dry_run else ("added", "changed", "deleted")

@@ -9,8 +9,7 @@ import click
 
 from cli.groups import grouped, setting
 from cli.options import rate_limit_option, upload_options
-from operate.deploy.job import Job
-from operate.deploy.options import Options
+from operate.deploy.options import Job, Options
 from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from operate.deploy.receiver import Receiver, make_receiver
 from operate.git.options import GitOptions, parse_git_options

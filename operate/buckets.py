@@ -1,5 +1,7 @@
 """A bucket of any service that speaks S3. The only importer of obstore, an optional dependency.
 
+A method whose name ends with ``_async`` ends its request when its task is canceled.
+
 The service compares each upload with the SHA-256 that is signed with it
 (docs.aws.amazon.com, "Signature Calculations: Transferring Payload in a Single Chunk").
 """
@@ -7,7 +9,7 @@ The service compares each upload with the SHA-256 that is signed with it
 import contextlib
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from os import environ
 from pathlib import Path
@@ -125,13 +127,33 @@ class Bucket:
             for page in pages:
                 for found in page:
                     if found["size"] or self._is_object(found):
-                        key = found["path"].removeprefix(self._prefix)
-                        yield Listed(key, _etag(found["e_tag"]), found["size"])
+                        yield self._listed(found)
+
+    async def pages_async(self) -> AsyncIterator[Sequence[Listed]]:
+        """All objects, in pages."""
+        with self._explained("list the bucket"):
+            pages = obstore.list(self._store, self._prefix or None, chunk_size=PAGE_KEYS)
+            async for page in pages:
+                yield [
+                    self._listed(found)
+                    for found in page
+                    if found["size"] or await self._is_object_async(found)
+                ]
+
+    def _listed(self, found: Mapping) -> Listed:
+        key = found["path"].removeprefix(self._prefix)
+        return Listed(key, _etag(found["e_tag"]), found["size"])
 
     def _is_object(self, found: Mapping) -> bool:
         """False for a folder that a console shows: obstore lists the empty object `a/` as `a`."""
         with contextlib.suppress(FileNotFoundError):
             return obstore.head(self._store, found["path"])["e_tag"] == found["e_tag"]
+        return False
+
+    async def _is_object_async(self, found: Mapping) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            head = await obstore.head_async(self._store, found["path"])
+            return head["e_tag"] == found["e_tag"]
         return False
 
     def read(self, key: str, bytes_max: int) -> bytes | None:
@@ -151,10 +173,12 @@ class Bucket:
                 )
             return bytes(found.bytes())
 
-    def headers(self, key: str) -> Mapping[str, str]:
+    async def headers_async(self, key: str) -> Mapping[str, str]:
         """An object's ``Content-Type``, ``Cache-Control`` and so on."""
         with self._explained(f"inspect {key}"):
-            return obstore.get(self._store, self._prefix + key, options={"head": True}).attributes
+            options = {"head": True}
+            found = await obstore.get_async(self._store, self._prefix + key, options=options)
+            return found.attributes
 
     def put(self, key: str, data: bytes, headers: Mapping[str, str]) -> str:
         """Store an object with such headers; returns its ETag."""
@@ -162,12 +186,25 @@ class Bucket:
             stored = obstore.put(
                 self._store, self._prefix + key, data, attributes=dict(headers), use_multipart=False
             )
-        return _etag(stored["e_tag"])
+            return _etag(stored["e_tag"])
+
+    async def put_async(self, key: str, data: bytes, headers: Mapping[str, str]) -> str:
+        """See ``put``."""
+        with self._explained(f"upload {key}"):
+            stored = await obstore.put_async(
+                self._store, self._prefix + key, data, attributes=dict(headers), use_multipart=False
+            )
+            return _etag(stored["e_tag"])
 
     def delete(self, key: str) -> None:
         """Remove an object; a missing one is no error."""
         with self._explained(f"delete {key}"), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, self._prefix + key)
+
+    async def delete_async(self, key: str) -> None:
+        """See ``delete``."""
+        with self._explained(f"delete {key}"), contextlib.suppress(FileNotFoundError):
+            await obstore.delete_async(self._store, self._prefix + key)
 
     @contextlib.contextmanager
     def _explained(self, what: str) -> Iterator[None]:

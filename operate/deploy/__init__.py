@@ -1,7 +1,7 @@
-"""Brings a site to where it is read from: a folder, or a bucket that speaks S3.
+"""Deployments of a site to the place that readers read it from: a folder or a bucket of S3.
 
-``run`` is the glue of: what is where (``destination``, ``folder``, ``bucket``), what the site has
-and how that stays the same for as long as it takes (``snapshot``), what is remembered of the last
-time (``manifest``), what has to go (``compare``), and in which order, so that no reader follows a
-link to what is not there (``order``).
+``run`` is a deployment. It lists a destination (``destination``, ``folder``, ``bucket``), takes a
+snapshot of the site (``snapshot``), compares both with what the last deployment left (``manifest``,
+``plan``), and changes objects in an order that breaks no link (``order``). ``follower`` deploys
+after the builds of a service, and ``notices`` sends messages about that.
 """

@@ -1,10 +1,10 @@
 """A bucket as the destination: of AWS, or of any other service that speaks S3."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator
 
 from builder.model.errors import OperatorError
 from operate import buckets
-from operate.deploy.order import Put, cache_control
+from operate.deploy.order import Step
 
 
 class Bucket:
@@ -14,42 +14,32 @@ class Bucket:
 
     has_rules = False
 
-    def __init__(self, name: str, endpoint_url: str | None, check: Callable[[], None]) -> None:
+    def __init__(self, name: str, endpoint_url: str | None) -> None:
         self._objects = buckets.Bucket(name, endpoint_url)
-        self._check = check
         self.identity = self._objects.identity
+        self.delete = self._objects.delete_async
 
-    def list(self) -> Iterator[tuple[str, str]]:
-        return ((found.key, found.etag) for found in self._objects.list())
+    async def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        async for page in self._objects.pages_async():
+            yield [(found.key, found.etag) for found in page]
 
-    def holds(self, put: Put) -> bool:
-        if put.old != put.md5.hex():
+    async def holds(self, step: Step) -> bool:
+        if step.old != step.md5.hex():
             return False
-        # The listing has no headers: another tool may have put the object without any.
-        found = self._objects.headers(put.key)
-        return _headers(put) == {
-            name: found[name] for name in (*_headers(put), "Content-Encoding") if name in found
-        }
+        # A listing has no headers: another tool may have uploaded the object without them.
+        found = await self._objects.headers_async(step.key)
+        names = (*step.headers, "Content-Encoding")
+        return step.headers == {name: found[name] for name in names if name in found}
 
-    def put(self, put: Put, path: str) -> str:
+    async def put(self, step: Step) -> str:
         try:
-            with open(path, "rb") as file:
+            with open(step.copy, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise OperatorError(f"Cannot read {path}: {error.strerror}. Deploy again.") from error
-        self._check()
-        return self._objects.put(put.key, data, _headers(put))
+            raise OperatorError(
+                f"Cannot read {step.copy}: {error.strerror}. Deploy again."
+            ) from error
+        return await self._objects.put_async(step.key, data, step.headers)
 
-    def delete(self, key: str) -> None:
-        self._check()
-        self._objects.delete(key)
-
-    def end_group(self) -> None:
-        pass  # an object that was acknowledged is stored
-
-    def close(self) -> None:
-        pass
-
-
-def _headers(put: Put) -> dict[str, str]:
-    return {"Content-Type": put.route.media, "Cache-Control": cache_control(put.route)}
+    async def end_group(self) -> None:
+        pass  # an acknowledged object is stored

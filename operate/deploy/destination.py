@@ -1,76 +1,68 @@
-"""What the rest of a deployment knows of where it goes to, and which kind a name means."""
+"""Destinations of a deployment, and which kind a name means."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Protocol
 
 from builder.model.errors import OperatorError
 from operate.deploy.folder import Folder
-from operate.deploy.order import Put
+from operate.deploy.order import Step
 
-# An address, also one with a slash too few; ``./`` before it makes it a path.
+# An address, also with a slash too few. ``./`` before it makes it a path.
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
 class Destination(Protocol):
-    """Somewhere to put objects. All but ``close`` may raise OperatorError; ``holds``, ``put`` and
-    ``delete`` are called from several threads, each key from one at a time.
+    """A place for objects. All methods may raise OperatorError.
 
     A mark is a text that differs whenever the bytes of an object do. ``identity`` is the same for
-    each way to spell the destination. ``has_rules``: whether a URL finds its file by rules of the
-    host, and not only under its very key.
+    all spellings of a destination. ``has_rules``: the host finds the file of a URL by rules, so a
+    URL needs no key of its own.
     """
 
     identity: str
     has_rules: bool
 
-    def list(self) -> Iterator[tuple[str, str]]:
-        """Key and mark of each object that is there, whoever put it."""
+    def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        """Key and mark of all objects, also of others than the site's, in pages."""
 
-    def holds(self, put: Put) -> bool:
-        """Whether an object that is there has the very bytes and headers."""
+    async def holds(self, step: Step) -> bool:
+        """True if the object that exists has exactly these bytes and headers."""
 
-    def put(self, put: Put, path: str) -> str:
-        """Upload the file at ``path``; returns the mark it gets."""
+    async def put(self, step: Step) -> str:
+        """Upload the file of a step; returns the object's mark."""
 
-    def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is none."""
+    async def delete(self, key: str) -> None:
+        """Remove an object; a missing one is no error."""
 
-    def end_group(self) -> None:
-        """See to it that all that was done outlives a power cut of the destination."""
-
-    def close(self) -> None:
-        """Let connections go."""
+    async def end_group(self) -> None:
+        """Make all steps before this survive a power cut of the destination."""
 
 
-class Nowhere(Destination):
-    """A destination with nothing there, for dry runs: the plan has the whole site."""
+class Nowhere:
+    """A destination without objects, for dry runs: the plan has the whole site."""
 
     identity = "nowhere"
     has_rules = False
 
-    def list(self) -> Iterator[tuple[str, str]]:
-        return iter(())
+    async def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        yield []
 
 
 def open_destination(
-    name: str | None, *, endpoint_url: str | None = None,
-    apart_from: Iterable[str] = (), check: Callable[[], None] = lambda: None,
-) -> Destination:  # fmt: skip
-    """The destination that people mean by a name: ``s3://bucket/prefix``, a folder's path, or
-    None for ``Nowhere``.
+    name: str | None, *, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
+) -> Destination:
+    """The destination of a name: ``s3://bucket/prefix``, a folder's path, or None for ``Nowhere``.
 
-    ``endpoint_url``: where S3 is spoken; by default what the client library finds
-    (AWS_ENDPOINT_URL, the user's files), in the end AWS. ``apart_from``: folders that must not
-    hold the destination, nor lie in it. ``check`` is called, in any thread, right before an object
-    changes; what it raises keeps the object as it is. Raises OperatorError.
+    ``endpoint_url``: the address of the S3 service; by default that of AWS_ENDPOINT_URL, or AWS.
+    ``apart_from``: folders that must not overlap with the destination. Raises OperatorError.
     """
     if name is None:
         return Nowhere()
     if name.startswith("s3://"):
         from operate.deploy.bucket import Bucket  # an optional library, and a slow one
 
-        return Bucket(name, endpoint_url, check)
+        return Bucket(name, endpoint_url)
     if not name.strip():
         raise OperatorError(
             "The destination is empty. If it comes from a variable, set the variable. Pass a "
@@ -81,4 +73,4 @@ def open_destination(
             f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
             "s3://BUCKET/PREFIX; add --endpoint-url for a service other than AWS."
         )
-    return Folder(name, apart_from, check)
+    return Folder(name, apart_from)

@@ -1,19 +1,19 @@
 """A folder as the destination: of a web server on this machine, or mounted from another.
 
-Files are replaced whole, by a temporary name and a rename, and are on the disk before that. They
-can be read by everybody, whatever the umask: the web server is somebody else.
+Files are replaced whole, by a temporary name and a rename, after they are on the disk. Everyone may
+read them, whatever the umask, since the web server is another user.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import os
 import stat
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from builder.model.errors import OperatorError
 from builder.store.site import ONE_SECOND_NS
-from operate.deploy.order import Put
+from operate.deploy.order import Step
 from operate.folders import find_overlap
 
 _TEMPORARY = ".hubctl-deploy"
@@ -26,10 +26,7 @@ class Folder:
 
     has_rules = True
 
-    def __init__(
-        self, name: str, apart_from: Iterable[str] = (), check: Callable[[], None] = lambda: None
-    ) -> None:
-        self._check = check
+    def __init__(self, name: str, apart_from: Iterable[str] = ()) -> None:
         self.root = os.path.realpath(os.path.expanduser(name))
         if folder := find_overlap(self.root, apart_from):
             raise OperatorError(
@@ -37,95 +34,94 @@ class Folder:
                 "folders for site, state and destination."
             )
         self.identity = f"folder {self.root}"
+        # Folders to sync, and temporary files of deployments that were killed.
         self._touched: set[str] = set()
         self._leftovers: set[str] = set()
-        self._lock = threading.Lock()
 
-    def list(self) -> Iterator[tuple[str, str]]:
-        if not os.path.lexists(self.root):
-            return
-        try:
-            yield from self._list(self.root, "")
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot read {error.filename or self.root}: {error.strerror}. Nothing was "
-                "changed. Deploy as a user who may read it, or to another folder."
-            ) from None
+    async def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        prefixes = [""] if os.path.lexists(self.root) else []
+        while prefixes:
+            try:
+                page, folders = self._list(prefixes.pop())
+            except OSError as error:
+                raise OperatorError(
+                    f"Cannot read {error.filename or self.root}: {error.strerror}. Nothing was "
+                    "changed. Deploy as a user who may read it, or to another folder."
+                ) from None
+            prefixes += folders
+            yield page
 
-    def _list(self, folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-        with os.scandir(folder) as entries:
+    async def holds(self, step: Step) -> bool:
+        return await asyncio.to_thread(self._holds, step)
+
+    async def put(self, step: Step) -> str:
+        return await asyncio.to_thread(self._put, step)
+
+    async def delete(self, key: str) -> None:
+        await asyncio.to_thread(self._delete, key)
+
+    async def end_group(self) -> None:
+        await asyncio.to_thread(self._sync)
+
+    def _list(self, prefix: str) -> tuple[list[tuple[str, str]], list[str]]:
+        """The files of one folder, and the prefixes of those in it."""
+        page, folders = [], []
+        with os.scandir(f"{self.root}/{prefix}") as entries:
             for entry in entries:
                 if entry.name.startswith("."):
                     if entry.name.endswith(_TEMPORARY):
-                        self._leftovers.add(entry.path)  # of a deployment that was killed
+                        self._leftovers.add(entry.path)
                 elif entry.is_dir(follow_symlinks=False):
-                    yield from self._list(entry.path, f"{prefix}{entry.name}/")
+                    folders.append(f"{prefix}{entry.name}/")
                 else:
-                    yield prefix + entry.name, _mark(entry.stat(follow_symlinks=False))
+                    page.append((prefix + entry.name, _mark(entry.stat(follow_symlinks=False))))
+        return page, folders
 
-    def holds(self, put: Put) -> bool:
-        path = f"{self.root}/{put.key}"
+    def _holds(self, step: Step) -> bool:
+        path = f"{self.root}/{step.key}"
         with _explained(path), contextlib.suppress(FileNotFoundError):
             status = os.lstat(path)
-            if _mark(status).endswith(f".{put.size}") and not _lacks(status, _FILE_MODE):
+            if _mark(status).endswith(f".{step.size}") and not _lacks(status, _FILE_MODE):
                 with open(path, "rb") as file:
-                    return hashlib.file_digest(file, "md5").digest() == put.md5
+                    return hashlib.file_digest(file, "md5").digest() == step.md5
         return False
 
-    def put(self, put: Put, path: str) -> str:
-        target = f"{self.root}/{put.key}"
+    def _put(self, step: Step) -> str:
+        target = f"{self.root}/{step.key}"
         folder, _, name = target.rpartition("/")
         temporary = f"{folder}/.{name}{_TEMPORARY}"
         with _explained(target):
             self._make_folder(folder)
-            times_ns = [os.stat(path).st_mtime_ns]
+            times_ns = [os.stat(step.copy).st_mtime_ns]
             with contextlib.suppress(FileNotFoundError):
-                # nginx and Caddy make the ETag from whole seconds and the size: bytes that differ
-                # must not look like the old ones, also where the site is older than what is there.
+                # nginx and Caddy make the ETag of whole seconds and the size: different bytes must
+                # not look like the old ones, also if the site is older than the destination.
                 times_ns.append(os.lstat(target).st_mtime_ns + ONE_SECOND_NS)
             try:
-                with open(path, "rb") as source, open(temporary, "wb") as file:
-                    hasher = hashlib.md5(usedforsecurity=False)
-                    while chunk := source.read(_CHUNK_BYTES):
-                        hasher.update(chunk)
-                        file.write(chunk)
-                    file.flush()
-                    _allow(file.fileno(), _FILE_MODE)
-                    os.utime(file.fileno(), ns=(max(times_ns), max(times_ns)))
-                    os.fsync(file.fileno())
-                    status = os.fstat(file.fileno())
-                if hasher.digest() != put.md5 or status.st_size != put.size:
-                    raise OperatorError(
-                        f"{put.file} changed during the deployment. Let only `hubctl` write to "
-                        "the site and the state, and deploy again."
-                    )
-                self._check()
+                status = _copy(step, temporary, max(times_ns))
                 os.rename(temporary, target)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(temporary)
                 raise
-        with self._lock:
-            self._touched.add(folder)
+        self._touched.add(folder)
         return _mark(status)
 
-    def delete(self, key: str) -> None:
+    def _delete(self, key: str) -> None:
         path = f"{self.root}/{key}"
         with _explained(path):
-            self._check()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             with contextlib.suppress(OSError):  # a folder that is in use, as most are
                 while (path := os.path.dirname(path)) != self.root:
                     os.rmdir(path)
-        with self._lock:
-            self._touched.add(path)
+        self._touched.add(path)
 
-    def end_group(self) -> None:
+    def _sync(self) -> None:
         for path in self._leftovers:
             with _explained(path), contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        # A rename of a later group must not reach the disk before one of this.
+        # A rename of a later group must not reach the disk before one of this group.
         for folder in self._touched:
             with _explained(folder), contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(folder, os.O_RDONLY)
@@ -135,9 +131,6 @@ class Folder:
                     os.close(descriptor)
         self._leftovers.clear()
         self._touched.clear()
-
-    def close(self) -> None:
-        pass
 
     def _make_folder(self, folder: str) -> None:
         if os.path.isdir(folder):
@@ -149,7 +142,7 @@ class Folder:
             return
         parent = os.path.dirname(folder)
         self._make_folder(parent)
-        with contextlib.suppress(FileExistsError):  # another thread was faster
+        with contextlib.suppress(FileExistsError):  # by another thread
             os.mkdir(folder)
         if not os.path.isdir(folder):
             raise OperatorError(
@@ -161,8 +154,27 @@ class Folder:
             _allow(descriptor, _FOLDER_MODE)
         finally:
             os.close(descriptor)
-        with self._lock:
-            self._touched.add(parent)
+        self._touched.add(parent)
+
+
+def _copy(step: Step, path: str, time_ns: int) -> os.stat_result:
+    """Copy the kept file of a step onto the disk, with this time."""
+    hasher = hashlib.md5(usedforsecurity=False)
+    with open(step.copy, "rb") as source, open(path, "wb") as file:
+        while chunk := source.read(_CHUNK_BYTES):
+            hasher.update(chunk)
+            file.write(chunk)
+        file.flush()
+        _allow(file.fileno(), _FILE_MODE)
+        os.utime(file.fileno(), ns=(time_ns, time_ns))
+        os.fsync(file.fileno())
+        status = os.fstat(file.fileno())
+    if hasher.digest() != step.md5 or status.st_size != step.size:
+        raise OperatorError(
+            f"{step.file} changed during the deployment. Let only `hubctl` write to the site and "
+            "the state, and deploy again."
+        )
+    return status
 
 
 def _mark(status: os.stat_result) -> str:
@@ -176,7 +188,7 @@ def _lacks(status: os.stat_result, mode: int) -> bool:
 
 
 def _allow(descriptor: int, mode: int) -> None:
-    """Add rights; those that are there stay, as a group's whose folder it is."""
+    """Add rights to those that it has, such as those of the folder's group."""
     status = os.fstat(descriptor)
     if _lacks(status, mode):
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | mode)

@@ -1,35 +1,40 @@
-"""Brings each settled build of a service to where the site is read from, in a thread of its own.
+"""Deploys each settled build of a service, in a thread of its own.
 
-What builds in this process have changed is known, so a publication costs the requests for its
-files. Everything is compared, with the destination's listing, at the start, after a failure, every
-hour, and after a build of another process. While a deployment runs, what comes up is gathered for
-the next one. A process of its own does the work (``worker``).
+The service knows what its own builds have changed, so a publication costs the requests for its
+files. Everything is compared with the destination's listing at the start, after a failure, every
+hour, and after a build of another process. What builds change during a deployment is kept for the
+next one.
 
-Of several nodes, the one whose turn it is deploys. One that gets the turn compares everything, as
-soon as its site has what the node before it began to deploy, and again after another time of a
-turn: what that node sent before its time ended, and the destination took only then, is repaired so.
-It may have been paused in the middle of an upload, which no check before it can notice.
+Of several nodes, the one that has the turn deploys. A node that gets the turn compares everything,
+as soon as its site has what the node before it began to deploy, and once more after the time of a
+turn: that repairs what the other node had sent before its time ended, and the destination stored
+only then. No check can prevent that, since a process can be paused in the middle of an upload.
 """
 
+import asyncio
+import functools
 import logging
 import math
 import os
 import shutil
 import time
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
 from builder.model.records import format_time
-from builder.pipeline.build import Report
+from builder.pipeline.build import Report as Build
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import is_building, last_build
 from builder.store.site import is_built, read_hub
-from operate.deploy import snapshot
-from operate.deploy.job import Job
-from operate.deploy.notices import Notices
-from operate.deploy.worker import Changes, Done, Unfinished, Worker
+from operate.deploy import run, snapshot
+from operate.deploy.destination import open_destination
+from operate.deploy.notices import PATHS_MAX, Changed, Notices
+from operate.deploy.options import Job
+from operate.deploy.plan import Plan, Report
+from operate.deploy.snapshot import Kept
 from publisher.log import log_event
 
 if TYPE_CHECKING:
@@ -37,13 +42,15 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
 COMPARE_SECONDS = 3600.0
-# Under constant load no build settles. After so long, what there is goes: readers see no more of it
-# than on the service itself.
+# Under constant load no build settles. After so long, the site is deployed as it is, which is what
+# readers of the service see, too.
 UNSETTLED_SECONDS_MAX = 10.0
-# How soon a build of another process is noticed after its end. One of this process is told sooner.
+# Time until the end of another process's build is noticed, at most.
 LOOK_SECONDS = 10.0
-# Files that wait for a deployment. Where there are more, the whole site is compared.
+# Files that wait for a deployment. If there are more, the whole site is compared.
 FILES_MAX = 10_000
+# The end of the service waits so long for a thread that waits for the disk, a lock or a database.
+STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.deploy")
 
@@ -54,42 +61,30 @@ class _Gathered:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._paths = snapshot.paths_in(folder)
-        self.copies: dict[str, str] = {}
-        self.marks: dict[str, str] = {}
-        self.gone: set[str] = set()
+        self.files: dict[str, Kept | None] = {}
         self.build = 0
         self.serial: int | None = None
 
     def add(self, site: str, files: set[str], build: int) -> None:
-        """Take these files as they are now. Raises OSError."""
+        """Keep these files as they are now. Raises OSError."""
         os.makedirs(self._folder, exist_ok=True)
-        taken = snapshot.keep(site, files, self._paths)
-        hub = read_hub(site)
+        kept = snapshot.keep(site, files, self._paths)
         for file in files:
-            if old := self.copies.pop(file, None):
-                os.unlink(old)
-            self.marks.pop(file, None)
-        self.copies |= taken.copies
-        self.marks |= taken.marks
-        self.gone = (self.gone | files) - taken.copies.keys()
+            if old := self.files.get(file):
+                os.unlink(old.path)
+        self.files |= kept
         self.build = build
-        self.serial = hub.serial if hub else None
-
-    def count(self) -> int:
-        return len(self.copies) + len(self.gone)
-
-    def changes(self) -> Changes:
-        return Changes(self.copies, self.marks, sorted(self.gone), self.serial)
+        self.serial = _serial_of(site)
 
     def drop(self) -> None:
-        # What cannot be removed, the next start tries to remove.
+        # The next start removes what cannot be removed now.
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Deployer(Background):
-    """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
-    Entering raises OperatorError if the destination cannot be used at all. ``turn``: deploys only
-    while it is this node's, and releases it at the end; None: always.
+    """While entered, deploys the builds that ``tell`` gets, and reports to ``notices``. Entering
+    raises OperatorError if the destination is invalid. ``turn``: deploys only while this node has
+    it, and releases it at the end; None: always.
     """
 
     def __init__(
@@ -98,52 +93,61 @@ class Deployer(Background):
         super().__init__("deploy")
         self._job = job
         self._notices = notices
+        self._turn = turn
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        self._worker = Worker(job, turn)
-        self._turn = turn
-        # In which this node deploys; None: it is not its turn. ``_is_new``: it has not compared
-        # everything yet.
+        # The task that waits for the destination now, and its loop.
+        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task] | None = None
+        # The generation of the turn in which this node deploys; None: it has no turn. ``_is_new``:
+        # it has not compared everything since then.
         self._generation: int | None = None
         self._is_new = False
-        # What the next deployment is to bring; None: whatever differs. ``_touched``: files of later
-        # builds, of which none has settled. ``_build``: the last one that is known.
+        # The files of the next deployment; None: everything is compared. ``_touched``: files of
+        # later builds, none of which has settled. ``_build``: the last build that is known.
         self._gathered: _Gathered | None = None
         self._touched: set[str] = set()
         self._build: int | None = None
-        # A build that nobody here was told of, and since when it is known, by monotonic time.
+        # A build of another process, and when it was noticed, by monotonic time.
         self._foreign: tuple[int, float] = (0, 0.0)
-        # When to compare everything and when to try again; since when something waits for a build
-        # that settles, for a deployment, and for the end of the one under way: by monotonic time.
+        # When to compare everything and when to try again; since when a change waits for a build
+        # that settles, for a deployment, and for the end of its deployment: by monotonic time.
         self._compare_at = math.inf
         self._retry_at = 0.0
         self._unsettled_since: float | None = None
         self._waiting_since: float | None = None
         self._deploying_since: float | None = None
         self._failures = Failures()
+        # What the deployment under way changes.
+        self._files: Changed = {}
         self._serial: int | None = None
         self._deployed_at: str | None = None
 
     def __enter__(self) -> Self:
         snapshot.remove(self._folder)  # of a service that was killed
-        self._worker.start()
+        self._destination = open_destination(
+            self._job.destination,
+            endpoint_url=self._job.endpoint_url,
+            apart_from=(self._job.out, self._job.state),
+        )
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        """Stop at once; the next start goes on where this ended."""
+        """Stop at once; the next start continues."""
         with self._changed:
             self._is_stopping = True
-        self._worker.end()
-        self._stop()
-        self._worker.stop()
-        if self._generation is not None:
-            self._turn.release()
-        snapshot.remove(self._folder)
+            if self._task:
+                loop, task = self._task
+                loop.call_soon_threadsafe(task.cancel)
+        self._stop(STOP_SECONDS)
+        if not self._thread.is_alive():
+            if self._generation is not None:
+                self._turn.release()
+            snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
-        """Take note of a build, in its thread. Costs a link for each file that it has changed."""
+        """Note the outcome of a build, in its thread. Costs a link for each changed file."""
         with self._changed:
-            if isinstance(outcome, Report):
+            if isinstance(outcome, Build):
                 self._note_touched(outcome)
                 now = time.monotonic()
                 since = self._unsettled_since = self._unsettled_since or now
@@ -151,18 +155,18 @@ class Deployer(Background):
                     self._unsettled_since = None
                     self._gather()
             else:
-                self._build = None  # what it has written is not known
+                self._build = None  # the files that it wrote are not known
                 if not self._deployed_at and is_built(self._job.out):
-                    self._note_due()
+                    self._note_waiting()
 
     def status(self) -> dict[str, Any]:
-        """How the deployments are doing, for anybody: without secrets, paths of this machine and
-        the name of the bucket. Times are RFC 3339, durations seconds.
+        """The state of deployments, for everyone: without secrets, paths of this machine and the
+        name of the bucket. Times are RFC 3339, durations seconds.
 
         ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment),
-        ``failing``, or ``standby`` (it is another node's turn, or nobody knows); ``serial`` is
-        what the destination's lists have, None where that is not known. ``notices`` is as in
-        ``Notices``, None without any. ``has_turn``: only where nodes take turns.
+        ``failing``, or ``standby`` (another node has the turn, or the database does not answer);
+        ``serial`` is that of the destination's lists, None if unknown. ``notices`` is as in
+        ``Notices``, None without any. ``has_turn``: only if nodes take turns.
         """
         with self._changed:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
@@ -184,31 +188,31 @@ class Deployer(Background):
 
     # With the lock held
 
-    def _note_touched(self, report: Report) -> None:
-        if self._build is not None and report.number <= self._build:
-            return  # what has compared everything since then has it
-        is_next = self._build is not None and report.number == self._build + 1
-        self._build = report.number
-        if not is_next or report.touched is None:
+    def _note_touched(self, build: Build) -> None:
+        if self._build is not None and build.number <= self._build:
+            return  # it was there when everything was compared
+        is_next = self._build is not None and build.number == self._build + 1
+        self._build = build.number
+        if not is_next or build.touched is None:
             self._need_everything()
         elif self._gathered:
-            self._touched |= report.touched
+            self._touched |= build.touched
 
     def _gather(self) -> None:
-        """Keep what has changed as it is now that a build has settled."""
+        """Keep the changed files as they are now, after a build that settled."""
         if self._touched:
             try:
                 self._gathered.add(self._job.out, self._touched, self._build)
                 # A build of another process may have begun meanwhile.
                 is_alone = last_build(self._job.state) == self._build
-                if not is_alone or self._gathered.count() > FILES_MAX:
+                if not is_alone or len(self._gathered.files) > FILES_MAX:
                     self._need_everything()
             except OSError as error:
                 log_event(log, logging.WARNING, "deployment", error)
                 self._need_everything()
             self._touched = set()
-        if self._gathered is None or self._gathered.count():
-            self._note_due()
+        if self._gathered is None or self._gathered.files:
+            self._note_waiting()
 
     def _need_everything(self) -> None:
         if self._gathered:
@@ -216,12 +220,12 @@ class Deployer(Background):
         self._gathered = None
         self._touched = set()
 
-    def _note_due(self) -> None:
+    def _note_waiting(self) -> None:
         self._waiting_since = self._waiting_since or time.monotonic()
         self._changed.notify_all()
 
     def _look(self) -> None:
-        """Find out whether another process has built, which nobody here is told of."""
+        """Notice the build of another process, once it has ended."""
         number, now = last_build(self._job.state), time.monotonic()
         if self._build is None or number == self._build:
             return
@@ -230,7 +234,7 @@ class Deployer(Background):
         elif now >= self._foreign[1] + LOOK_SECONDS:
             self._build = number
             self._need_everything()
-            self._note_due()
+            self._note_waiting()
 
     def _is_building(self) -> bool:
         try:
@@ -239,30 +243,30 @@ class Deployer(Background):
             return True  # no build can begin there, and each says so
 
     def _note_turn(self, generation: int | None) -> None:
-        """Note whether this node deploys from now on, or no more."""
+        """Note the turn that this node has now, None for none."""
         if generation == self._generation:
             return
         self._generation = generation
         self._is_new = generation is not None
-        # Other nodes know nothing of what this one knows, and the other way round.
+        # What other nodes have deployed is not known here.
         self._need_everything()
         self._failures.clear()
         self._retry_at = 0.0
         self._serial = None
         if generation is None:
-            self._note_due()
+            self._note_waiting()
         elif self._notices:
             self._notices.failed(None)
 
     def _may_deploy(self) -> bool:
         if not self._turn:
             return True
-        # What is older than what another node has deployed must not replace it.
+        # An older site must not replace what another node has deployed.
         return self._generation is not None and self._site_serial() >= self._turn.noted
 
     def _site_serial(self) -> int:
-        hub = read_hub(self._job.out)
-        return hub.serial if hub else -1
+        serial = _serial_of(self._job.out)
+        return -1 if serial is None else serial
 
     # The thread
 
@@ -271,12 +275,14 @@ class Deployer(Background):
             try:
                 if self._wait():
                     self._deploy()
+            except asyncio.CancelledError:
+                pass  # the service ends
             except Exception as error:
-                # The edge of the thread: whatever it was, it is told, and tried again.
+                # The edge of the thread: any error is logged, and the deployment repeated.
                 self._note_failure(error)
 
     def _wait(self) -> bool:
-        """Wait until something is to be deployed; False at the end."""
+        """Wait until a deployment has to begin; False at the end."""
         while not self._is_stopping:
             # The database may take long to answer, and `tell` must not wait for it.
             generation = self._turn.take() if self._turn else None
@@ -287,10 +293,10 @@ class Deployer(Background):
                 if self._compare_at <= now:
                     self._compare_at = math.inf
                     self._need_everything()
-                    self._note_due()
+                    self._note_waiting()
                 if self._waiting_since and self._retry_at <= now and self._may_deploy():
                     return True
-                # While there is nothing to wait for, other processes may build.
+                # Even if no change waits, another process may build.
                 is_later = self._waiting_since and self._retry_at > now
                 seconds = self._retry_at - now if is_later else LOOK_SECONDS
                 if not self._is_stopping:
@@ -301,21 +307,52 @@ class Deployer(Background):
         with self._changed:
             gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
             self._deploying_since, self._waiting_since = self._waiting_since, None
-            generation = self._generation
+        self._files = {}
         if self._turn:
             self._turn.note(self._site_serial())
         if self._notices:
             self._notices.begin()
         try:
-            done = self._worker.deploy(gathered and gathered.changes(), generation)
-            self._note_success(done, is_everything=gathered is None)
+            self._note_success(self._transfer(gathered), is_everything=gathered is None)
         finally:
             if gathered:
                 gathered.drop()
 
-    def _note_success(self, done: Done, is_everything: bool) -> None:
+    def _transfer(self, gathered: _Gathered | None) -> Report:
+        def note_files(plan: Plan) -> None:
+            self._files = plan.files(PATHS_MAX)
+
+        hooks = run.Hooks(progress=self._continue, on_plan=note_files, run=self._run_until_end)
+        if self._turn:
+            hooks = hooks._replace(check=functools.partial(self._turn.check, self._generation))
+        job = self._job
+        if gathered is None:
+            return run.deploy(job.out, job.state, self._destination, job.options, hooks)
+        return run.deploy_changes(
+            gathered.files, gathered.serial, job.state, self._destination, job.options, hooks
+        )
+
+    def _continue(self, what: str, done: int, total: int) -> None:
+        if self._is_stopping:
+            raise asyncio.CancelledError
+
+    def _run_until_end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine to its end, or to that of the service. Raises CancelledError."""
+
+        async def until_end() -> None:
+            with self._changed:
+                self._task = asyncio.get_running_loop(), asyncio.current_task()
+            try:
+                self._continue("", 0, 0)
+                await work()
+            finally:
+                with self._changed:
+                    self._task = None
+
+        asyncio.run(until_end())
+
+    def _note_success(self, report: Report, *, is_everything: bool) -> None:
         with self._changed:
-            report = done.report
             if is_everything:
                 again_in = self._turn.seconds if self._is_new else COMPARE_SECONDS
                 self._compare_at = time.monotonic() + again_in
@@ -327,13 +364,13 @@ class Deployer(Background):
                     self._waiting_since = None
             self._deploying_since = None
             self._failures.clear()
-            self._serial = done.serial
+            self._serial = report.serial
             self._deployed_at = format_time(datetime.now(UTC))
         if self._notices:
-            self._notices.deployed(done.files, done.serial)
+            self._notices.deployed(self._files, report.serial)
         if report.new or report.changed or report.deleted:
             log_event(
-                log, logging.INFO, "deployment", serial=done.serial, new=report.new,
+                log, logging.INFO, "deployment", serial=report.serial, new=report.new,
                 changed=report.changed, deleted=report.deleted, bytes=report.bytes,
                 milliseconds=round(report.seconds * 1000, 1),
             )  # fmt: skip
@@ -341,7 +378,7 @@ class Deployer(Background):
     def _note_failure(self, error: Exception) -> None:
         with self._changed:
             if self._is_stopping:
-                return  # it was ended, and the next start compares everything
+                return  # the next start compares everything
             # The message may have paths.
             self._failures.add("The deployment failed. The log has the cause.")
             pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
@@ -349,7 +386,12 @@ class Deployer(Background):
             self._waiting_since = self._deploying_since or self._waiting_since
             self._deploying_since = None
             self._need_everything()
-            self._note_due()
+            self._note_waiting()
         if self._notices:
-            self._notices.failed(error.files if isinstance(error, Unfinished) else None)
+            self._notices.failed(self._files)
         log_event(log, logging.ERROR, "deployment", error)
+
+
+def _serial_of(site: str) -> int | None:
+    hub = read_hub(site)
+    return hub.serial if hub else None

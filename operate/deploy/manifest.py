@@ -1,35 +1,57 @@
-"""What is remembered of a destination since the last deployment, in SQLite.
+"""The objects of a destination as the last deployment left them, in SQLite, beside the plan of the
+deployment under way.
 
-A cache: a lost one costs reading everything again. One row an object: what the site's file was,
-what the bytes and the rules were, and how the destination marked it.
+A cache: without it, a deployment reads everything again. The plan is in the same file, so memory
+does not grow with the site.
 """
 
 import contextlib
+import functools
 import hashlib
 import logging
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from collections.abc import Iterable, Iterator
+from typing import Self
 
 from builder.model.errors import OperatorError
-from builder.model.routes import Route
+from builder.model.routes import BY_NAME, CACHE_CONTROL
 from builder.store import database
-from operate.deploy.order import Put, cache_control
+from operate.deploy.order import Step
 
 _SCHEMA = """
-CREATE TABLE object (
+CREATE TABLE IF NOT EXISTS object (
+    key TEXT PRIMARY KEY,
+    mark TEXT NOT NULL,               -- of the site's file
+    md5 BLOB NOT NULL,                -- of its bytes
+    rules BLOB NOT NULL,              -- a digest of its headers and of how its keys are made
+    remote TEXT NOT NULL              -- the destination's mark
+) WITHOUT ROWID;
+-- The plan: objects that the destination has, objects that the site needs, and what to do.
+CREATE TABLE IF NOT EXISTS listed (key TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS wanted (
     key TEXT PRIMARY KEY,
     file TEXT NOT NULL,
     route TEXT NOT NULL,
-    mark TEXT NOT NULL,               -- of the site's file
-    md5 BLOB NOT NULL,                -- of its bytes
-    rules BLOB NOT NULL,              -- a digest of its headers and of how keys are made
-    remote TEXT NOT NULL              -- the destination's mark
+    mark TEXT NOT NULL,
+    copy TEXT,                        -- the path that keeps the file; NULL: the object is current
+    round INTEGER NOT NULL            -- of looking at the site, which last saw the file
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS step (
+    place INTEGER,
+    key TEXT,
+    file TEXT,                        -- NULL: delete the object
+    route TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    copy TEXT NOT NULL,
+    md5 BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    old TEXT,
+    PRIMARY KEY (place, key)
 ) WITHOUT ROWID;
 """
-# What a deployment that is killed may have to find out again.
+# A deployment that is killed repeats at most this much.
 COMMIT_EVERY_SECONDS = 1.0
 
 log = logging.getLogger("hub.deploy")
@@ -37,52 +59,39 @@ log = logging.getLogger("hub.deploy")
 _VERSION = zlib.crc32(_SCHEMA.encode()) >> 1
 
 
-class Row(NamedTuple):
-    """An object as it was put; see the table."""
-
-    key: str
-    file: str
-    route: str
-    mark: str
-    md5: bytes
-    rules: bytes
-    remote: str
+def rules_digest(route: str) -> bytes:
+    """Differs when an object of this route would get other headers or other keys."""
+    found = BY_NAME[route]
+    return _digest("\n".join((found.media, CACHE_CONTROL[found.cache], found.url, found.file)))
 
 
-def path_for(state: str, identity: str) -> str:
-    """Where the files about a destination are, without extension."""
-    return f"{state}/deploy-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-
-
-def rules_digest(route: Route) -> bytes:
-    """Differs when an object would get other headers or other keys."""
-    text = "\n".join((route.media, cache_control(route), route.url, route.file))
+@functools.cache
+def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:8]
 
 
-def row_for(put: Put, remote: str) -> Row:
-    return Row(
-        put.key, put.file, put.route.name, put.mark, put.md5, rules_digest(put.route), remote
-    )
+def path_for(state: str, identity: str) -> str:
+    """The path of the files about a destination, without extension."""
+    return f"{state}/deploy-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 class Manifest:
-    """A connection to the manifest at ``path``, without extension; made where there is none, and
-    anew where it is damaged or another version's. ``is_checked``: look for damage, which reads all
-    of it.
+    """A connection to the manifest at ``path`` (without extension), which is created if missing.
+    ``is_checked``: replace a manifest that is damaged or another version's; reads all of it.
+    Methods raise OperatorError.
     """
 
     def __init__(self, path: str, *, is_checked: bool = True) -> None:
-        path = f"{path}.sqlite3"
-        with _explained(path):
-            damage = is_checked and database.find_damage(path)
-            if damage:
+        self._path = f"{path}.sqlite3"
+        with self._explained():
+            if is_checked and (damage := database.find_damage(self._path, _other_version)):
                 log.warning(
-                    "%s is damaged (%s). Comparing every file with the destination.", path, damage
-                )
-                database.remove(path)
-            self._db = _open(path)
-        self._path = path
+                    "Cannot use %s (%s). Comparing every file with the destination.",
+                    self._path, damage,
+                )  # fmt: skip
+                database.remove(self._path)
+            self._db = database.connect(self._path, read_only=False)
+            self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}")
 
     def __enter__(self) -> Self:
         return self
@@ -90,57 +99,48 @@ class Manifest:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def rows(self) -> Iterator[Row]:
-        with _explained(self._path):
-            for values in self._db.execute("SELECT * FROM object"):
-                yield Row(*values)
+    def read(self, statement: str, *values: object) -> Iterator[tuple]:
+        with self._explained():
+            # Not from the cursor itself, which would be closed, also after its database.
+            yield from iter(self._db.execute(statement, values).fetchone, None)
 
-    def row(self, key: str) -> Row | None:
-        with _explained(self._path):
-            values = self._db.execute("SELECT * FROM object WHERE key = ?", (key,)).fetchone()
-        return Row(*values) if values else None
-
-    def put(self, row: Row) -> None:
-        self._write("INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-
-    def forget(self, key: str) -> None:
-        self._write("DELETE FROM object WHERE key = ?", (key,))
-
-    def commit(self) -> None:
-        with _explained(self._path):
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
-
-    def _write(self, statement: str, values: tuple) -> None:
-        with _explained(self._path):
+    def write(self, statement: str, rows: Iterable[tuple]) -> bool:
+        """Execute a statement for each of these rows; True if that changed any. ``commit`` makes it
+        last.
+        """
+        with self._explained():
             if not self._db.in_transaction:
                 self._db.execute("BEGIN IMMEDIATE")
                 self._commit_at = time.monotonic() + COMMIT_EVERY_SECONDS
-            self._db.execute(statement, values)
+            count = self._db.executemany(statement, rows).rowcount
         if time.monotonic() >= self._commit_at:
             self.commit()
+        return count > 0
+
+    def commit(self) -> None:
+        with self._explained():
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+
+    def note(self, step: Step, remote: str | None) -> None:
+        """Remember that the destination has a step's object, with this mark; None: it has not."""
+        if remote is None:
+            self.write("DELETE FROM object WHERE key = ?", [(step.key,)])
+        else:
+            row = step.key, step.mark, step.md5, rules_digest(step.route), remote
+            self.write("INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?)", [row])
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OperatorError(
+                f"Cannot use {self._path}: {error}. Fix that, or remove the file: it is only a "
+                "cache."
+            ) from error
 
 
-def _open(path: str) -> sqlite3.Connection:
-    """The database, with its table."""
-    with contextlib.ExitStack() as stack:
-        db = database.connect(path, read_only=False)
-        stack.callback(db.close)
-        if db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
-            db.execute("BEGIN IMMEDIATE")
-            db.execute("DROP TABLE IF EXISTS object")
-            db.execute(_SCHEMA)
-            db.execute(f"PRAGMA user_version = {_VERSION}")
-            db.execute("COMMIT")
-        stack.pop_all()
-        return db
-
-
-@contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise OperatorError(
-            f"Cannot use {path}: {error}. Fix that, or remove the file: it is only a cache."
-        ) from error
+def _other_version(db: sqlite3.Connection) -> str | None:
+    is_ours = db.execute("PRAGMA user_version").fetchone() == (_VERSION,)
+    return None if is_ours else "of another version"

@@ -1,12 +1,12 @@
-"""How an operator wants a site deployed. Commands load this to know their options."""
+"""Settings of a deployment. Commands load this module to know their options."""
 
 from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """``jobs``: how many at once. ``everything``: upload also what is current. ``delete``: remove
-    what the site has no more. ``files_only``: no keys for URLs. ``dry``: only tell.
-    ``guarded``: the destination itself keeps the site of a private hub from strangers.
+    """``jobs``: the number of uploads at once. ``everything``: upload current objects, too.
+    ``delete``: remove objects that the site no longer has. ``files_only``: no keys for URLs.
+    ``dry``: change nothing. ``guarded``: the destination keeps strangers out of a private hub.
     """
 
     jobs: int = 16
@@ -15,3 +15,13 @@ class Options(NamedTuple):
     files_only: bool = False
     dry: bool = False
     guarded: bool = False
+
+
+class Job(NamedTuple):
+    """The deployments of a service: which site goes where, and how."""
+
+    out: str
+    state: str
+    destination: str
+    endpoint_url: str | None
+    options: Options

@@ -1,14 +1,13 @@
-"""Which objects a destination has for a site's files, and the order in which they may change.
+"""The objects of a site's files, and the order in which they may change.
 
-Everything here follows from the table of routes. At every moment in between, what a reader can
-get to has to be there, whichever site the reader began on. So first comes what is new, to which
-nothing points yet; then what changes, while all of the old site and all of the new one is there;
-then what goes, to which nothing points any more. Within each part what is pointed to goes before
-what points to it, and the other way round where things go.
+Everything here follows from the table of routes. At every moment, all that a reader can reach has
+to exist, on whichever site the reader began. So new objects come first, to which nothing links yet;
+then changed ones, while all of the old site and all of the new one exist; then deletions, to which
+nothing links any more. Within each part, the target of a link comes before the link, and after it
+among deletions.
 """
 
-import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, get_args
 
 from builder.model import routes
@@ -25,51 +24,51 @@ from builder.model.routes import (
 )
 
 
-class Put(NamedTuple):
-    """An object to upload: ``file`` of the site under ``key``. ``mark`` is the file's; ``old`` is
-    the destination's mark of what it has under the key, None where that is nothing.
+class Step(NamedTuple):
+    """The upload of ``file`` under ``key``; without a file, the deletion of ``key``.
+
+    ``route`` names the file's route. ``mark`` is the file's, and ``copy`` the path that keeps it as
+    it was. ``old``: the destination's mark of the object that it has; None if it has none.
     """
 
     key: str
-    file: str
-    route: Route
+    file: str | None
+    route: str
     mark: str
+    copy: str
     md5: bytes
     size: int
     old: str | None
 
+    @property
+    def headers(self) -> dict[str, str]:
+        route = BY_NAME[self.route]
+        return {"Content-Type": route.media, "Cache-Control": CACHE_CONTROL[route.cache]}
 
-class Delete(NamedTuple):
-    """An object to remove. ``route``: None where the table does not have it any more."""
+    @property
+    def place(self) -> int:
+        """Its place in the order; steps of one place may be done at once."""
+        rank = RANKS.get(self.route, 0)  # an object of an older version's route goes last
+        if self.file is None:
+            return 3 * len(_PLACES) - rank
+        return rank if self.old is None else len(_PLACES) + rank
 
-    key: str
-    route: Route | None
 
-
-Group = list[Put] | list[Delete]
-
-# A page loads these, and they point to nothing.
+# A page loads these, and they link to nothing.
 _LOADED = (routes.CSS, routes.SCRIPT, routes.SVG)
-# Texts point to nothing; records to pages and texts, and programs go by records.
+# Texts link to nothing; records link to pages and texts, and programs begin with records.
 _KINDS = (routes.TEXT, routes.HTML, routes.ATOM, routes.XML, routes.JSON_LINES, routes.JSON)
 
 
-def cache_control(route: Route) -> str:
-    return CACHE_CONTROL[route.cache]
-
-
-def key_count(route: Route, *, files_only: bool) -> int:
-    """Under how many keys a file goes; see ``keys_of``."""
-    has_url = route in READ_ROUTES and route.url not in ("/", f"/{route.file}")
-    return 2 if has_url and not files_only else 1
-
-
 def keys_of(match: Match, *, files_only: bool) -> list[str]:
-    """The keys under which a file goes: its own and, unless ``files_only``, its URL's where that
-    is another, since a bucket looks for nothing but the very key. ``/`` has no key.
+    """The keys of a file: its own and, unless ``files_only``, that of its URL, since a bucket finds
+    exact keys only. ``/`` has no key.
     """
-    count = key_count(match.route, files_only=files_only)
-    return [match.file, match.url.removeprefix("/")][:count]
+    route = match.route
+    has_url = route in READ_ROUTES and route.url not in ("/", f"/{route.file}")
+    if files_only or not has_url:
+        return [match.file]
+    return [match.file, match.url.removeprefix("/")]
 
 
 def match_key(key: str) -> Match | None:
@@ -78,66 +77,44 @@ def match_key(key: str) -> Match | None:
     return found if found and key in keys_of(found, files_only=False) else None
 
 
-def is_certain(match: Match, sorted_keys: Sequence[str]) -> bool:
-    """Whether an object that nobody remembers to have put there is the site's, among these keys.
+def is_certain(match: Match, has_prefix: Callable[[str], bool]) -> bool:
+    """True if an object that no deployment remembers is the site's.
 
-    What looks like a page of an owner may be anybody's: a host's ``google0123.html``, say. It is
-    the site's if the API has something of the same owner, repo or version; and that goes later.
+    A key like an owner's page may be any file, such as ``google0123.html``. It is the site's if the
+    API has an object of the same owner, repo or version; those are deleted later. ``has_prefix``:
+    whether the destination has a key that begins so.
     """
     if match.route.is_api or "owner" not in match.params:
         return True
     return any(
-        _has_prefix(sorted_keys, _fill(route.file, match.params))
+        has_prefix(_fill(route.file, match.params))
         for route in ROUTES
         if route.is_api and all(f"{{{name}}}" in route.file for name in match.params)
     )
 
 
 def _fill(template: str, params: Mapping[str, str]) -> str:
-    """The template as far as the parameters reach."""
+    """The template up to the first parameter that has no value."""
     for name, value in params.items():
         template = template.replace(f"{{{name}}}", value)
     return template.partition("{")[0]
 
 
-def _has_prefix(sorted_keys: Sequence[str], prefix: str) -> bool:
-    at = bisect.bisect_left(sorted_keys, prefix)
-    return at < len(sorted_keys) and sorted_keys[at].startswith(prefix)
-
-
-def groups(puts: Iterable[Put], deletes: Iterable[Delete]) -> Iterator[Group]:
-    """Everything that is to be done, in groups: of one, all has to be done before the next begins,
-    in any order.
-    """
-    puts = list(puts)
-    yield from _by_rank([put for put in puts if put.old is None])
-    yield from _by_rank([put for put in puts if put.old is not None])
-    yield from reversed(_by_rank(deletes))
-
-
-def _by_rank(steps: Iterable[Put | Delete]) -> list[Group]:
-    found: dict[int, Group] = {}
-    for step in steps:
-        rank = RANKS[step.route.name] if step.route else 0
-        found.setdefault(rank, []).append(step)
-    return [sorted(found[rank]) for rank in sorted(found)]
-
-
 def _place(route: Route) -> tuple[int, ...]:
-    """Where a route comes in the order.
+    """The place of a route among others of its part.
 
-    By scope, as the table names them: a list points to repos, a repo to its versions. Within one,
-    texts, pages, records. Then what has more parameters or lies deeper: an address says what is
-    below it, as a repo's record names its versions'.
+    By scope, as the table names them: a list links to repos, a repo to its versions. Within a
+    scope, texts come first, then pages, then records. Then come more parameters or deeper URLs: an
+    address names what is below it, as a repo's record names its versions'.
     """
     if route.media == routes.GZIP:
         return _place(BY_NAME[route.name.removesuffix("_gzip")])
     if route.media in _LOADED:
         return (0,)
     if route.url == "/":
-        return (2,)  # where people begin
+        return (2,)  # readers begin here
     if route == BY_NAME["hub"]:
-        return (3,)  # it says how far all the others are
+        return (3,)  # its serial covers all the others
     return (
         1,
         get_args(Scope).index(route.scope),
@@ -148,5 +125,5 @@ def _place(route: Route) -> tuple[int, ...]:
 
 
 _PLACES = sorted({_place(route) for route in ROUTES})
-# By a route's name. Routes of one rank do not point to each other.
+# By a route's name. Routes of one rank do not link to each other.
 RANKS = {route.name: _PLACES.index(_place(route)) for route in ROUTES}

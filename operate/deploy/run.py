@@ -1,12 +1,21 @@
-"""The glue of a deployment: list, keep, compare, upload in order, check.
+"""A deployment: list, take a snapshot, compare, upload in order, check.
 
-The destination's own listing is the truth. What the manifest remembers only spares reading: a
-file is current if the destination still has the mark that it gave then, and the file is the same.
+The destination's own listing is the truth. The manifest only saves reading: an object is current if
+the destination still has the mark that it gave then, and the site's file is the same.
+
+What waits for the destination runs in an event loop, and ends at once when its task is canceled.
+What was done before that stays, and the next deployment continues.
 """
 
+import asyncio
+import contextlib
+import functools
+import hashlib
+import itertools
 import time
-from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
@@ -14,208 +23,233 @@ from builder.model.progress import Progress
 from builder.model.routes import match_file
 from builder.store.site import read_hub
 from operate.deploy import snapshot
-from operate.deploy.compare import Plan, current_files, make_plan, plan_changes
 from operate.deploy.destination import Destination
-from operate.deploy.manifest import Manifest, path_for, row_for
+from operate.deploy.manifest import Manifest, path_for, rules_digest
 from operate.deploy.options import Options
-from operate.deploy.order import Delete, Put, keys_of
-from operate.deploy.snapshot import Taken
+from operate.deploy.order import Step, match_key
+from operate.deploy.plan import Plan, Report
+from operate.deploy.snapshot import Kept
 from operate.folders import lock
-from operate.parallel import in_parallel
 
-SHOWN_KEYS = 10
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Start = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Report(NamedTuple):
-    """What a deployment did, or would do: counts of objects.
+class Hooks(NamedTuple):
+    """Functions that a deployment calls.
 
-    ``current``: nothing was to be done. ``kept``: the site has them no more, but they were not to
-    be deleted. ``foreign``: not the site's, so left alone. ``unknown``: files in the site's folder
-    that hub did not make, so left out. ``bytes``: uploaded. ``build``: the number of the last build
-    that is in it.
+    ``progress`` may raise, which ends the deployment. ``on_wait`` gets the name of what has to end
+    first, ``on_plan`` the plan before anything changes. ``check`` is called before each change, and
+    prevents it by raising. ``run`` runs a coroutine to its end, in this thread.
     """
 
-    new: int
-    changed: int
-    deleted: int
-    current: int
-    kept: int
-    foreign: int
-    unknown: int
-    bytes: int
-    seconds: float
-    build: int = 0
+    progress: Progress = lambda what, done, total: None
+    on_wait: Callable[[str], None] = lambda what: None
+    on_plan: Callable[[Plan], None] = lambda plan: None
+    check: Callable[[], None] = lambda: None
+    run: Callable[[Start], None] = lambda start: asyncio.run(start())
+
+
+class _Work(NamedTuple):
+    """A deployment under way, while it has the lock of its destination."""
+
+    manifest: Manifest
+    plan: Plan
+    destination: Destination
+    options: Options
+    hooks: Hooks
+
+    def look(self) -> None:
+        """Have the plan list what the destination has."""
+        self._run(self._look)
+
+    def change(self) -> None:
+        """Find out what has to change, and change that."""
+        self._run(self._compare)
+        # Where no URL is a key, an object with such a name is not the site's.
+        self.plan.add_deletions(match_file if self.destination.has_rules else match_key)
+        self.hooks.on_plan(self.plan)
+        if not self.options.dry:
+            self._run(self._carry_out)
+
+    def _run(self, start: Start) -> None:
+        async def run() -> None:
+            # A folder does each step in a thread.
+            executor = ThreadPoolExecutor(self.options.jobs)
+            asyncio.get_running_loop().set_default_executor(executor)
+            await start()
+
+        self.hooks.run(run)
+
+    async def _look(self) -> None:
+        count = 0
+        async for page in self.destination.pages():
+            self.plan.add_listed(page)
+            count += len(page)
+            self.hooks.progress("Listing the destination", count, count)
+            await asyncio.sleep(0)
+
+    async def _compare(self) -> None:
+        total, numbers = self.plan.count_doubtful(), itertools.count()
+        # The two keys of a file are neighbors, or nearly.
+        hashed = functools.lru_cache(256)(_hashed)
+
+        async def examine(found: tuple[Step, tuple]) -> tuple[Step, bool]:
+            step, (md5, rules, remote) = found
+            step = step._replace(**hashed(step.copy, step.file))
+            if step.old is None or self.options.everything:
+                return step, False
+            if remote == step.old and rules == rules_digest(step.route):
+                return step, md5 == step.md5
+            return step, await self.destination.holds(step)
+
+        def note(result: tuple[Step, bool]) -> None:
+            self.hooks.progress("Comparing files", next(numbers), total)
+            step, is_current = result
+            if is_current:
+                self.manifest.note(step, step.old)
+            else:
+                self.plan.add(step)
+
+        await _each(examine, self.plan.doubtful(), self.options.jobs, note)
+
+    async def _carry_out(self) -> None:
+        total, done = self.plan.count_steps(), 0
+
+        async def do(step: Step) -> tuple[Step, str | None]:
+            self.hooks.check()
+            if step.file is None:
+                return step, await self.destination.delete(step.key)
+            return step, await self.destination.put(step)
+
+        def note(result: tuple[Step, str | None]) -> None:
+            nonlocal done
+            done += 1
+            self.manifest.note(*result)
+            self.hooks.progress("Deploying", done, total)
+
+        try:
+            for group in self.plan.groups():
+                await _each(do, group, self.options.jobs, note)
+                await self.destination.end_group()
+        except OperatorError as error:
+            raise OperatorError(
+                f"{error}\n{done:,} of {counted(total, 'object')} were updated before that. "
+                "Readers see no broken links. Run `hubctl deploy` again to continue."
+            ) from error
 
 
 def deploy(
-    site: str,
-    state: str,
-    destination: Destination,
-    options: Options,
-    *,
-    progress: Progress = lambda what, done, total: None,
-    on_wait: Callable[[str], None] = lambda what: None,
-    on_plan: Callable[[Plan], None] = lambda plan: None,
+    site: str, state: str, destination: Destination, options: Options, hooks: Hooks
 ) -> Report:
-    """Make a destination have what the site has now, in an order that readers do not notice.
+    """Give a destination what the site has now, in an order without broken links.
 
-    ``state`` is the folder of the site's builds, and of what is remembered of the destination.
-    ``on_wait`` is called with what has to end first; ``on_plan`` with what is going to be done.
-    Raises OperatorError. What was done before that stays, and the next deployment goes on there.
+    ``state``: the folder of the site's builds and of the manifest. Raises OperatorError. What was
+    done before stays, and the next deployment continues.
     """
     started = time.perf_counter()
-    hub = read_hub(site)
+    hub = read_hub(site)  # before the files: its serial must not be newer than their lists
     if hub and hub.private and not (options.guarded or options.dry):
         raise OperatorError(
             f"The site in {site} is private, and whoever can read the destination can read all of "
             "it. If the destination keeps strangers out itself, pass --guarded. Else serve the "
             "site with nginx or Caddy: `hubctl hosts nginx --private`."
         )
-    path = path_for(state, destination.identity)
-    kept = f"{path}.snapshot"
-    if destination.has_rules:
-        options = options._replace(files_only=True)
-    with lock(path, lambda: on_wait("deployment")), Manifest(path) as manifest:
-        remote = dict(_listed(destination, progress))
+    kept = f"{path_for(state, destination.identity)}.snapshot"
+    with _begun(state, destination, options, hooks, is_checked=True) as work:
+        work.look()
         try:
-            known = current_files(manifest.rows(), remote, options)
-            taken = snapshot.take(site, state, kept, known, lambda: on_wait("build"))
-            plan = make_plan(taken, remote, manifest, destination, options, progress)
-            on_plan(plan)
-            if not options.dry:
-                _carry_out(plan, taken.copies, remote, manifest, destination, options, progress)
+            build = snapshot.take(
+                site, state, kept, work.plan, lambda: hooks.on_wait("build"), hooks.progress
+            )
+            work.change()
         finally:
-            manifest.commit()
             snapshot.remove(kept)
-        if plan.groups and not options.dry:
-            _check(plan, remote, destination, options, progress)
-    return _report(plan, taken.build, time.perf_counter() - started)
+        if not options.dry and work.plan.count_steps():
+            work.plan.forget_listed()
+            work.look()
+            work.plan.check()
+        seconds = time.perf_counter() - started
+        return work.plan.report(seconds, build, hub.serial if hub else None)
 
 
 def deploy_changes(
-    taken: Taken,
-    gone: Collection[str],
+    changes: Mapping[str, Kept | None],
+    serial: int | None,
     state: str,
     destination: Destination,
     options: Options,
-    *,
-    on_plan: Callable[[Plan], None],
+    hooks: Hooks,
 ) -> Report:
-    """Bring to a destination what builds have changed since a deployment, without listing it.
+    """Give a destination the files that builds have changed since its last deployment, without a
+    listing. The next ``deploy`` notices what others have changed there.
 
-    ``taken``: the files that they wrote, as they were after the last of them; ``gone``: those that
-    they removed. The order is that of ``deploy``, and so are the errors. What others have done to
-    the destination, the next ``deploy`` finds.
+    ``changes``: each file as it was after the last of the builds; None: it was removed. ``serial``:
+    that of the lists. Order and errors are those of ``deploy``.
     """
     started = time.perf_counter()
+    with _begun(state, destination, options, hooks, is_checked=False) as work:
+        for file, kept in changes.items():
+            work.plan.add_remembered(file)
+            if kept:
+                work.plan.want(file, kept.mark, lambda file: changes[file].path)
+        work.change()
+        return work.plan.report(time.perf_counter() - started, 0, serial)
+
+
+@contextlib.contextmanager
+def _begun(
+    state: str, destination: Destination, options: Options, hooks: Hooks, *, is_checked: bool
+) -> Iterator[_Work]:
     if destination.has_rules:
         options = options._replace(files_only=True)
     path = path_for(state, destination.identity)
-    with lock(path, lambda: None), Manifest(path, is_checked=False) as manifest:
-        matches = filter(None, map(match_file, [*taken.copies, *gone]))
-        keys = (key for match in matches for key in keys_of(match, files_only=options.files_only))
-        rows = filter(None, map(manifest.row, keys))
-        remote = {row.key: row.remote for row in rows}
+    with (
+        lock(path, lambda: hooks.on_wait("deployment")),
+        Manifest(path, is_checked=is_checked) as manifest,
+    ):
         try:
-            plan = plan_changes(taken, gone, remote, manifest, destination, options)
-            on_plan(plan)
-            _carry_out(
-                plan, taken.copies, remote, manifest, destination, options, lambda *told: None
-            )
+            yield _Work(manifest, Plan(manifest, options), destination, options, hooks)
         finally:
             manifest.commit()
-    return _report(plan, taken.build, time.perf_counter() - started)
 
 
-def _listed(destination: Destination, progress: Progress) -> Iterator[tuple[str, str]]:
-    for count, found in enumerate(destination.list(), 1):
-        progress("Listing the destination", count, count)
-        yield found
-
-
-def _carry_out(
-    plan: Plan,
-    copies: dict[str, str],
-    remote: dict[str, str],
-    manifest: Manifest,
-    destination: Destination,
-    options: Options,
-    progress: Progress,
-) -> None:
-    """Do what is planned, and take note of it in ``remote`` and the manifest."""
-
-    def do(step: Put | Delete) -> tuple[Put | Delete, str | None]:
-        if isinstance(step, Put):
-            return step, destination.put(step, copies[step.file])
-        return step, destination.delete(step.key)
-
-    total = sum(map(len, plan.groups))
-    done = 0
+def _hashed(path: str, file: str) -> dict[str, Any]:
+    """MD5 and size of the site's file that is kept at ``path``."""
     try:
-        for group in plan.groups:
-            for step, mark in in_parallel(do, group, options.jobs):
-                if isinstance(step, Put):
-                    remote[step.key] = mark
-                    manifest.put(row_for(step, mark))
-                else:
-                    del remote[step.key]
-                    manifest.forget(step.key)
-                done += 1
-                progress("Deploying", done, total)
-            destination.end_group()
-    except OperatorError as error:
+        with open(path, "rb") as opened:
+            return {"md5": hashlib.file_digest(opened, "md5").digest(), "size": opened.tell()}
+    except OSError as error:
         raise OperatorError(
-            f"{error}\n{done:,} of {counted(total, 'object')} were updated before that. Readers "
-            "see no broken links. Run `hubctl deploy` again to continue."
+            f"Cannot read the site's file {file}: {error.strerror}. Deploy as the user who builds "
+            "the site."
         ) from error
 
 
-def _check(
-    plan: Plan,
-    remote: dict[str, str],
-    destination: Destination,
-    options: Options,
-    progress: Progress,
+async def _each(
+    function: Callable[[Item], Awaitable[Result]],
+    items: Iterable[Item],
+    jobs: int,
+    note: Callable[[Result], None],
 ) -> None:
-    """Compare what the destination lists now with what it should. Raises OperatorError."""
-    missing = set(plan.keys)
-    gone = {step.key for step in plan.deletes()}
-    wrong = []
-    for key, mark in _listed(destination, progress):
-        missing.discard(key)
-        if key in gone:
-            wrong.append(f"{key} is still there")
-        elif key in plan.keys and remote[key] != mark:
-            wrong.append(f"{key} has other content")
-    wrong += [f"{key} is missing" for key in missing]
-    if not wrong:
-        return
-    shown = "\n".join(f"  {line}" for line in sorted(wrong)[:SHOWN_KEYS])
-    more = f"\n  … and {len(wrong) - SHOWN_KEYS:,} more" if len(wrong) > SHOWN_KEYS else ""
-    hint = "Make sure that nothing else writes to the destination, and deploy again."
-    if missing and not options.files_only:
-        hint += (
-            " If the service cannot store both `a` and `a/b` (MinIO, for example), deploy with "
-            "--files-only."
-        )
-    raise OperatorError(
-        f"The destination does not have what was uploaded ({counted(len(wrong), 'object')}):\n"
-        f"{shown}{more}\n{hint}"
-    )
+    """Await the function for each item, for ``jobs`` at once, and give each result to ``note``.
 
+    After an error no other item begins; it is raised when those under way have ended.
+    """
+    items = iter(items)
+    errors: list[OperatorError] = []
 
-def _report(plan: Plan, build: int, seconds: float) -> Report:
-    puts = list(plan.puts())
-    new = sum(put.old is None for put in puts)
-    return Report(
-        new=new,
-        changed=len(puts) - new,
-        deleted=sum(1 for _ in plan.deletes()),
-        current=plan.current,
-        kept=plan.kept,
-        foreign=plan.foreign,
-        unknown=plan.unknown,
-        bytes=sum(put.size for put in puts),
-        seconds=seconds,
-        build=build,
-    )
+    async def work() -> None:
+        try:
+            for item in items:
+                if errors:
+                    return
+                note(await function(item))
+                await asyncio.sleep(0)  # for an end of the task, if nothing has waited
+        except OperatorError as error:
+            errors.append(error)
+
+    await asyncio.gather(*(work() for _ in range(jobs)))
+    if errors:
+        raise errors[0]

@@ -1,9 +1,9 @@
-"""A site as it is at one moment, for as long as it takes to upload: builds go on meanwhile.
+"""A site as it is at one moment, for the time of its upload: builds continue meanwhile.
 
-Files of a site are replaced, never written in place, so a hard link keeps one as it was, and one
-whose mark is the same before and after was not touched in between. So nearly all is kept while
-builds go on. If one did, each file is looked at again while none runs: publishers wait for that.
-Where there are no links, copies take long, but nobody waits for them.
+Files of a site are replaced, never written in place, so a hard link keeps a file as it was. A file
+whose mark is the same before and after was not touched in between. So nearly all files are kept
+while builds run. If a build ran meanwhile, the files are looked at again under the build lock, for
+which publishers wait. Without hard links, copies take long, but no build waits for those.
 """
 
 import contextlib
@@ -11,48 +11,51 @@ import errno
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
+from builder.model.progress import Progress
 from builder.model.routes import BY_NAME
 from builder.store.locks import build_lock, is_building, last_build
 from builder.store.site import is_built, mark_of
+from operate.deploy.plan import Plan
 
-
-class Taken(NamedTuple):
-    """A site's files. ``marks`` has each one's; ``copies`` where those are that were asked for.
-    ``build``: the number of the last build that is in it.
-    """
-
-    marks: dict[str, str]
-    copies: dict[str, str]
-    build: int = 0
-
-
-# What a file system says that cannot link, or not these files.
+# Errors of a file system that cannot link, or not these files.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
-# A build may remove what was listed a moment ago.
+# A build can remove a file that was listed a moment ago.
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
-def take(
-    site: str, state: str, folder: str, known: Mapping[str, str], on_wait: Callable[[], None]
-) -> Taken:
-    """Take note of every file of the site, and keep those in ``folder`` that are not as ``known``
-    (mark by file).
+class Kept(NamedTuple):
+    """A file as it was: its mark, and the path that keeps it."""
 
-    ``state``: whose builds have to wait; ``on_wait`` is called once when one has to end first.
-    Whatever is in ``folder`` from before is removed. Raises OperatorError.
+    mark: str
+    path: str
+
+
+def take(
+    site: str,
+    state: str,
+    folder: str,
+    plan: Plan,
+    on_wait: Callable[[], None],
+    progress: Progress = lambda what, done, total: None,
+) -> int:
+    """Note every file of the site in the plan, and keep in ``folder`` those that it asks for.
+
+    ``state``: the folder of the builds that have to wait. ``on_wait`` is called once if a build has
+    to end first. Empties ``folder`` before. Returns the number of the last build. Raises
+    OperatorError.
     """
     try:
         remove(folder)
         os.makedirs(folder)
         paths = paths_in(folder)
-        before = last_build(state)  # first: a build may begin at any moment
+        before = last_build(state)  # first: a build can begin at any moment
         if is_building(state):
-            before = None
-        early = _keep_all(site, paths, known, Taken({}, {}), forgiven=_GONE)
+            before = -1
+        _look(site, paths, plan, progress, forgiven=_GONE)
         with build_lock(state, on_wait):
             if not is_built(site):
                 raise OperatorError(
@@ -60,8 +63,10 @@ def take(
                 )
             build = last_build(state)
             if build != before:
-                early = _keep_all(site, paths, known, early, forgiven=())
-            return early._replace(build=build)
+                plan.begin_round()
+                _look(site, paths, plan, progress, forgiven=())
+                plan.end_round()
+            return build
     except OSError as error:
         raise OperatorError(
             f"Cannot take a snapshot of the site in {folder}: {error.filename or site}: "
@@ -70,60 +75,44 @@ def take(
 
 
 def paths_in(folder: str) -> Iterator[str]:
-    """Names for what is kept in a folder."""
+    """Paths of kept files in a folder."""
     return (f"{folder}/{number}" for number in itertools.count())
 
 
-def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> Taken:
-    """Keep these files of the site as they are, each at the next of ``paths``; those that are not
-    there are in neither of its dictionaries. Raises OSError.
+def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> dict[str, Kept | None]:
+    """Keep these files of the site, each at the next of ``paths``; None: the file is missing.
+    Raises OSError.
     """
-    taken = Taken({}, {})
-    for file in files:
-        try:
-            status = os.stat(f"{site}/{file}")
-        except _GONE:
-            continue
-        taken.marks[file] = _told(status)
-        taken.copies[file] = next(paths)
-        _keep(site, file, taken.copies[file])
-    return taken
+    kept: dict[str, Kept | None] = dict.fromkeys(files)
+    for file in kept:
+        with contextlib.suppress(*_GONE):
+            mark = _mark(f"{site}/{file}")
+            kept[file] = Kept(mark, _keep(site, file, next(paths)))
+    return kept
 
 
 def remove(folder: str) -> None:
-    """Let the kept files go."""
+    """Remove kept files."""
     if os.path.lexists(folder):
         shutil.rmtree(folder)
 
 
-def _keep_all(
+def _look(
     site: str,
     paths: Iterator[str],
-    known: Mapping[str, str],
-    early: Taken,
+    plan: Plan,
+    progress: Progress,
     forgiven: tuple[type[OSError], ...],
-) -> Taken:
-    """Keep what is neither as in ``known`` nor as in ``early``, each file at the next of ``paths``.
-
-    ``forgiven``: errors that only mean that a file is not there.
-    """
-    taken = Taken({}, {})
-    for file in _walk(site, "", forgiven):
+) -> None:
+    """Note each file of the site. ``forgiven``: errors that only mean that a file is missing."""
+    for count, file in enumerate(_walk(site, "", forgiven)):
+        progress("Reading the site", count, count)
         with contextlib.suppress(*forgiven):
-            mark = _told(os.stat(f"{site}/{file}"))
-            if known.get(file) != mark:
-                if early.marks.get(file) == mark:
-                    taken.copies[file] = early.copies[file]
-                else:
-                    path = next(paths)
-                    _keep(site, file, path)
-                    taken.copies[file] = path
-            taken.marks[file] = mark
-    return taken
+            plan.want(file, _mark(f"{site}/{file}"), lambda file: _keep(site, file, next(paths)))
 
 
-def _told(status: os.stat_result) -> str:
-    return ".".join(map(str, mark_of(status)))
+def _mark(path: str) -> str:
+    return ".".join(map(str, mark_of(os.stat(path))))
 
 
 def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iterator[str]:
@@ -137,15 +126,16 @@ def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iter
                 yield prefix + entry.name
 
 
-def _keep(site: str, file: str, copy: str) -> None:
+def _keep(site: str, file: str, copy: str) -> str:
     path = f"{site}/{file}"
     if file == BY_NAME["hub"].file:
         # A link would change its ctime, by which builds know that the site is still theirs.
         shutil.copy2(path, copy)
-        return
+        return copy
     try:
         os.link(path, copy)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         shutil.copy2(path, copy)
+    return copy

@@ -8,7 +8,6 @@ without that, another node takes it.
 import logging
 import time
 import uuid
-from typing import Any
 
 import psycopg
 
@@ -36,29 +35,17 @@ log = logging.getLogger("hub.nodes")
 
 
 class Turn:
-    """The turn to do ``what``, as one process asks for it; ``told`` has what another process of the
-    same node needs to ask on its behalf.
-    """
+    """The turn of one process to do ``what``."""
 
-    def __init__(
-        self, connections: Connections, what: str, holder: str | None = None,
-        seconds: float = SECONDS,
-    ) -> None:  # fmt: skip
+    def __init__(self, connections: Connections, what: str, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._connections = connections
         self._what = what
-        self._holder = uuid.UUID(holder) if holder else uuid.uuid4()
+        self._holder = uuid.uuid4()
         # The greatest serial that any holder has noted, as of the last time that this one took it.
         self.noted = 0
         self._generation: int | None = None
         self._asked_at = -KEPT_SECONDS
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return {
-            "url": self._connections.url, "what": self._what, "holder": str(self._holder),
-            "seconds": self.seconds,
-        }  # fmt: skip
 
     def take(self) -> int | None:
         """The generation of this node's turn, or None: another node has it, or nobody knows."""
@@ -112,8 +99,3 @@ class Turn:
         with self._connections.taken() as connection, self._connections.limiting(connection):
             cursor = connection.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
-
-
-def open_turn(url: str, what: str, holder: str, seconds: float) -> Turn:
-    """The same turn in another process of this node; see ``Turn.told``."""
-    return Turn(Connections(url), what, holder, seconds)

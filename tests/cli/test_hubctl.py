@@ -434,7 +434,6 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
 def test_options_alone_load_no_deployment() -> None:
     loaded = loaded_by("import cli.service_options")
     assert {name for name in loaded if name.startswith("operate.deploy.")} == {
-        "operate.deploy.job",
         "operate.deploy.options",
         "operate.deploy.receiver",
     }

@@ -1,5 +1,6 @@
 """A site before and after some changes, and a bucket of a server that speaks S3."""
 
+import asyncio
 import contextlib
 import hashlib
 import itertools
@@ -19,7 +20,8 @@ from builder.pipeline.build import build
 from operate import buckets
 from operate.deploy.destination import Destination, open_destination
 from operate.deploy.options import Options
-from operate.deploy.run import Report, deploy
+from operate.deploy.plan import Report
+from operate.deploy.run import Hooks, deploy
 from tests.operate.deploy.proxy import Proxy
 from tests.support.catalogues import (
     edit_record,
@@ -65,7 +67,16 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Sites:
 
 def deploy_to(destination: Destination, settings: Settings, state: Path, **options) -> Report:
     """Deploy a site with a state folder of the test's own."""
-    return deploy(settings.out, str(state), destination, Options(**options))
+    return deploy(settings.out, str(state), destination, Options(**options), Hooks())
+
+
+def listed(destination: Destination) -> dict[str, str]:
+    """The mark of each object that a destination has, by key."""
+
+    async def collect() -> dict[str, str]:
+        return dict([found async for page in destination.pages() for found in page])
+
+    return asyncio.run(collect())
 
 
 class S3(NamedTuple):
@@ -162,8 +173,6 @@ def look(s3: S3, bucket: str, sites: Sites) -> Look:
 
 
 @pytest.fixture
-def opened(bucket: str, proxy: Proxy) -> Iterator[Destination]:
+def opened(bucket: str, proxy: Proxy) -> Destination:
     """The bucket, through the proxy."""
-    destination = open_destination(f"s3://{bucket}/{PREFIX}", endpoint_url=proxy.url)
-    yield destination
-    destination.close()
+    return open_destination(f"s3://{bucket}/{PREFIX}", endpoint_url=proxy.url)

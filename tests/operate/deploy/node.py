@@ -1,22 +1,21 @@
-"""A node that deploys when it is its turn, started with a JSON object. It builds its site anew
-for each line of input, and prints what becomes of it.
+"""A node that deploys while it has the turn, started with a JSON object. It builds its site again
+for each line of input, and prints its status.
 """
 
 import json
 import signal
 import sys
 import threading
-import uuid
 from typing import Any
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate.deploy import follower
 from operate.deploy.follower import Deployer
-from operate.deploy.job import Job
-from operate.deploy.options import Options
+from operate.deploy.options import Job, Options
+from publisher.accounts.postgres_pool import Connections
 from publisher.log import configure_logging
-from publisher.nodes.turn import open_turn
+from publisher.nodes.turn import Turn
 
 follower.RETRY_SECONDS_MAX = 0.05
 follower.LOOK_SECONDS = 0.1
@@ -27,7 +26,7 @@ def main(given: dict[str, Any]) -> None:
     configure_logging()
     settings = Settings(**given["settings"])
     job = Job(settings.out, settings.state, given["bucket"], given["endpoint"], Options(jobs=1))
-    turn = open_turn(given["database"], "deploy", str(uuid.uuid4()), given["seconds"])
+    turn = Turn(Connections(given["database"]), "deploy", seconds=given["seconds"])
     with Deployer(job, turn=turn) as deployer:
         threading.Thread(target=_print, args=(deployer,), daemon=True).start()
         for number, _ in enumerate(sys.stdin):
@@ -36,13 +35,13 @@ def main(given: dict[str, Any]) -> None:
 
 
 def _print(deployer: Deployer) -> None:
-    told = None
+    shown = None
     while True:
         status = deployer.status()
         now = f"Status {status['status']} {status['serial']}"
-        if now != told:
+        if now != shown:
             print(now, flush=True)
-            told = now
+            shown = now
         threading.Event().wait(0.01)
 
 

@@ -20,7 +20,9 @@ from builder.store.site import ONE_SECOND_NS
 from operate.deploy.destination import open_destination
 from operate.deploy.folder import Folder
 from operate.deploy.manifest import path_for
-from operate.deploy.snapshot import take
+from operate.deploy.options import Options
+from operate.deploy.plan import Plan
+from operate.deploy.run import Hooks, deploy
 from operate.folders import lock
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import edit_record, read_tree, write_version
@@ -191,51 +193,54 @@ def test_the_state_may_be_on_another_disk(sites: Sites, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("disk", ["another", "the same"])
-def test_what_is_kept_is_kept_before_builds_have_to_wait(
+def test_files_are_kept_before_builds_have_to_wait(
     small: Settings, tmp_path: Path, disk: str
 ) -> None:
     build(small, index=False)
-    site = Path(small.out)
+    site, root = Path(small.out), tmp_path / "www"
     changed, gone, new = site / FILE, site / "new.html", site / "api/v1/users/dora.json"
+    kept: dict[int, bytes] = {}
 
-    def end_the_build() -> None:
-        kept = {path.read_bytes() for path in folder.iterdir()}
-        assert kept == set(before.values())
-        inodes.update({path.stat().st_ino for path in folder.iterdir()})
+    def read_kept() -> dict[int, bytes]:
+        (folder,) = Path(state).glob("deploy-*.snapshot")
+        return {path.stat().st_ino: path.read_bytes() for path in folder.iterdir()}
+
+    def end_the_build(what: str) -> None:
+        assert what == "build"
+        kept.update(read_kept())
         gone.unlink()
         for path in (changed, new):
             path.with_suffix(".tmp").write_bytes(b"{}")
             path.with_suffix(".tmp").rename(path)
         running.close()
 
+    def look(plan: Plan) -> None:
+        later = read_kept()
+        assert [later[inode] for inode in later.keys() - kept.keys()] == [b"{}", b"{}"]
+
     before = read_tree(site)
-    inodes: set[int] = set()
     where = other_disk(tmp_path) if disk == "another" else tmp_path
     with tempfile.TemporaryDirectory(dir=where) as state, contextlib.ExitStack() as running:
-        folder = Path(state, "kept")
         running.enter_context(build_lock(state))
-        taken = take(str(site), state, str(folder), {}, end_the_build)
-        after = read_tree(site)
-        assert taken.marks.keys() == taken.copies.keys() == after.keys()
-        assert {file: Path(path).read_bytes() for file, path in taken.copies.items()} == after
-        later = {file for file, path in taken.copies.items() if os.stat(path).st_ino not in inodes}
-        assert later == {FILE, "api/v1/users/dora.json"}
+        hooks = Hooks(on_wait=end_the_build, on_plan=look)
+        deploy(small.out, state, Folder(str(root)), Options(), hooks)
+    assert set(kept.values()) == set(before.values())
+    assert read_tree(root) == read_tree(site) != before
 
 
-def test_what_a_build_removes_meanwhile_is_not_kept(small: Settings, tmp_path: Path) -> None:
+def test_files_that_a_build_removes_meanwhile_are_left_out(small: Settings, tmp_path: Path) -> None:
     build(small, index=False)
+    removed = list(Path(small.out).glob("*.html"))
 
-    class Known(dict):
-        """Asked between a look at a file and the keeping of it."""
+    def remove(what: str, done: int, total: int) -> None:
+        """The folder is listed, and its files are not looked at yet."""
+        while what == "Reading the site" and removed:
+            removed.pop().unlink()
 
-        def get(self, file: str, default: str | None = None) -> str | None:
-            if file == FILE:
-                Path(small.out, file).unlink()
-            return super().get(file, default)
-
-    taken = take(small.out, small.state, str(tmp_path / "kept"), Known(), lambda: None)
-    assert taken.copies.keys() == taken.marks.keys() == read_tree(small.out).keys()
-    assert FILE not in taken.copies
+    hooks = Hooks(progress=remove)
+    deploy(small.out, small.state, Folder(str(tmp_path / "www")), Options(), hooks)
+    assert not removed
+    assert read_tree(tmp_path / "www") == read_tree(small.out)
 
 
 def test_a_dry_run_changes_nothing(root: Path, sites: Sites, tmp_path: Path) -> None:
@@ -350,8 +355,8 @@ def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path
     build(small, index=False)
 
     class Building(Folder):
-        def end_group(self) -> None:
-            super().end_group()
+        async def end_group(self) -> None:
+            await super().end_group()
             if len(built) < builds:
                 edit_record(Path(small.content, "bob/sql/1.0.0.json"), title=f"Title {len(built)}")
                 built.append(build(small, index=False))

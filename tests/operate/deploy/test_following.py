@@ -12,8 +12,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import Report, build
 from operate.deploy import follower
 from operate.deploy.follower import Deployer
-from operate.deploy.job import Job
-from operate.deploy.options import Options
+from operate.deploy.options import Job, Options
 from tests.operate.deploy.conftest import PREFIX, S3, change, expected
 from tests.operate.deploy.links import broken, by_key
 from tests.operate.deploy.proxy import Proxy

@@ -23,12 +23,12 @@ from builder.store.site import read_hub
 from operate.deploy import follower
 from operate.deploy.destination import open_destination
 from operate.deploy.follower import Deployer
-from operate.deploy.job import Job
-from operate.deploy.options import Options
+from operate.deploy.options import Job, Options
+from operate.deploy.run import Hooks, deploy
 from publisher.accounts.database import Database
 from publisher.accounts.postgres_pool import Connections
 from publisher.nodes.turn import Turn
-from tests.operate.deploy.conftest import PREFIX, S3, deploy_to, expected
+from tests.operate.deploy.conftest import PREFIX, S3, Sites, deploy_to, expected, listed
 from tests.operate.deploy.proxy import Proxy, Seen
 from tests.operate.deploy.test_following import Followed
 from tests.support.catalogues import read_tree, settings_in, write_version
@@ -61,20 +61,6 @@ class Node(Process):
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         self.wait_for_line(f"Built {number}.")
-
-    def workers(self) -> list[int]:
-        """The processes that this one has started."""
-        pid = self._process.pid
-        return [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
-
-    def signal_all(self, number: int, pids: list[int]) -> None:
-        self.send(number)
-        for pid in pids:
-            os.kill(pid, number)
 
 
 def serial_of(settings: Settings) -> int:
@@ -151,9 +137,8 @@ def test_whoever_is_left_deploys(
     assert deployed(third)()
 
 
-@pytest.mark.parametrize("paused", ["the service", "both processes"])
 def test_a_paused_holder_leaves_no_older_file(
-    paused: str, start: Start, content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
+    start: Start, content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
     make_turn: Callable[[], Turn], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.05)
@@ -173,8 +158,7 @@ def test_a_paused_holder_leaves_no_older_file(
     write_version(content, "ann", "story", "1.1.0", "Tell it.\n")
     first.build()
     assert held.wait(300)
-    workers = first.workers() if paused == "both processes" else []
-    first.signal_all(signal.SIGSTOP, workers)
+    first.send(signal.SIGSTOP)
     # Another node takes over, with a later publication.
     write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
     second = settings_in(tmp_path / "second")._replace(content=content)
@@ -198,7 +182,7 @@ def test_a_paused_holder_leaves_no_older_file(
             wait_until(lambda: s3.etags(bucket)[PREFIX + record] == stale, "an older file")
             assert not followed.has_all()
             uploads = proxy.count("PUT")
-            first.signal_all(signal.SIGCONT, workers)
+            first.send(signal.SIGCONT)
             wait_until(lambda: first.status().startswith("standby"), "the end of its turn")
             landed.set()
             wait_until(followed.has_all, "the repair")
@@ -237,29 +221,29 @@ def test_a_site_that_is_older_than_the_destination_waits(
     assert Followed(settings, deployer, s3, bucket).has_all()
 
 
+@pytest.mark.parametrize("kind", ["bucket", "folder"])
 def test_nothing_changes_after_the_check_fails(
-    content: str, s3: S3, bucket: str, tmp_path: Path
+    kind: str, sites: Sites, s3: S3, bucket: str, tmp_path: Path
 ) -> None:
-    settings = settings_in(tmp_path / "site")._replace(content=content)
-    build(settings, index=False)
-    left = itertools.repeat(None, 3)
+    name = f"s3://{bucket}/{PREFIX}" if kind == "bucket" else f"{tmp_path}/public"
+    destination = open_destination(name, endpoint_url=s3.url)
 
-    def check() -> None:
-        if next(left, check):
-            raise OperatorError("Another node deploys.")
+    def deploy_checked(settings: Settings, checks: int) -> None:
+        left = itertools.repeat(None, checks)
 
-    for name in (f"s3://{bucket}/{PREFIX}", f"{tmp_path}/public"):
-        left = itertools.repeat(None, 3)
-        with contextlib.closing(
-            open_destination(name, endpoint_url=s3.url, check=check)
-        ) as destination:
-            with pytest.raises(OperatorError, match="Another node deploys"):
-                deploy_to(destination, settings, tmp_path / "state")
-            assert len(list(destination.list())) == 3
-            left = itertools.repeat(None)
-            deploy_to(destination, settings, tmp_path / "state")
-            there = {key for key, _ in destination.list()}
-            left = iter(())
-            with pytest.raises(OperatorError, match="Another node deploys"):
-                destination.delete(min(there))
-            assert {key for key, _ in destination.list()} == there
+        def check() -> None:
+            if next(left, check):
+                raise OperatorError("Another node deploys.")
+
+        hooks = Hooks(check=check)
+        deploy(settings.out, str(tmp_path / "state"), destination, Options(), hooks)
+
+    with pytest.raises(OperatorError, match="Another node deploys"):
+        deploy_checked(sites.old, 3)
+    assert len(listed(destination)) == 3
+    deploy_to(destination, sites.new, tmp_path / "state")
+    before = listed(destination)
+    # Among the steps from the new site to the old one are deletions.
+    with pytest.raises(OperatorError, match="Another node deploys"):
+        deploy_checked(sites.old, 0)
+    assert listed(destination) == before

@@ -11,7 +11,7 @@ import pytest
 from builder.model.errors import OperatorError
 from operate import buckets
 from operate.deploy.destination import Destination, open_destination
-from tests.operate.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected
+from tests.operate.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected, listed
 from tests.operate.deploy.links import broken, by_key
 from tests.operate.deploy.proxy import Proxy, Seen
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment
@@ -46,7 +46,6 @@ def test_wrong_credentials(
     destination = open_destination(f"s3://{bucket}", endpoint_url=proxy.url)
     with pytest.raises(OperatorError, match=message):
         deploy_to(destination, sites.new, tmp_path)
-    destination.close()
     assert proxy.count("PUT") == 0
 
 
@@ -71,7 +70,7 @@ def test_what_a_service_refuses(
 ) -> None:
     proxy.before = lambda seen: (status, code)
     with pytest.raises(OperatorError, match=message):
-        list(opened.list())
+        listed(opened)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_settings_that_cannot_be_used(
         else:
             monkeypatch.setenv(key, value)
     with pytest.raises(OperatorError, match=message):
-        list(open_destination(f"s3://{bucket}", endpoint_url=endpoint).list())
+        listed(open_destination(f"s3://{bucket}", endpoint_url=endpoint))
 
 
 def test_a_service_that_does_not_answer(
@@ -107,7 +106,7 @@ def test_a_service_that_does_not_answer(
     proxy.before = lambda seen: None if answered.wait(300) else "cut"
     destination = open_destination(f"s3://{bucket}", endpoint_url=proxy.url)
     with pytest.raises(OperatorError, match=r"not done within 0\.2 seconds.*fewer --jobs"):
-        list(destination.list())
+        listed(destination)
     answered.set()
 
 
@@ -124,8 +123,7 @@ def test_a_certificate_is_trusted_that_the_operator_names(
     s3.client.put_object(Bucket=bucket, Key="top", Body=b"Top")
 
     def keys() -> list[str]:
-        destination = open_destination(f"s3://{bucket}", endpoint_url=proxy.url)
-        return [key for key, _ in destination.list()]
+        return [*listed(open_destination(f"s3://{bucket}", endpoint_url=proxy.url))]
 
     with Proxy(s3.url, (certificate, key)) as proxy:
         with pytest.raises(OperatorError, match=r"is not trusted\. Set AWS_CA_BUNDLE"):

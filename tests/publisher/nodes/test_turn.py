@@ -9,7 +9,7 @@ from builder.model.errors import OperatorError
 from publisher.accounts.database import Database
 from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import turn as turn_module
-from publisher.nodes.turn import Turn, open_turn
+from publisher.nodes.turn import Turn
 from tests.support.postgres import Postgres
 from tests.support.servers import wait_until
 
@@ -47,17 +47,6 @@ def test_a_node_that_stops_loses_its_turn(make: Make):
     assert one.take() == 3
     with pytest.raises(OperatorError):
         one.check(first)
-
-
-def test_another_process_of_the_node_keeps_the_turn(make: Make):
-    one, two = make(), make()
-    generation = one.take()
-    helper = open_turn(**one.told)
-    helper.check(generation)
-    with pytest.raises(OperatorError):
-        helper.check(None)
-    helper._connections.close()
-    assert two.take() is None
 
 
 def test_later_holders_know_what_was_begun(make: Make):
