@@ -18,7 +18,6 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,7 +28,7 @@ from builder.pipeline.build import Report as Build
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import is_building, last_build
 from builder.store.site import is_built, read_hub
-from operate.deploy import run, snapshot
+from operate.deploy import loop, run, snapshot
 from operate.deploy.destination import open_destination
 from operate.deploy.notices import PATHS_MAX, Changed, Notices
 from operate.deploy.options import Job
@@ -96,8 +95,8 @@ class Deployer(Background):
         self._turn = turn
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        # The task that waits for the destination now, and its loop.
-        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task] | None = None
+        # The task that waits for the destination now.
+        self._task: asyncio.Task | None = None
         # The generation of the turn in which this node deploys; None: it has no turn. ``_is_new``:
         # it has not compared everything since then.
         self._generation: int | None = None
@@ -136,8 +135,7 @@ class Deployer(Background):
         with self._changed:
             self._is_stopping = True
             if self._task:
-                loop, task = self._task
-                loop.call_soon_threadsafe(task.cancel)
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
         self._stop(STOP_SECONDS)
         if not self._thread.is_alive():
             if self._generation is not None:
@@ -336,20 +334,20 @@ class Deployer(Background):
         if self._is_stopping:
             raise asyncio.CancelledError
 
-    def _run_until_end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _run_until_end(self, start: loop.Start) -> None:
         """Run a coroutine to its end, or to that of the service. Raises CancelledError."""
 
         async def until_end() -> None:
             with self._changed:
-                self._task = asyncio.get_running_loop(), asyncio.current_task()
+                self._task = asyncio.current_task()
             try:
                 self._continue("", 0, 0)
-                await work()
+                await start()
             finally:
                 with self._changed:
                     self._task = None
 
-        asyncio.run(until_end())
+        loop.run(until_end)
 
     def _note_success(self, report: Report, *, is_everything: bool) -> None:
         with self._changed:

@@ -13,27 +13,24 @@ import functools
 import hashlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.model.routes import match_file
 from builder.store.site import read_hub
-from operate.deploy import snapshot
+from operate.deploy import loop, snapshot
 from operate.deploy.destination import Destination
+from operate.deploy.loop import Start, each
 from operate.deploy.manifest import Manifest, path_for, rules_digest
 from operate.deploy.options import Options
 from operate.deploy.order import Step, match_key
 from operate.deploy.plan import Plan, Report
 from operate.deploy.snapshot import Kept
 from operate.folders import lock
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Start = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Hooks(NamedTuple):
@@ -48,7 +45,7 @@ class Hooks(NamedTuple):
     on_wait: Callable[[str], None] = lambda what: None
     on_plan: Callable[[Plan], None] = lambda plan: None
     check: Callable[[], None] = lambda: None
-    run: Callable[[Start], None] = lambda start: asyncio.run(start())
+    run: Callable[[Start], None] = loop.run
 
 
 class _Work(NamedTuple):
@@ -112,7 +109,7 @@ class _Work(NamedTuple):
             else:
                 self.plan.add(step)
 
-        await _each(examine, self.plan.doubtful(), self.options.jobs, note)
+        await each(examine, self.plan.doubtful(), self.options.jobs, note)
 
     async def _carry_out(self) -> None:
         total, done = self.plan.count_steps(), 0
@@ -131,7 +128,7 @@ class _Work(NamedTuple):
 
         try:
             for group in self.plan.groups():
-                await _each(do, group, self.options.jobs, note)
+                await each(do, group, self.options.jobs, note)
                 await self.destination.end_group()
         except OperatorError as error:
             raise OperatorError(
@@ -225,31 +222,3 @@ def _hashed(path: str, file: str) -> dict[str, Any]:
             f"Cannot read the site's file {file}: {error.strerror}. Deploy as the user who builds "
             "the site."
         ) from error
-
-
-async def _each(
-    function: Callable[[Item], Awaitable[Result]],
-    items: Iterable[Item],
-    jobs: int,
-    note: Callable[[Result], None],
-) -> None:
-    """Await the function for each item, for ``jobs`` at once, and give each result to ``note``.
-
-    After an error no other item begins; it is raised when those under way have ended.
-    """
-    items = iter(items)
-    errors: list[OperatorError] = []
-
-    async def work() -> None:
-        try:
-            for item in items:
-                if errors:
-                    return
-                note(await function(item))
-                await asyncio.sleep(0)  # for an end of the task, if nothing has waited
-        except OperatorError as error:
-            errors.append(error)
-
-    await asyncio.gather(*(work() for _ in range(jobs)))
-    if errors:
-        raise errors[0]

@@ -1,6 +1,5 @@
 """A site before and after some changes, and a bucket of a server that speaks S3."""
 
-import asyncio
 import contextlib
 import hashlib
 import itertools
@@ -19,6 +18,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate import buckets
 from operate.deploy.destination import Destination, open_destination
+from operate.deploy.loop import run
 from operate.deploy.options import Options
 from operate.deploy.plan import Report
 from operate.deploy.run import Hooks, deploy
@@ -73,10 +73,14 @@ def deploy_to(destination: Destination, settings: Settings, state: Path, **optio
 def listed(destination: Destination) -> dict[str, str]:
     """The mark of each object that a destination has, by key."""
 
-    async def collect() -> dict[str, str]:
-        return dict([found async for page in destination.pages() for found in page])
+    found: dict[str, str] = {}
 
-    return asyncio.run(collect())
+    async def collect() -> None:
+        async for page in destination.pages():
+            found.update(page)
+
+    run(collect)
+    return found
 
 
 class S3(NamedTuple):

@@ -153,6 +153,32 @@ def test_without_the_library_it_is_said_what_to_install(bucket: str, tmp_path: P
     assert done.returncode == 1 and "pip install obstore" in done.stderr
 
 
+def test_a_process_ends_well_while_a_thread_of_the_library_wakes_its_loop(
+    bucket: str, s3: S3, sites: Sites, tmp_path: Path
+) -> None:
+    """Its threads call the loop from Rust, and a process that ends meanwhile aborts."""
+    script = """
+import asyncio, threading, time
+wake = asyncio.BaseEventLoop.call_soon_threadsafe
+def wake_slowly(*args, **kwargs):
+    try:
+        return wake(*args, **kwargs)
+    finally:
+        if threading.current_thread().name.startswith("Dummy"):  # it is not Python's
+            for _ in range(1000):
+                time.sleep(0.001)
+asyncio.BaseEventLoop.call_soon_threadsafe = wake_slowly
+from cli.hubctl import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "deploy", f"s3://{bucket}", "--dry-run",
+         "--out", sites.new.out, "--state", str(tmp_path)],
+        capture_output=True, text=True, env=clean_environment(AWS_ENDPOINT_URL=s3.url),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_busy_damaged_and_meddled_with(
     opened: Destination, s3: S3, bucket: str, proxy: Proxy, look: Look, sites: Sites,
     tmp_path: Path,
