@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
 from builder.model.records import format_time
-from builder.pipeline.build import Report as Build
+from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import is_building, last_build
 from builder.store.site import is_built, read_hub
@@ -145,7 +145,7 @@ class Deployer(Background):
     def tell(self, outcome: Outcome) -> None:
         """Note the outcome of a build, in its thread. Costs a link for each changed file."""
         with self._changed:
-            if isinstance(outcome, Build):
+            if isinstance(outcome, Built):
                 self._note_touched(outcome)
                 now = time.monotonic()
                 since = self._unsettled_since = self._unsettled_since or now
@@ -186,7 +186,7 @@ class Deployer(Background):
 
     # With the lock held
 
-    def _note_touched(self, build: Build) -> None:
+    def _note_touched(self, build: Built) -> None:
         if self._build is not None and build.number <= self._build:
             return  # it was there when everything was compared
         is_next = self._build is not None and build.number == self._build + 1

@@ -9,7 +9,7 @@ import pytest
 
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
-from builder.pipeline.build import Report, build
+from builder.pipeline.build import Built, build
 from operate.deploy import follower
 from operate.deploy.follower import Deployer
 from operate.deploy.options import Job, Options
@@ -40,12 +40,12 @@ class Followed:
         self.deployer = deployer
         self._s3, self._bucket = s3, bucket
 
-    def build(self, *changed: tuple[str, str | None], is_settled: bool = True) -> Report:
+    def build(self, *changed: tuple[str, str | None], is_settled: bool = True) -> Built:
         report = build(self.site, changed=changed or None, index=False)
         self.deployer.tell(report._replace(is_settled=is_settled))
         return report
 
-    def publish(self, name: str, version: str = "1.0.0") -> Report:
+    def publish(self, name: str, version: str = "1.0.0") -> Built:
         write_version(self.site.content, "ann", name, version, f"Say {version}.\n")
         return self.build(("ann", name))
 
