@@ -211,7 +211,7 @@ def _following(
     return Following(job if deploy else None, make_receiver(on_deployed, secret), git)
 
 
-def _git(git: str | None, git_branch: str, git_folder: str | None) -> GitOptions | None:
+def _git(git: str | None, git_branch: str, git_folder: str) -> GitOptions | None:
     return parse_git_options(git, git_branch, git_folder) if git else None
 
 
@@ -240,15 +240,14 @@ following_options = grouped(
             "--git",
             metavar="REMOTE",
             help="Commit and push what is published to this git repository, and take in what is "
-            "merged there. REMOTE is a URL, a path, or a remote of the clone that the content is "
-            "in.",
+            "merged there. REMOTE is a URL or a path.",
         ),
         setting("--git-branch", metavar="NAME", default="main", help="Branch of that repository."),
         setting(
             "--git-folder",
             metavar="FOLDER",
-            help="Folder of the prompts on that branch; . for the top. [default: content, or the "
-            "same as in the clone]",
+            default="content",
+            help="Folder of the prompts on that branch; . for the top.",
         ),
     ),
 )

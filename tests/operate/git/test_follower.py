@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from builder.pipeline.build import Report, build
+from builder.pipeline.build import Built, build
 from operate.git import branch, follower
 from operate.git.follower import GitFollower
 from operate.git.options import GitOptions
@@ -47,8 +47,8 @@ def following(place: Place, remote: str = "", turn: Turn | None = None) -> GitFo
     return GitFollower(place.settings, store, options, place.rebuild, turn)
 
 
-def report(*changed: tuple[str, str | None]) -> Report:
-    return Report(0, 0, 0, 0, 0, 0, 0, True, 0.0, 0.0, changed)
+def report(*changed: tuple[str, str | None]) -> Built:
+    return Built(0, 0, 0, 0, 0, 0, 0, True, 0.0, 0.0, changed)
 
 
 def hook(place: Place, script: str) -> Path:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError, RequestError
-from builder.pipeline.build import Report
+from builder.pipeline.build import Built
 from publisher.log import JsonFormatter, configure_logging, log_build, log_event
 
 MARKER = "MARMALADE"
-REPORT = Report(
+REPORT = Built(
     repos=2, versions=3, rendered=1, written=0, unchanged=9, removed=0, indexed=1, is_settled=True,
     behind_seconds=0.0, seconds=0.0125,
 )  # fmt: skip
