@@ -11,7 +11,7 @@ HTTP statuses.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from builder.model.plural import counted
 
@@ -146,3 +146,23 @@ class ContentError(OperatorError):
             f"{shown}{more}\nFix or remove these files. `hubctl check` lists every fault."
         )
         self.faults = faults
+
+
+class Faults(list[Fault]):
+    """Gathers faults: those of a ContentError that ends a ``with`` block, which then ends quietly.
+    So work goes on to what has no fault, and ``check`` reports all of them at once.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
+        if not isinstance(error, ContentError):
+            return False
+        self += error.faults
+        return True
+
+    def check(self) -> None:
+        """Raises ContentError where there are any."""
+        if self:
+            raise ContentError(sorted(self))

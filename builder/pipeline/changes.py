@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 from typing import NamedTuple
 
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import Faults
 from builder.pipeline.context import Context, Named
 from builder.store import content
 from builder.store.state.work import Work
@@ -28,7 +28,7 @@ class Changes(NamedTuple):
     withdrawn: list[Task]
     removed: list[str]
     owners: set[str]
-    faults: list[Fault]
+    faults: Faults
 
     def named(self) -> tuple[Named, ...]:
         """All of these repos, and the owners with None for the name."""
@@ -54,27 +54,22 @@ def find_changes(context: Context) -> Changes:
     else:
         named = owners = _by_owner(context.changed, begun)
         remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
-    faults: list[Fault] = []
+    faults = Faults()
     found = Changes(_find_home(context, faults), [], [], [], set(), faults)
     seen = set()
     for done, owner in enumerate(owners):
         context.request.progress("Checking owners", done, len(owners))
-        try:
+        repos: list[str] = []
+        with faults:
             repos = content.list_repos(root, owner) if named is None else named[owner]
-        except ContentError as error:
-            found.faults.extend(error.faults)
-            continue
         for name in repos:
             repo_id = f"{owner}/{name}"
             mark = content.repo_mark(root, owner, name) if context.edited else ""
             if mark and mark == remembered.get(repo_id) and repo_id not in begun:
                 seen.add(repo_id)
                 continue
-            try:
+            with faults:
                 task = _task(context, owner, name, mark, repo_id in begun)
-            except ContentError as error:
-                found.faults.extend(error.faults)
-            else:
                 if not task:
                     continue
                 (found.tasks if task.versions else found.withdrawn).append(task)
@@ -88,17 +83,15 @@ def find_changes(context: Context) -> Changes:
     return found
 
 
-def _find_home(context: Context, faults: list[Fault]) -> tuple[str, str] | None:
+def _find_home(context: Context, faults: Faults) -> tuple[str, str] | None:
     if context.changed is not None:
         return None
     mark = content.home_mark(context.settings.content)
     if mark and mark == context.state.home()[0]:
         return None
-    try:
+    with faults:
         return mark, content.read_home(context.settings.content)
-    except ContentError as error:
-        faults.extend(error.faults)
-        return None
+    return None
 
 
 def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
-from builder.model.errors import ContentError, Fault, OperatorError
+from builder.model.errors import Fault, Faults, OperatorError
 from builder.model.plural import counted
 from builder.model.settings import Settings
 from builder.store.locks import workers_lock
@@ -47,7 +47,7 @@ def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[
 
     Raises ContentError with all faults found, once the faultless repos are done.
     """
-    faults: list[Fault] = []
+    faults = Faults()
     count = min(os.cpu_count() or 1, len(tasks) // REPOS_PER_PROCESS_MIN)
     if count < 2:
         results = (_render([task], settings, site) for task in tasks)
@@ -56,17 +56,14 @@ def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[
     for rows, batch_faults in results:
         faults += batch_faults
         yield from rows
-    if faults:
-        raise ContentError(sorted(faults))
+    faults.check()
 
 
 def _render(tasks: list[Task], settings: Settings, site: Site) -> Rendered:
-    rows, faults = [], []
+    rows, faults = [], Faults()
     for task in tasks:
-        try:
+        with faults:
             rows.append(render_repo(task, settings, site))
-        except ContentError as error:
-            faults += error.faults
     return rows, faults
 
 

@@ -2,7 +2,7 @@
 the catalogue. Repos' own files, their owners, and the first pages of lists.
 """
 
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
@@ -59,7 +59,7 @@ def _note_begun(context: Context, found: Changes) -> None:
     if found.tasks and state.pulls.shown() != newest(context.pulls):
         state.pulls.begin(*newest(context.pulls))
     tasks = [*found.tasks, *found.withdrawn]
-    repos = {f"{task.owner}/{task.name}" for task in tasks} | {*found.removed}
+    repos = {task.id for task in tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
         # What a build that died has written of labels that are gone meanwhile.
@@ -67,33 +67,29 @@ def _note_begun(context: Context, found: Changes) -> None:
             state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
         for task in tasks:
-            old = task.old or state.repos.get(f"{task.owner}/{task.name}")
+            old = task.old or state.repos.get(task.id)
             state.orphans.add(new_files(task, old))
     state.checkpoint()
 
 
 def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
     """Take repos off the site of which nothing can be read any more, and write why."""
-    state, faults = context.state, []
+    state, faults = context.state, Faults()
     for task in tasks:
-        repo_id = f"{task.owner}/{task.name}"
-        try:
-            parts = read_parts(context.settings.content, repo_id, task.withdrawn)
-        except ContentError as error:
-            faults += error.faults
-            continue
-        files = WithdrawnFiles(context.site, context.pages, task.owner, task.name)
-        files.write_repo(parts)
-        context.rendered += 1
-        _forget_repo(state, repo_id)
-        state.withdrawn.put(repo_id, task.mark, len(parts.versions))
-        state.todo.done(Work.REPO, [repo_id])
+        with faults:
+            parts = read_parts(context.settings.content, task.id, task.withdrawn)
+            files = WithdrawnFiles(context.site, context.pages, task.owner, task.name)
+            files.write_repo(parts)
+            context.rendered += 1
+            _forget_repo(state, task.id)
+            state.withdrawn.put(task.id, task.mark, len(parts.versions))
+            state.todo.done(Work.REPO, [task.id])
     context.note_faults(faults)
 
 
 def _write_repos(context: Context, tasks: list[Task]) -> None:
     state = context.state
-    known = {f"{task.owner}/{task.name}": task.old for task in tasks}
+    known = {task.id: task.old for task in tasks}
     try:
         for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
             context.request.progress("Writing prompts", done, len(tasks))
@@ -154,13 +150,10 @@ def _note_lists(state: State, tags: list[str]) -> None:
 
 
 def _write_owners(context: Context, owners: list[str]) -> None:
-    faults: list[Fault] = []
+    faults = Faults()
     for owner in owners:
-        try:
+        with faults:
             write_owner(owner, context.settings, context.state, context.site)
-        except ContentError as error:
-            faults += error.faults
-        else:
             context.state.todo.done(Work.OWNER, [owner])
     context.note_faults(faults)
 

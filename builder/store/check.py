@@ -1,6 +1,7 @@
 """Finds every fault of the content tree, also those that no build trips over."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +13,6 @@ from builder.model.ordinals import Counted, count_withdrawn
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.records import VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
-from builder.store import label_files, withdrawn_files
 from builder.store.content import (
     HOME_FILE,
     OWNER_FILE,
@@ -26,10 +26,10 @@ from builder.store.content import (
     read_version,
     version_file,
 )
-from builder.store.label_files import read_event
+from builder.store.label_files import event_name, read_event
 from builder.store.restored import read_restored
 from builder.store.sqlite import folder_lock
-from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN, file_name, read_parts
 from builder.text.prompts import parse_document, variable_names
 
 
@@ -70,16 +70,24 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         return
     except FileNotFoundError:
         return  # a first publication that failed has removed the folder
-    for folder, find_strays in ((LABELS, label_files.find_strays),
-                                (WITHDRAWN, withdrawn_files.find_strays)):  # fmt: skip
+    for folder, known in ((LABELS, event_name), (WITHDRAWN, file_name)):
         if os.path.isdir(f"{root}/{where}/{folder}"):
-            yield from find_strays(root, where)
+            yield from _strays_beside(root, f"{where}/{folder}", known)
     yield from strays
     for file in listing.left:
         yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
     if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         yield Fault(where, "no versions")
     yield from _check_history(root, owner, name, listing)
+
+
+def _strays_beside(root: str, folder: str, known: re.Pattern[str]) -> Iterator[Fault]:
+    """What is in a folder beside files with known names; not names that start with a dot."""
+    with os.scandir(f"{root}/{folder}") as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if not entry.name.startswith(".") and not known.fullmatch(entry.name):
+                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
+                yield Fault(f"{folder}/{entry.name}", f"unexpected {kind}; move it away")
 
 
 def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> Iterator[Fault]:

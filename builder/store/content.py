@@ -18,19 +18,26 @@ import hashlib
 import os
 import re
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from builder.model import names
-from builder.model.errors import ContentError, Fault, OperatorError
+from builder.model.errors import ContentError, Fault, Faults, OperatorError
 from builder.model.labels import FOLDER as LABELS
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
-from builder.store.plain_files import files_in, mark_of_files, read_file, read_record_file
+from builder.store.plain_files import (
+    Record,
+    files_in,
+    mark_of_files,
+    read_file,
+    read_record_file,
+)
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
@@ -124,7 +131,7 @@ def list_owners(root: str) -> list[str]:
     """The handles of all owners' folders, sorted. Raises ContentError, OperatorError."""
     if os.path.isdir(root):
         check_folder(root)
-    return _list_folders(root, ".", names.OWNER_CHARS_MAX)
+    return _list_folders(root, "", names.OWNER_CHARS_MAX)
 
 
 def list_repos(root: str, owner: str) -> list[str]:
@@ -144,37 +151,34 @@ def named_folders(path: str, chars_max: int) -> list[str]:
 
 
 def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
-    folders, faults = [], []
+    folders, faults = [], Faults()
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                inside = entry.name if where == "." else f"{where}/{entry.name}"
-                if entry.is_symlink():
-                    faults.append(
-                        Fault(inside, "symbolic link; replace it with a plain file or folder")
-                    )
+                if fault := _fault_of_folder(entry, where, chars_max):
+                    faults.append(Fault(os.path.join(where, entry.name), fault))
                 elif entry.is_dir(follow_symlinks=False):
-                    if not names.is_name(entry.name, chars_max):
-                        faults.append(
-                            Fault(
-                                inside, "invalid name; use a-z, 0-9 and single hyphens between them"
-                            )
-                        )
-                    elif where == "." and entry.name in names.RESERVED_OWNERS:
-                        faults.append(
-                            Fault(inside, "reserved name; choose another name for the owner")
-                        )
-                    else:
-                        folders.append(entry.name)
+                    folders.append(entry.name)
     except FileNotFoundError:
         raise _no_folder(path) from None
     except OSError as error:
         raise _unreadable(path, error) from None
-    if faults:
-        raise ContentError(sorted(faults))
+    faults.check()
     return sorted(folders)
+
+
+def _fault_of_folder(entry: os.DirEntry[str], where: str, chars_max: int) -> str:
+    """Why something beside the folders of owners or repos cannot be there; empty if it can."""
+    if entry.is_symlink():
+        return "symbolic link; replace it with a plain file or folder"
+    if entry.is_dir(follow_symlinks=False):
+        if not names.is_name(entry.name, chars_max):
+            return "invalid name; use a-z, 0-9 and single hyphens between them"
+        if not where and entry.name in names.RESERVED_OWNERS:
+            return "reserved name; choose another name for the owner"
+    return ""
 
 
 def list_versions(root: str, owner: str, name: str) -> RepoListing:
@@ -186,7 +190,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     Raises ContentError for a record without text, a link, or too many versions.
     """
     repo, path = f"{owner}/{name}", repo_path(root, owner, name)
-    faults: list[Fault] = []
+    faults = Faults()
     events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
     texts, records = files = set[str](), set[str]()
     for (version, kind), _ in files_in(root, repo, _match, faults):
@@ -202,8 +206,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     ]
     if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
-    if faults:
-        raise ContentError(sorted(faults))
+    faults.check()
     left = [*(f"{text}.json" for text in records & gone), *(f"{text}.md" for text in texts & gone)]
     return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
 
@@ -308,54 +311,40 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
     """One version's record and text, checked against each other. Raises ContentError."""
     stem = f"{owner}/{name}/{version}"
     record = read_record(root, owner, name, version)
-    try:
-        raw_text = read_file(f"{root}/{stem}.md", CONTENT_BYTES_MAX)
-    except OSError as error:
-        raise ContentError([Fault(f"{stem}.md", error.strerror or "unreadable")]) from None
+    raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
-        raise ContentError(
-            [Fault(f"{stem}.md", "changed after publication: its hash differs from the record; "
-                   "restore it, and publish the change as a new version")]
-        )  # fmt: skip
+        told = (
+            "changed after publication: its hash differs from the record; restore it, and publish "
+            "the change as a new version"
+        )
+        raise ContentError([Fault(f"{stem}.md", told)])
     try:
-        text = raw_text.decode("utf-8")
+        text = raw_text.decode()
     except UnicodeDecodeError as error:
         raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start:,}")]) from None
     end = record.front_matter_bytes or 0
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
-        raise ContentError(
-            [
-                Fault(
-                    f"{stem}.json",
-                    f"front_matter_bytes is {end:,}, which is not the start of a character",
-                )
-            ]
-        )
+        told = f"front_matter_bytes is {end:,}, which is not the start of a character"
+        raise ContentError([Fault(f"{stem}.json", told)])
     return record, text
 
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:
     """An owner's profile; None if the owner has not written one. Raises ContentError."""
-    path = f"{root}/{owner}/{OWNER_FILE}"
-    try:
-        return _decode_owner(read_file(path, RECORD_BYTES_MAX))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-    except (ValueError, msgspec.DecodeError) as error:
-        reason = str(error)
-    raise ContentError([Fault(f"{owner}/{OWNER_FILE}", reason)])
+    return _read_if_there(root, f"{owner}/{OWNER_FILE}", _decode_owner, RECORD_BYTES_MAX)
 
 
 def read_home(root: str) -> str:
     """What the operator says of the hub, in Markdown; empty if nothing. Raises ContentError."""
+    return _read_if_there(root, HOME_FILE, bytes.decode, HOME_BYTES_MAX) or ""
+
+
+def _read_if_there(
+    root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
+) -> Record | None:
     try:
-        return read_file(f"{root}/{HOME_FILE}", HOME_BYTES_MAX).decode()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-    except UnicodeDecodeError as error:
-        reason = f"not UTF-8 at byte {error.start}"
-    raise ContentError([Fault(HOME_FILE, reason)])
+        return read_record_file(root, file, decode, bytes_max)
+    except ContentError:
+        if os.path.lexists(f"{root}/{file}"):
+            raise
+        return None

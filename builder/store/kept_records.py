@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from builder.model.errors import ContentError
+from builder.model.errors import Faults
 from builder.model.labels import Move, moves_with
 from builder.model.names import VERSIONS_PER_REPO_MAX, Version
 from builder.store import content
@@ -37,16 +37,13 @@ def read_marked(
     """What a function with ``lru_cache`` returns for each file of a repo; it takes the repo, what
     tells the file, and its mark. Raises ContentError, which has the faults of all.
     """
-    found, faults = [], []
+    found, faults = [], Faults()
     for file, mark in marks:
         # Without a mark, a file may change again and look the same.
         read = cached if mark else cached.__wrapped__
-        try:
+        with faults:
             found.append(read(root, owner, name, file, mark))
-        except ContentError as error:
-            faults += error.faults
-    if faults:
-        raise ContentError(sorted(faults))
+    faults.check()
     return found
 
 

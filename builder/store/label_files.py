@@ -1,7 +1,6 @@
 """Reads the files that move labels: ``content/{owner}/{name}/labels/{number}.json``."""
 
 import contextlib
-import os
 import re
 
 import msgspec
@@ -14,7 +13,7 @@ from builder.store.plain_files import files_in, mark_of_files, read_record_file
 
 EVENT_BYTES_MAX = 16 * 1024
 
-_event_name = re.compile(r"([1-9][0-9]{0,8})\.json")
+event_name = re.compile(r"([1-9][0-9]{0,8})\.json")
 _decode = msgspec.json.Decoder(LabelFile).decode
 
 
@@ -23,7 +22,7 @@ def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> d
     order; opens none. Adds to ``faults`` as ``files_in``, and for too many files.
     """
     marks = {}
-    for found, entry in files_in(root, f"{repo}/{FOLDER}", _event_name.fullmatch, faults):
+    for found, entry in files_in(root, f"{repo}/{FOLDER}", event_name.fullmatch, faults):
         with contextlib.suppress(FileNotFoundError):  # removed by hand meanwhile
             status = entry.stat(follow_symlinks=False)
             marks[int(found[1])] = mark_of_files((status,), settled_ns)
@@ -36,15 +35,3 @@ def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> d
 def read_event(root: str, repo: str, number: int) -> LabelFile:
     """One change of a label of ``repo`` (``owner/name``). Raises ContentError."""
     return read_record_file(root, f"{repo}/{event_file(number)}", _decode, EVENT_BYTES_MAX)
-
-
-def find_strays(root: str, repo: str) -> list[Fault]:
-    """What else is in the folder ``labels`` of a repo; not names that start with a dot."""
-    faults = []
-    with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
-        for entry in entries:
-            if not entry.name.startswith(".") and not _event_name.fullmatch(entry.name):
-                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
-                path = f"{repo}/{FOLDER}/{entry.name}"
-                faults.append(Fault(path, f"unexpected {kind}; move it away"))
-    return sorted(faults)

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from itertools import chain
 
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import Faults
 from builder.model.labels import Labels, Move, find_faults, fold, move_of
 from builder.store import content
 from builder.store.kept_records import read_kept, read_marked
@@ -29,29 +29,19 @@ def read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -
     moves = [*_read_files(root, owner, name, listing), *parts.moves]
     known = {str(version) for version in listing.versions}
     gone = {str(one.version) for one in parts.versions}
-    faults = [
-        fault
-        for fault in find_faults(moves, known, f"{owner}/{name}/", gone)
-        if not fault.is_warning
-    ]
-    if faults:
-        raise ContentError(sorted(faults))
+    found = find_faults(moves, known, f"{owner}/{name}/", gone)
+    Faults(fault for fault in found if not fault.is_warning).check()
     return moves
 
 
 def _read_files(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Move]:
     moves: list[Move] = []
-    faults: list[Fault] = []
-    try:
+    faults = Faults()
+    with faults:
         moves += chain.from_iterable(one.moves for one in read_kept(root, owner, name, listing))
-    except ContentError as error:
-        faults += error.faults
-    try:
+    with faults:
         moves += read_marked(_read_event, root, owner, name, listing.events.items())
-    except ContentError as error:
-        faults += error.faults
-    if faults:
-        raise ContentError(sorted(faults))
+    faults.check()
     return moves
 
 

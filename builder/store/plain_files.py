@@ -71,7 +71,9 @@ def read_record_file(
         return decode(read_file(f"{root}/{file}", bytes_max))
     except OSError as error:
         reason = error.strerror or "unreadable"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 at byte {error.start:,}"
+    except (msgspec.DecodeError, RecursionError) as error:
         reason = str(error)
     raise ContentError([Fault(file, reason)])
 

@@ -7,13 +7,13 @@ content any more, whether they are still in the repo's folder or not.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from builder.model import names
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import ContentError, Fault, Faults
 from builder.model.labels import Move
 from builder.model.names import Version
 from builder.model.records import WithdrawnFile
@@ -30,7 +30,7 @@ from builder.store.plain_files import files_in, read_record_file
 # One that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
 
-_file_name = re.compile(f"({names.VERSION_PATTERN}|{WHOLE})\\.json")
+file_name = re.compile(f"({names.VERSION_PATTERN}|{WHOLE})\\.json")
 _decode = msgspec.json.Decoder(WithdrawnFile).decode
 
 
@@ -59,7 +59,7 @@ def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListin
     """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
     ``files_in``.
     """
-    files = files_in(root, f"{repo}/{FOLDER}", _file_name.fullmatch, faults)
+    files = files_in(root, f"{repo}/{FOLDER}", file_name.fullmatch, faults)
     found = {name[1] for name, _ in files}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
@@ -79,20 +79,16 @@ def read_parts(root: str, repo: str, listing: WithdrawnListing) -> WithdrawnPart
     """All that was withdrawn of ``repo`` (``owner/name``). Raises ContentError."""
     found: dict[Version, WithdrawnVersion] = {}
     moves: list[Move] = []
-    whole, faults = None, []
+    whole, faults = None, Faults()
     for what in listing.files:
-        try:
+        with faults:
             stored = read_withdrawn(root, repo, what)
-        except ContentError as error:
-            faults += error.faults
-            continue
-        moves += moves_of(what, stored)
-        whole = stored.withdrawn if what == WHOLE else None
-        for text, remains in stored.versions.items():
-            version = Version.parse(text)
-            found.setdefault(version, WithdrawnVersion(version, remains, stored.withdrawn))
-    if faults:
-        raise ContentError(sorted(faults))
+            moves += moves_of(what, stored)
+            whole = stored.withdrawn if what == WHOLE else None
+            for text, remains in stored.versions.items():
+                version = Version.parse(text)
+                found.setdefault(version, WithdrawnVersion(version, remains, stored.withdrawn))
+    faults.check()
     return WithdrawnParts([found[version] for version in sorted(found)], whole, moves)
 
 
@@ -110,12 +106,3 @@ def remove_left(root: str, repo: str, files: Iterable[str]) -> list[Fault]:
             told = f"was withdrawn, and cannot be removed ({error.strerror}); remove it"
             faults.append(Fault(f"{repo}/{file}", told, is_warning=True))
     return faults
-
-
-def find_strays(root: str, repo: str) -> Iterator[Fault]:
-    """What else is in the folder ``withdrawn`` of a repo; not names that start with a dot."""
-    with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if not entry.name.startswith(".") and not _file_name.fullmatch(entry.name):
-                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
-                yield Fault(f"{repo}/{FOLDER}/{entry.name}", f"unexpected {kind}; move it away")

@@ -1,11 +1,10 @@
 """Reads one repo: what its folder has, and what the last build left of it on the site."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from builder.model.errors import ContentError
+from builder.model.errors import Faults
 from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
 from builder.model.names import Version
 from builder.model.ordinals import Counted, count_withdrawn, number_versions
@@ -164,38 +163,30 @@ def read_history(
     places = _find_places(root, task, known)
     carried, counted = _read_ahead(root, task, places, known, remembered)
     counted += [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
-    _check(find_faults_of_ordinals(counted, f"{task.id}/"))
+    Faults(find_faults_of_ordinals(counted, f"{task.id}/")).check()
     moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
     of_labels = [move for _, move in moves]
     versions = {place.name for place in places}
     withdrawn = {str(one.version) for one in gone.versions}
-    _check(find_faults(of_labels, versions, f"{task.id}/", withdrawn))
+    found = find_faults(of_labels, versions, f"{task.id}/", withdrawn)
+    Faults(fault for fault in found if not fault.is_warning).check()
     moved = {move.label for _, move in {*remembered} ^ {*moves}}
     numbers = number_versions(counted)
     return History(places, known, gone, numbers, moves, fold(of_labels), moved)
 
 
-def _check(found: Iterable) -> None:
-    """Raises ContentError for faults that no site can show."""
-    faults = [one for one in found if not one.is_warning]
-    if faults:
-        raise ContentError(faults)
-
-
 def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked]:
     """The moves in files of their own; only what is not as remembered is read."""
     known = {move.number: (mark, move) for mark, move in remembered if move.has_own_file}
-    events, faults = [], []
+    events, faults = [], Faults()
     for number, mark in task.events.items():
         old = known.get(number)
         if old and mark and old[0] == mark:
             events.append(old)
             continue
-        try:
+        with faults:
             events.append((mark, move_of(number, read_event(root, task.id, number))))
-        except ContentError as error:
-            faults += error.faults
-    _check(faults)
+    faults.check()
     return events
 
 

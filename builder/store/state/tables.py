@@ -20,7 +20,7 @@ class Table:
 
     def _column(self, sql: str, *values: object) -> list[Any]:
         """The first column of all rows."""
-        return [value for value, *_ in self._db.execute(sql, values)]
+        return [row[0] for row in self._db.execute(sql, values)]
 
 
 class Meta(Table):

@@ -162,7 +162,7 @@ def test_a_folder_that_cannot_be_read_is_named(root, monkeypatch):
             raise PermissionError(13, "Permission denied", path)
         return scandir(path)
 
-    monkeypatch.setattr("builder.store.label_files.os.scandir", refuse)
+    monkeypatch.setattr("builder.store.plain_files.os.scandir", refuse)
     assert faulty(root) == [f"{REPO}/labels"]
 
 
