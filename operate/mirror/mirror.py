@@ -1,7 +1,7 @@
 """A copy of another hub's prompts in a folder, with the hub's files at their own paths.
 
-``.hub-mirror/`` in the folder has the URL, a lock, what a run has fetched and not verified yet,
-and ``noted``: the digest of each prompt whose files are whole, or "-" while they are being
+``.hub-mirror/`` in the folder has the URL, a lock, files that a run has fetched and not verified
+yet, and ``noted``: the digest of each prompt whose files are whole, or "-" while they are being
 replaced. The last line of a prompt counts.
 """
 
@@ -12,10 +12,10 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from builder.model import names
 from builder.model.errors import OperatorError
@@ -36,21 +36,17 @@ Kind = TypeVar("Kind")
 
 
 class _Line(Struct):
-    """A line of the catalogue. Hubs of older releases have no digest."""
+    """A line of the catalogue."""
 
     owner: str
     name: str
     latest_version: str
-    sha256: str
-    digest: str = ""
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
 
     @property
     def repo(self) -> str:
         return f"{self.owner}/{self.name}"
-
-    @property
-    def state(self) -> str:
-        return self.digest or f"{self.latest_version}:{self.sha256}"
 
     @property
     def is_possible(self) -> bool:
@@ -58,8 +54,6 @@ class _Line(Struct):
             names.is_name(self.owner, names.OWNER_CHARS_MAX)
             and names.is_name(self.name, names.REPO_CHARS_MAX)
             and names.is_version(self.latest_version)
-            and re.fullmatch("[0-9a-f]{64}", self.sha256) is not None
-            and re.fullmatch("([0-9a-f]{32})?", self.digest) is not None
         )
 
 
@@ -91,11 +85,11 @@ class _Answer(Struct, Generic[Kind]):
 
 
 class _Differs(Exception):
-    """The files of a prompt are not those that the catalogue names."""
+    """The files of a prompt differ from those that the catalogue names."""
 
 
 class Report(NamedTuple):
-    """``wrong``: prompts that are missing or differ; ``gone``: those that the hub has no more."""
+    """``wrong``: prompts that are missing or differ; ``gone``: those that the hub has removed."""
 
     prompts: int
     fetched: int
@@ -131,8 +125,8 @@ def mirror(url: str, folder: str, token: str, work: Work) -> Report:
 
 
 def check(url: str, folder: str, token: str, work: Work) -> Report:
-    """Compare the files of a folder with what the hub at ``url`` has now. What differs, the next
-    ``mirror`` fetches again. Raises OperatorError.
+    """Compare the files of a folder with those of the hub at ``url`` now. The next ``mirror``
+    fetches again what differs. Raises OperatorError.
     """
     if not os.path.isdir(f"{folder}/{_NOTES}"):
         raise OperatorError(f"{folder} is no mirror. Create it without --check.")
@@ -152,7 +146,7 @@ def check(url: str, folder: str, token: str, work: Work) -> Report:
 
 
 class _State(NamedTuple):
-    """What a hub has: the bytes of its lists, and the prompts in them."""
+    """The bytes of the lists of a hub, and the prompts in them."""
 
     hub: bytes
     catalogue: bytes
@@ -163,7 +157,7 @@ class _State(NamedTuple):
 
 @contextlib.contextmanager
 def _opened(url: str, folder: str, token: str) -> Iterator["_Run"]:
-    """A run that has the folder for itself. Raises OperatorError."""
+    """A run that alone uses the folder. Raises OperatorError."""
     notes = f"{folder}/{_NOTES}"
     try:
         if not os.path.isdir(notes):
@@ -196,7 +190,7 @@ class _Run:
         self.notes = f"{folder}/{_NOTES}"
         self.stage = f"{self.notes}/run"
         self.url = (_read(f"{self.notes}/url") or b"").decode(errors="replace").strip()
-        shutil.rmtree(self.stage, ignore_errors=True)  # what a killed run has left
+        shutil.rmtree(self.stage, ignore_errors=True)  # from a killed run
 
     def read(self, file: str) -> bytes | None:
         return _read(f"{self.folder}/{file}")
@@ -207,7 +201,7 @@ class _Run:
 
     def noted(self) -> dict[str, str]:
         lines = (_read(f"{self.notes}/noted") or b"").decode(errors="replace").splitlines()
-        # A line that a kill has cut short is none.
+        # A line that a kill has cut short does not match.
         found = [line.split() for line in lines if re.fullmatch("[a-z0-9-]+/[a-z0-9-]+ .+", line)]
         return {words[0]: words[1] for words in found if len(words) == 2}
 
@@ -222,7 +216,9 @@ class _Run:
             count = _data(hub, _Hub).repos_count
             lines = [msgspec.json.decode(line, type=_Line) for line in catalogue.splitlines()]
         except (_Differs, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise OperatorError(f"The answer of {url} is not from a hub. Check URL.") from error
+            raise OperatorError(
+                f"The answer of {url} is not from a hub of this release. Check URL."
+            ) from error
         repos = {line.repo for line in lines}
         if len(repos) < len(lines) or not all(line.is_possible for line in lines):
             raise OperatorError(
@@ -242,17 +238,17 @@ class _Run:
             raise OperatorError(f"Cannot read {self.site.url}/{file}: {error}.") from error
 
     def fetch(self, state: _State, work: Work, *, reuse: bool) -> tuple[int, list[str]]:
-        """Bring the prompts that are not as noted; how many, and those that could not be. With
-        ``reuse``, versions that are in the folder are not fetched: the digest says whether they
+        """Fetch the prompts that are not as noted; returns their number, and those that differ from
+        the catalogue. With ``reuse``, takes versions from the folder: the digest proves that they
         are the same.
         """
         noted = self.noted()
-        todo = [line for line in state.lines if noted.get(line.repo) != line.state]
+        todo = [line for line in state.lines if noted.get(line.repo) != line.digest]
         done, wrong = 0, []
 
         def bring(line: _Line) -> tuple[_Line, list[str] | None]:
             def read(file: str) -> bytes | None:
-                data = self.read(file) if reuse and line.digest and "/versions/" in file else None
+                data = self.read(file) if reuse and "/versions/" in file else None
                 if data is None and (data := self._fetch(file)) is not None:
                     _replace(f"{self.stage}/{file}", data)
                 return data
@@ -271,8 +267,8 @@ class _Run:
         return done, sorted(wrong)
 
     def files_of(self, line: _Line, read: Read) -> list[str]:
-        """The files of a prompt, each after what it points to. Raises _Differs where they are not
-        what the catalogue and they themselves say.
+        """The files of a prompt, each after the files that it names. Raises _Differs if they are
+        not as the catalogue and they themselves say.
         """
         files: list[str] = []
         sums: dict[str, str] = {}
@@ -311,12 +307,12 @@ class _Run:
             take("version", version=version)
             if sha256_of(take("version_raw", version=version)) != sha256:
                 raise _Differs
-        if line.digest not in ("", digest_of_files(sums)):
+        if line.digest != digest_of_files(sums):
             raise _Differs
         return files[::-1]
 
     def _install(self, line: _Line, files: list[str]) -> None:
-        """Move the files of a prompt to where readers see them, and remove its others. A kill
+        """Move the files of a prompt to where readers see them, and remove its other files. A kill
         leaves it noted as not whole.
         """
         self.note(line.repo, "-")
@@ -331,25 +327,25 @@ class _Run:
                 path = f"{folder}/{name}"
                 if path.removeprefix(f"{self.folder}/") not in files:
                     os.unlink(path)
-        self.note(line.repo, line.state)
+        self.note(line.repo, line.digest)
 
     def publish(self, state: _State) -> None:
-        """Put the lists in place, now that all is there that they name."""
+        """Put the lists in place, whose prompts are all there."""
         _replace(f"{self.folder}/{BY_NAME['catalogue'].file}", state.catalogue)
         _replace(f"{self.folder}/{BY_NAME['hub'].file}", state.hub)
         self.remove(state.gone)
-        lines = "".join(f"{line.repo} {line.state}\n" for line in state.lines)
+        lines = "".join(f"{line.repo} {line.digest}\n" for line in state.lines)
         _replace(f"{self.notes}/noted", lines.encode())
 
     def remove(self, repos: list[str]) -> None:
-        """Remove prompts that the hub has no more."""
+        """Remove prompts that the hub has removed."""
         for repo in repos:
             owner, name = repo.split("/")
             file = f"{self.folder}/{BY_NAME['repo'].file_for(owner=owner, name=name)}"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file)
             shutil.rmtree(file.removesuffix(".json"), ignore_errors=True)
-            with contextlib.suppress(OSError):  # other prompts of the owner are there
+            with contextlib.suppress(OSError):  # the owner has other prompts
                 os.rmdir(os.path.dirname(file))
 
 

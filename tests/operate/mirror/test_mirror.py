@@ -7,119 +7,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Queue
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from builder.model.errors import OperatorError
-from builder.model.settings import Settings
-from builder.pipeline.build import build
-from cli.hubctl import main
 from operate.mirror import mirror as mirrors
 from operate.mirror import site_files
 from tests.client.fake import Answer, Fake, Request, answer, closed_port, error
 from tests.client.shells import TOKEN
+from tests.operate.mirror.conftest import CATALOGUE, REPOS, Change, Copy, Origin
 from tests.support.catalogues import (
-    read_tree,
-    settings_in,
     write_label,
-    write_small_catalogue,
     write_version,
     write_withdrawn,
 )
-from tests.support.servers import DEADLINE_SECONDS, free_port
-
-CATALOGUE = "api/v1/catalogue.jsonl"
-REPOS = "api/v1/repos"
-Change = Callable[[bytes], bytes]
-
-
-class Origin:
-    """A hub whose content a test changes, and a server of its files. ``changed`` has what is
-    answered instead of the files at some paths.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.settings: Settings = settings_in(folder, f"http://127.0.0.1:{free_port()}")
-        self.content = Path(self.settings.content)
-        write_small_catalogue(self.content)
-        write_label(self.content, "ann/review", 1, "production", "1.0.0", note="Go.")
-        write_label(self.content, "ann/review", 2, "old", "1.0.0")
-        write_label(self.content, "ann/review", 3, "old", None)
-        self.changed: dict[str, Answer] = {}
-        self.build()
-
-    def build(self) -> None:
-        build(self.settings, index=False)
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        return read_tree(self.settings.out)
-
-    def __call__(self, request: Request) -> Answer:
-        path = request.path.removeprefix("/")
-        if path in self.changed:
-            return self.changed[path]
-        file = Path(self.settings.out, path)
-        return answer(file.read_bytes()) if file.is_file() else error(404, "Not here.")
-
-    def mirrored(self) -> dict[str, bytes]:
-        """The files that a mirror should have."""
-        files = self.files
-        wanted = {CATALOGUE, "api/v1/hub.json"}
-        for line in files[CATALOGUE].splitlines():
-            repo = REPOS + "/{owner}/{name}".format_map(json.loads(line))
-            wanted |= {f"{repo}.json", f"{repo}/versions.json"}
-            for one in json.loads(files[f"{repo}/versions.json"])["data"]:
-                if "withdrawn" not in one:
-                    version = f"{repo}/versions/{one['version']}"
-                    wanted |= {f"{version}.json", f"{version}.txt"}
-            if f"{repo}/labels.json" in files:
-                wanted.add(f"{repo}/labels.json")
-                for one in json.loads(files[f"{repo}/labels.json"])["data"]:
-                    label = f"{repo}/labels/{one['label']}"
-                    wanted |= {f"{label}.json", f"{label}/history.json"}
-        return {path: data for path, data in files.items() if path in wanted}
-
-    def edit(self, path: str, change: Change) -> None:
-        """Answer with other bytes than those of the file."""
-        self.changed[path] = answer(change(self.files[path]))
-
-
-@pytest.fixture
-def origin(tmp_path: Path) -> Origin:
-    return Origin(tmp_path / "origin")
-
-
-@dataclass
-class Copy:
-    """A folder for a mirror, and how long its runs have waited."""
-
-    folder: Path
-    slept: list[float] = field(default_factory=list)
-
-    def run(self, url: str, *options: str, token: str = "") -> Result:
-        words = ["mirror", *options, url, str(self.folder)]
-        return CliRunner().invoke(main, words, env={"HUB_TOKEN": token, "HUB_CONFIG": ""})
-
-    @property
-    def tree(self) -> dict[str, bytes]:
-        """What readers of the mirror get."""
-        found = read_tree(self.folder) if self.folder.exists() else {}
-        return {path: data for path, data in found.items() if not path.startswith(".hub-mirror/")}
-
-
-@pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
-    made = Copy(tmp_path / "m")
-    monkeypatch.setattr(time, "sleep", made.slept.append)
-    return made
+from tests.support.servers import DEADLINE_SECONDS
 
 
 def asked(fake: Fake) -> set[str]:
@@ -387,27 +291,6 @@ def test_what_is_no_hub(copy: Copy) -> None:
         done = copy.run(url)
         assert done.exit_code == 1 and "Connection refused" in done.stderr
     assert copy.run("ftp://x").exit_code == 2 and copy.run("http://u@x").exit_code == 2
-
-
-def test_an_older_hub(copy: Copy, origin: Origin) -> None:
-    """Its catalogue has no digest, so only new latest versions are noticed."""
-
-    def older(request: Request) -> Answer:
-        if request.path[1:] != CATALOGUE:
-            return origin(request)
-        lines = [json.loads(line) for line in origin.files[CATALOGUE].splitlines()]
-        for line in lines:
-            del line["digest"]
-        return answer("".join(json.dumps(line) + "\n" for line in lines))
-
-    with Fake(older) as fake:
-        assert copy.run(fake.url).exit_code == 0
-        assert copy.tree | {CATALOGUE: b""} == origin.mirrored() | {CATALOGUE: b""}
-        write_version(origin.content, "bob", "sql", "1.1.0", "Write {{dialect}}.\n")
-        origin.build()
-        assert "1 fetched" in copy.run(fake.url).stdout
-        fake.answers = origin
-        assert "3 fetched" in copy.run(fake.url).stdout and copy.tree == origin.mirrored()
 
 
 def test_check(copy: Copy, origin: Origin) -> None:
