@@ -18,6 +18,8 @@ from typing import Any
 import click
 import msgspec
 
+import cli.service  # noqa: F401
+import publisher.nodes.limits  # noqa: F401  both define all metrics
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
@@ -188,7 +190,7 @@ def client() -> str:
 def metrics() -> str:
     """Every metric, with its labels and their values."""
     rows = ["| metric | labels | |", "|---|---|---|"]
-    for metric in METRICS:
+    for metric in sorted(METRICS, key=lambda metric: metric.name):
         labels = "; ".join(
             f"`{label}`: {', '.join(values)}" for label, values in metric.labels.items()
         )

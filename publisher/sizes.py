@@ -5,12 +5,24 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from builder.model.metrics import DATABASE_SIZE, DISK_FREE, DISK_SIZE, INDEX_SIZE, Reading
+from builder.model.metrics import Gauge, Reading
 from builder.model.settings import Settings
 from builder.search.index import index_folder
 from builder.stats.database import PULLS_FILE
 from builder.store.state import State
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+
+# The names of `Settings.folders`.
+FOLDERS = ("content", "state", "site")
+DISK_FREE = Gauge(
+    "hub_disk_free_bytes", "Free space of a folder's disk for this service.", folder=FOLDERS
+)
+DISK_SIZE = Gauge("hub_disk_size_bytes", "Size of a folder's disk.", folder=FOLDERS)
+DATABASE_SIZE = Gauge(
+    "hub_database_size_bytes", "Size of a database with its log.",
+    database=("accounts", "pulls", "build"),
+)  # fmt: skip
+INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
 
 
 def size_readings(settings: Settings) -> Iterator[Reading]:

@@ -18,9 +18,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import RequestError
-from builder.model.metrics import CONNECTIONS, LIMITS_HIT, STALLED, Reading
+from builder.model.metrics import LIMITS_HIT, Gauge, Reading
 from server.answers import Answer, error_answer
 from server.throttle import network
+
+CONNECTIONS = Gauge("hub_connections", "Open connections of clients and proxies.")
+STALLED = Gauge(
+    "hub_stalled_seconds", "Time since the server last got its turn; it answers nothing meanwhile."
+)
 
 CONNECTIONS_MAX = 4096
 # Files that the rest of the process may open: databases, publications, builds, large answers.

@@ -9,7 +9,7 @@ from typing import Any
 from a2wsgi import WSGIMiddleware
 
 from builder.model.errors import RequestError
-from builder.model.metrics import REQUEST_CLASSES, REQUEST_SECONDS, REQUESTS, STATUS_CLASSES
+from builder.model.metrics import Counter, Histogram
 from builder.model.routes import (
     ACCESS_URL,
     API_ROOTS,
@@ -27,6 +27,21 @@ from server.app import ReadApp, Receive, RunningApp, Scope, Send
 from server.bodies import VISITOR_BYTES_MAX, in_time, is_long, read_ahead
 from server.guard import Guard
 from server.lifespan import run_lifespan
+
+REQUEST_CLASSES = ("read", "page", "search", "publish", "account", "mcp", "other")
+STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
+REQUESTS = Counter(
+    "hub_requests_total",
+    "Requests answered. read: the API's files; page: pages and their assets; search: `?q=`; "
+    "publish: publications, label changes and token exchanges; other: health, and all requests "
+    "before there is a site.",
+    **{"class": REQUEST_CLASSES}, status=STATUS_CLASSES,
+)  # fmt: skip
+REQUEST_SECONDS = Histogram(
+    "hub_request_duration_seconds",
+    "Time from a request's head to the first byte of its answer.",
+    **{"class": REQUEST_CLASSES},
+)
 
 # How many requests are answered at once, each of which holds a thread; apart, so that none of
 # these has to wait for the others. A publisher waits until its version can be read.

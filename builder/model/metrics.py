@@ -1,4 +1,4 @@
-"""What a running hub counts: every metric with its name, its help and its buckets.
+"""Metrics: what each kind counts. A metric is defined in the module that counts it.
 
 Counting needs no library and is always on, so any part may count; only ``hubctl serve --metrics``
 shows it (``server.metrics_port``). Gauges are not counted but read when they are shown.
@@ -6,8 +6,8 @@ shows it (``server.metrics_port``). Gauges are not counted but read when they ar
 No label has a value that a stranger chose: no path, owner or token.
 
 A part that follows builds adds what its ``status()`` says in two steps: `hubctl serve` puts that
-method into ``parts`` under the part's name, and the table below gets a ``Gauge`` with this ``part``
-and a ``key`` of the status. It is shown where the key's value is a number or a truth value.
+method into ``parts`` under the part's name, and the part defines a ``Gauge`` with this ``part`` and
+a ``key`` of the status. It is shown where the key's value is a number or a truth value.
 """
 
 import threading
@@ -16,17 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-REQUEST_CLASSES = ("read", "page", "search", "publish", "account", "mcp", "other")
-STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
-FOLDERS = ("content", "state", "site")
-# Why a hub is not ready, see ``publisher.web.readiness``.
-UNREADY_REASONS = (
-    "no_site", "builds_failing", "content_not_writable", "state_not_writable",
-    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable", "other_history",
-)  # fmt: skip
 # Upper bounds, in seconds.
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-BUILD_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 
 _turn = threading.Lock()
 
@@ -36,13 +27,25 @@ Labels = tuple[str, ...]
 Parts = Mapping[str, Callable[[], dict[str, Any]]]
 
 
-class Counter:
+class _Metric:
+    """A metric, listed in METRICS from its definition on. ``labels`` have all their values."""
+
+    def __init__(self, name: str, help: str, **labels: Labels) -> None:
+        self.name, self.help, self.labels = name, help, labels
+        METRICS.append(self)
+
+
+# All that are defined in the modules that this process has loaded.
+METRICS: list[_Metric] = []
+
+
+class Counter(_Metric):
     """How often something happened, by the values of its labels, which are given in order."""
 
     kind = "counter"
 
     def __init__(self, name: str, help: str, **labels: Labels) -> None:
-        self.name, self.help, self.labels = name, help, labels
+        super().__init__(name, help, **labels)
         # From the start on, as an alert cannot see a series grow that begins with its first count.
         self._counts = {values: [0] for values in product(*labels.values())}
 
@@ -60,7 +63,7 @@ class Counter:
             yield values, cell[0]
 
 
-class Histogram:
+class Histogram(_Metric):
     """How long something took, in seconds."""
 
     kind = "histogram"
@@ -68,7 +71,8 @@ class Histogram:
     def __init__(
         self, name: str, help: str, buckets: tuple[float, ...] = REQUEST_BUCKETS, **labels: Labels
     ) -> None:
-        self.name, self.help, self.labels, self.buckets = name, help, labels, buckets
+        super().__init__(name, help, **labels)
+        self.buckets = buckets
         # In each bucket alone, then of what is longer than all bounds; and the sum of seconds.
         self._cells = {
             values: [*[0] * (len(buckets) + 1), 0.0] for values in product(*labels.values())
@@ -93,7 +97,7 @@ class Histogram:
             yield values, counts, total
 
 
-class Gauge:
+class Gauge(_Metric):
     """What is so at a moment. ``part`` and ``key``: of whose status it is."""
 
     kind = "gauge"
@@ -101,7 +105,7 @@ class Gauge:
     def __init__(
         self, name: str, help: str, *, part: str = "", key: str = "", **labels: Labels
     ) -> None:
-        self.name, self.help, self.labels = name, help, labels
+        super().__init__(name, help, **labels)
         self.part, self.key = part, key
 
 
@@ -113,22 +117,6 @@ class Reading(NamedTuple):
     values: Labels = ()
 
 
-REQUESTS = Counter(
-    "hub_requests_total",
-    "Requests answered. read: the API's files; page: pages and their assets; search: `?q=`; "
-    "publish: publications, label changes and token exchanges; other: health, and all requests "
-    "before there is a site.",
-    **{"class": REQUEST_CLASSES}, status=STATUS_CLASSES,
-)  # fmt: skip
-REQUEST_SECONDS = Histogram(
-    "hub_request_duration_seconds",
-    "Time from a request's head to the first byte of its answer.",
-    **{"class": REQUEST_CLASSES},
-)
-CONNECTIONS = Gauge("hub_connections", "Open connections of clients and proxies.")
-STALLED = Gauge(
-    "hub_stalled_seconds", "Time since the server last got its turn; it answers nothing meanwhile."
-)
 LIMITS_HIT = Counter(
     "hub_limits_hit_total",
     "Requests refused by a limit. connections: of all clients; client-connections: of one "
@@ -139,93 +127,3 @@ LIMITS_HIT = Counter(
         "client-connections", "head", "searches", "quota",
     ),
 )  # fmt: skip
-SEARCHES = Counter(
-    "hub_searches_total",
-    "Searches and other queries that no file answers, MCP's included. kept: answered from memory; "
-    "refused: too many were waiting; failed: the state or the search index was unusable.",
-    result=("computed", "kept", "refused", "failed"),
-)
-SEARCH_SECONDS = Histogram(
-    "hub_search_duration_seconds", "Time of a computed search, with its wait for those before it."
-)
-PUBLICATIONS = Counter(
-    "hub_publications_total",
-    "Requests that publish, by the API or in the editor. unchanged: nothing new; refused: the "
-    "client's fault; limited: a rate limit; failed: the server's fault.",
-    kind=("version", "label", "withdrawal"),
-    result=("done", "unchanged", "refused", "limited", "failed"),
-)
-PUBLICATIONS_LATE = Counter(
-    "hub_publications_late_total",
-    "Publications and other changes that were saved, but did not reach readers in time.",
-)
-BUILDS = Counter("hub_builds_total", "Builds of the site.", result=("succeeded", "failed"))
-BUILD_SECONDS = Histogram(
-    "hub_build_duration_seconds", "Time of a build that succeeded.", BUILD_BUCKETS
-)
-BUILD_FILES = Counter(
-    "hub_build_files_total", "Files of the site that builds changed.", change=("written", "removed")
-)
-BUILD_FAILURES = Gauge("hub_build_failures_in_row", "Failed builds since the last that succeeded.")
-BUILD_BEHIND = Gauge(
-    "hub_build_behind_seconds", "Age of the oldest change that lists and search do not have."
-)
-BUILD_WAITING = Gauge("hub_build_waiting_prompts", "Prompts that wait for the next build.")
-PROMPTS = Gauge("hub_prompts", "Prompts on the site, as of the last build of this process.")
-VERSIONS = Gauge("hub_versions", "Versions of these prompts.")
-SERIAL = Gauge("hub_serial", "Publications that the lists include.")
-FAILED_SIGN_INS = Counter(
-    "hub_failed_sign_ins_total",
-    "Wrong passwords, tokens and ID tokens of CI jobs, and failed sign-ins with OpenID.",
-    way=("password", "token", "ci_job", "openid"),
-)
-ACCOUNTS_ERRORS = Counter(
-    "hub_accounts_errors_total", "Failed statements of the accounts database."
-)
-READY = Gauge("hub_ready", "1 if `/readyz` answers 200, else 0.")
-UNREADY = Gauge("hub_unready", "1 for each reason in `/readyz`, else 0.", reason=UNREADY_REASONS)
-DISK_FREE = Gauge(
-    "hub_disk_free_bytes", "Free space of a folder's disk for this service.", folder=FOLDERS
-)
-DISK_SIZE = Gauge("hub_disk_size_bytes", "Size of a folder's disk.", folder=FOLDERS)
-DATABASE_SIZE = Gauge(
-    "hub_database_size_bytes", "Size of a database with its log.",
-    database=("accounts", "pulls", "build"),
-)  # fmt: skip
-INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
-LIMITS_FAILURES = Gauge(
-    "hub_limits_failures_in_row",
-    "Failed attempts to count limits in Redis since the last success. Above 0, this node counts "
-    "for itself.",
-    part="limits", key="failures",
-)  # fmt: skip
-DEPLOY_BEHIND = Gauge(
-    "hub_deploy_behind_seconds", "Age of the oldest build that `--deploy` has not deployed.",
-    part="deploy", key="behind_seconds",
-)  # fmt: skip
-DEPLOY_FAILURES = Gauge(
-    "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
-    part="deploy", key="failures",
-)  # fmt: skip
-DEPLOY_TURN = Gauge(
-    "hub_deploy_has_turn",
-    "1 on the node that deploys, of several; on all of them 0: nobody does.",
-    part="deploy", key="has_turn",
-)  # fmt: skip
-GIT_FAILURES = Gauge(
-    "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
-    part="git", key="failures",
-)  # fmt: skip
-GIT_BEHIND = Gauge(
-    "hub_git_behind_seconds", "Age of the oldest change that was not pushed yet.",
-    part="git", key="waiting_seconds",
-)  # fmt: skip
-GIT_PROBLEMS = Gauge(
-    "hub_git_problems", "Prompts that cannot be pushed or taken in; the log names them.",
-    part="git", key="problems_count",
-)  # fmt: skip
-
-Metric = Counter | Histogram | Gauge
-METRICS: tuple[Metric, ...] = tuple(
-    one for one in list(globals().values()) if isinstance(one, Counter | Histogram | Gauge)
-)

@@ -265,7 +265,8 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
 
 def stamp(settings: Settings) -> str:
     """Differs whenever the same content would give other files: code, templates, settings."""
-    made_with = f"{settings[3:]!r}{installed_version()}"
+    anywhere = settings._replace(content="", out="", state="")
+    made_with = f"{anywhere!r}{installed_version()}"
     return hashlib.sha256(made_with.encode() + _code_digest()).hexdigest()
 
 

@@ -13,9 +13,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from builder.model.background import Background, pause_seconds
 from builder.model.errors import ContentError, HubError, PullsError, RequestError
-from builder.model.metrics import (
+from builder.model.metrics import Reading
+from builder.model.progress import Progress
+from builder.model.records import format_time
+from builder.model.settings import Settings
+from builder.pipeline.background import Background, pause_seconds
+from builder.pipeline.build import Built, build
+from builder.pipeline.build_metrics import (
     BUILD_BEHIND,
     BUILD_FAILURES,
     BUILD_FILES,
@@ -26,12 +31,7 @@ from builder.model.metrics import (
     PUBLICATIONS_LATE,
     SERIAL,
     VERSIONS,
-    Reading,
 )
-from builder.model.progress import Progress
-from builder.model.records import format_time
-from builder.model.settings import Settings
-from builder.pipeline.build import Built, build
 from builder.pipeline.context import Named, Visible
 from builder.stats.database import pulls_mark
 from builder.store.site import read_hub

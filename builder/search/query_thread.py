@@ -12,10 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from builder.model.errors import RequestError
-from builder.model.metrics import LIMITS_HIT, SEARCH_SECONDS, SEARCHES
+from builder.model.metrics import LIMITS_HIT, Counter, Histogram
 from builder.model.settings import Settings
 from builder.search.kept import KeptAnswers, Watch
 from builder.search.queries import Queries
+
+SEARCHES = Counter(
+    "hub_searches_total",
+    "Searches and other queries that no file answers, MCP's included. kept: answered from memory; "
+    "refused: too many were waiting; failed: the state or the search index was unusable.",
+    result=("computed", "kept", "refused", "failed"),
+)
+SEARCH_SECONDS = Histogram(
+    "hub_search_duration_seconds", "Time of a computed search, with its wait for those before it."
+)
 
 QUERIES_WAITING_MAX = 64
 

@@ -21,9 +21,10 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
+from builder.model.metrics import Gauge
 from builder.model.records import format_time
+from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import is_building, last_build
@@ -35,6 +36,20 @@ from operate.deploy.options import Job
 from operate.deploy.plan import Plan, Report
 from operate.deploy.snapshot import Kept
 from publisher.log import log_event
+
+DEPLOY_BEHIND = Gauge(
+    "hub_deploy_behind_seconds", "Age of the oldest build that `--deploy` has not deployed.",
+    part="deploy", key="behind_seconds",
+)  # fmt: skip
+DEPLOY_FAILURES = Gauge(
+    "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
+    part="deploy", key="failures",
+)  # fmt: skip
+DEPLOY_TURN = Gauge(
+    "hub_deploy_has_turn",
+    "1 on the node that deploys, of several; on all of them 0: nobody does.",
+    part="deploy", key="has_turn",
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
+from builder.model.metrics import Gauge
 from builder.model.records import format_time
 from builder.model.settings import Settings
+from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.context import Named
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import lock_file, try_lock
@@ -28,6 +29,19 @@ from operate.git.sync import Done, Sync
 from publisher.log import log_event
 from publisher.outside.git_program import Git, GitError, GitStopped
 from publisher.write.store import Store
+
+GIT_FAILURES = Gauge(
+    "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
+    part="git", key="failures",
+)  # fmt: skip
+GIT_BEHIND = Gauge(
+    "hub_git_behind_seconds", "Age of the oldest change that was not pushed yet.",
+    part="git", key="waiting_seconds",
+)  # fmt: skip
+GIT_PROBLEMS = Gauge(
+    "hub_git_problems", "Prompts that cannot be pushed or taken in; the log names them.",
+    part="git", key="problems_count",
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn

@@ -18,9 +18,8 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from builder.model.errors import OperatorError, RequestError
-from builder.model.metrics import ACCOUNTS_ERRORS
 from publisher.accounts.postgres_pool import BUSY_SECONDS, Connections
-from publisher.accounts.schema import SCHEMA_VERSION, upgrade
+from publisher.accounts.schema import ACCOUNTS_ERRORS, SCHEMA_VERSION, upgrade
 from publisher.accounts.shared_tables import TABLES
 
 STATEMENT_SECONDS = 15.0

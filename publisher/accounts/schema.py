@@ -7,7 +7,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from builder.model.metrics import Counter
 from publisher.accounts.handles import skeleton
+
+ACCOUNTS_ERRORS = Counter(
+    "hub_accounts_errors_total", "Failed statements of the accounts database."
+)
 
 Execute = Callable[..., list[tuple]]
 

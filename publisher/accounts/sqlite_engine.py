@@ -14,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from builder.model.errors import RequestError
-from builder.model.metrics import ACCOUNTS_ERRORS
 from builder.store import sqlite
 from builder.store.sqlite import DatabaseFile
-from publisher.accounts.schema import SCHEMA_VERSION, upgrade
+from publisher.accounts.schema import ACCOUNTS_ERRORS, SCHEMA_VERSION, upgrade
 
 ACCOUNTS_FILE = "accounts.sqlite3"
 BUSY_SECONDS = 10.0

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 from psycopg.errors import LockNotAvailable
 
-from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import RequestError
+from builder.pipeline.background import Background, Failures, pause_seconds
 from publisher.accounts.postgres_pool import Connections
 from publisher.log import log_event
 from publisher.nodes import rows

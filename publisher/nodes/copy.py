@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError, RequestError
 from builder.model.labels import event_file
 from builder.model.withdrawn import withdrawn_file
+from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE, STORE_FILE

@@ -20,10 +20,18 @@ from typing import Any, Self, TypeVar
 from limits.storage import RedisStorage
 from limits.strategies import FixedWindowRateLimiter
 
-from builder.model.background import Failures
 from builder.model.errors import OperatorError
+from builder.model.metrics import Gauge
+from builder.pipeline.background import Failures
 from publisher.log import log_event
 from server.throttle import SharedAway
+
+LIMITS_FAILURES = Gauge(
+    "hub_limits_failures_in_row",
+    "Failed attempts to count limits in Redis since the last success. Above 0, this node counts "
+    "for itself.",
+    part="limits", key="failures",
+)  # fmt: skip
 
 try:
     from redis.backoff import NoBackoff

@@ -15,7 +15,7 @@ from flask import Flask, Response, g, request
 from flask_cors import CORS
 
 from builder.model import answer_headers
-from builder.model.metrics import PUBLICATIONS
+from builder.model.metrics import Counter
 from builder.model.routes import HEALTH_URL, READY_URL
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
@@ -44,6 +44,14 @@ from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
 from publisher.web.token_check import TokenCheck
 from publisher.write.store import Folder, Store
+
+PUBLICATIONS = Counter(
+    "hub_publications_total",
+    "Requests that publish, by the API or in the editor. unchanged: nothing new; refused: the "
+    "client's fault; limited: a rate limit; failed: the server's fault.",
+    kind=("version", "label", "withdrawal"),
+    result=("done", "unchanged", "refused", "limited", "failed"),
+)
 
 PAGES = (sign_in_pages, editor, tokens, publishers, labels, release, withdraw, profile, security)
 

@@ -11,11 +11,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from builder.model.errors import OperatorError, RequestError
-from builder.model.metrics import READY, UNREADY, UNREADY_REASONS, Parts, Reading
+from builder.model.metrics import Gauge, Parts, Reading
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.store.site import is_built
 from publisher.accounts.database import Database
+
+# Why a hub is not ready.
+UNREADY_REASONS = (
+    "no_site", "builds_failing", "content_not_writable", "state_not_writable",
+    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable", "other_history",
+)  # fmt: skip
+READY = Gauge("hub_ready", "1 if `/readyz` answers 200, else 0.")
+UNREADY = Gauge("hub_unready", "1 for each reason in `/readyz`, else 0.", reason=UNREADY_REASONS)
 
 KEPT_SECONDS = 1.0
 # On each disk: more than a publication and its pages and differences take, beside what SQLite and

@@ -11,9 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from builder.model import metrics
 from builder.model.errors import OperatorError
-from builder.model.metrics import CONNECTIONS, LIMITS_HIT, Gauge, Reading
+from builder.model.metrics import LIMITS_HIT, Gauge, Reading
 from server import metrics_port
 from server.access import parse_address
+from server.connections import CONNECTIONS
 from server.listening import address_of, listen_for_metrics
 from server.metrics_port import CONNECTIONS_MAX, MetricsPort
 from server.throttle import Throttle
@@ -80,13 +81,14 @@ def test_it_shows_counts_and_gauges_and_nothing_else(clock: Clock) -> None:
 
 
 def test_parts_add_gauges_of_their_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "METRICS", [])
     gauges = (
         Gauge("hub_git_behind_seconds", "Behind.", part="git", key="behind_seconds"),
         Gauge("hub_git_pushing", "Pushing.", part="git", key="is_pushing"),
         Gauge("hub_git_error", "Text is no value.", part="git", key="error"),
         Gauge("hub_deploy_behind_seconds", "None is deployed.", part="deploy", key="seconds"),
     )
-    monkeypatch.setattr(metrics_port, "METRICS", (*metrics.METRICS, *gauges))
+    monkeypatch.setattr(metrics_port, "METRICS", gauges)
     status = {"behind_seconds": 2.5, "is_pushing": True, "error": "no route"}
     with listen_for_metrics("127.0.0.1", 0) as listener:
         page = MetricsPort(listener, [], {"git": lambda: status}).page()

@@ -10,12 +10,11 @@ import pytest
 import uvicorn
 
 from builder.model.errors import OperatorError
-from builder.model.metrics import REQUESTS
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from server.app import ReadApp, Receive, Scope, Send
 from server.lifespan import run_lifespan
-from server.mount import Hub
+from server.mount import REQUESTS, Hub
 from tests.support.servers import (
     DEADLINE_SECONDS,
 )

@@ -57,7 +57,7 @@ _UPSERT = (
     f"INSERT INTO repo ({', '.join(RepoRow._fields)}) "
     f"VALUES ({', '.join('?' * len(RepoRow._fields))}) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields[1:])
+    + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields if field != "id")
     + " RETURNING key"
 )
 

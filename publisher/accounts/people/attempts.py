@@ -8,7 +8,14 @@ A visitor is an IPv4 address, or the /64 of an IPv6 address.
 
 import hashlib
 
+from builder.model.metrics import Counter
 from server.throttle import Shared, Throttle, network
+
+FAILED_SIGN_INS = Counter(
+    "hub_failed_sign_ins_total",
+    "Wrong passwords, tokens and ID tokens of CI jobs, and failed sign-ins with OpenID.",
+    way=("password", "token", "ci_job", "openid"),
+)
 
 WINDOW_MINUTES = 15
 # One visitor at one account; at one account in all, which passwords as long as ours bear; and one

@@ -6,6 +6,7 @@ present. The methods raise RequestError ``storage_unavailable`` as the database 
 """
 
 from datetime import datetime
+from typing import NamedTuple
 
 from builder.model.errors import RequestError
 from publisher.accounts import clock
@@ -13,6 +14,14 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
+
+
+class AddedIdentity(NamedTuple):
+    """An account at a sign-in provider. ``added_at``: epoch seconds."""
+
+    issuer: str
+    subject: str
+    added_at: int
 
 
 class Identities:
@@ -54,13 +63,14 @@ class Identities:
                 owner, "identity_added", subject=subject, address=address, note=issuer, now=now
             )
 
-    def of(self, owner: str) -> list[tuple[str, str, int]]:
-        """The identities of an owner as (issuer, subject, added_at in epoch seconds), by age."""
-        return self._database.execute(
+    def of(self, owner: str) -> list[AddedIdentity]:
+        """The identities of an owner, by age."""
+        rows = self._database.execute(
             "SELECT issuer, subject, added_at FROM identity WHERE owner = ? "
             "ORDER BY added_at, issuer, subject",
             (owner,),
         )
+        return [AddedIdentity(*row) for row in rows]
 
     def remove(self, owner: str, issuer: str, *, address: str, now: datetime | None = None) -> bool:
         """End that an owner signs in through an issuer; tells whether it was so.

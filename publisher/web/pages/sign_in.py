@@ -6,9 +6,9 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
 from builder.model.errors import RequestError
-from builder.model.metrics import FAILED_SIGN_INS
 from builder.model.names import OWNER_CHARS_MAX
 from builder.model.routes import ACCOUNT_URL
+from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.accounts.people.signup import sign_up
@@ -175,12 +175,15 @@ def welcome_back(
     """Where an invitation leads: one who gets back into an account looks through what an intruder
     may have left there. ``new``: the identity (issuer, subject) that was added by it.
     """
-    identities = frame.identities.of(owner)
+    identities = [one for one in frame.identities.of(owner) if (one.issuer, one.subject) != new]
     active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
     left = (
         ("tokens", active),
         ("trusted publishers", frame.trusted.of(owner)),
-        ("accounts at sign-in providers", [one for one in identities if one[:2] != new]),
+        (
+            "accounts at sign-in providers",
+            [one for one in identities if (one.issuer, one.subject) != new],
+        ),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:

@@ -27,7 +27,7 @@ from builder.render import envelopes
 from builder.search.queries import ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store import site
-from builder.store.state import State, passes
+from builder.store.state import State, work
 from builder.write import lists
 from tests.support.catalogues import build_files, edit_record, read_tree, write_version
 from tests.support.servers import DEADLINE_SECONDS, wait_until
@@ -173,7 +173,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(
     for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):
         monkeypatch.setattr(settle, name, 0.0)
     clock = [0]
-    monkeypatch.setattr(passes, "time", SimpleNamespace(time=lambda: clock[0]))
+    monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: clock[0]))
     for number in range(repos):
         write_version(empty.content, "ann", f"repo-{number}", "1.0.0", "One.\n")
     build(empty)

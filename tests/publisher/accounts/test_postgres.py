@@ -16,7 +16,6 @@ import psycopg
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from builder.model.metrics import ACCOUNTS_ERRORS
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts import postgres as engine_module
@@ -26,7 +25,7 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.accounts.saved_drafts import PER_OWNER_MAX, SavedDrafts
-from publisher.accounts.schema import MIGRATIONS, SCHEMA_VERSION
+from publisher.accounts.schema import ACCOUNTS_ERRORS, MIGRATIONS, SCHEMA_VERSION
 from publisher.web import readiness as readiness_module
 from publisher.web.readiness import Readiness
 from tests.publisher.accounts.test_file import add_owner

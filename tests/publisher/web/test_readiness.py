@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from builder.model.metrics import UNREADY_REASONS
 from builder.model.records import CONTENT_BYTES_MAX
 from publisher.web import readiness
-from publisher.web.readiness import ROOM_BYTES, Readiness
+from publisher.web.readiness import ROOM_BYTES, UNREADY_REASONS, Readiness
 from tests.support.clock import StopClock
 from tests.support.hubs import Hub, MakeHub
 

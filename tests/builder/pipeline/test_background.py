@@ -1,6 +1,6 @@
 """Failures are tried again, later and later, and never all at once."""
 
-from builder.model.background import Failures, pause_seconds
+from builder.pipeline.background import Failures, pause_seconds
 
 
 def test_pauses_grow_up_to_the_longest() -> None:
