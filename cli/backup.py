@@ -1,4 +1,4 @@
-"""``hubctl backup``: content and databases to another place, and a look at what is there."""
+"""``hubctl backup``: content and databases to another place; lists and verifies backups."""
 
 import contextlib
 import json

@@ -67,7 +67,7 @@ def check_unused(state: str) -> None:
         try:
             with contextlib.closing(sqlite3.connect(path, timeout=0)) as db:
                 db.execute("PRAGMA journal_mode = DELETE").fetchall()
-        except sqlite3.Error as error:  # a damaged one is in use by nobody
+        except sqlite3.Error as error:  # else it is damaged, and not in use
             if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise OperatorError(
                     f"Another process uses {path}. Stop `hubctl serve` and all other commands of "

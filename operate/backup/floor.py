@@ -47,7 +47,7 @@ def highest_number(path: str, data: bytes) -> int:
     try:
         stored = _decode_numbers(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        stored = _Numbers()  # a faulty record, of which no build takes an ordinal
+        stored = _Numbers()  # a faulty record, whose ordinal no build takes
     versions = [found[1], *filter(names.is_version, stored.versions)]
     numbers = [part for text in versions if text for part in Version.parse(text)]
     return max([*numbers, stored.ordinal, *(one.ordinal for one in stored.versions.values())])

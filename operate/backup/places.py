@@ -1,4 +1,4 @@
-"""Where backups are: a folder, or a bucket. What is there is private."""
+"""The place of backups: a folder, or a bucket. All in it is private."""
 
 import contextlib
 import os

@@ -103,7 +103,7 @@ def find_sample(out: str) -> Sample | None:
 
 
 def value_in(answer: requests.Response, *keys: str) -> Any:
-    """The value under these keys of JSON objects, one in another; None if there is none."""
+    """The value under these keys of JSON objects, one in another; None if one is missing."""
     try:
         return functools.reduce(operator.getitem, keys, answer.json())
     except (ValueError, KeyError, TypeError):

@@ -142,7 +142,7 @@ def _differences(subject: Subject, noted: Settings) -> str:
 
 
 def accounts(subject: Subject) -> Iterator[Finding]:
-    """Tokens that end soon; and whether the proxy's X-Forwarded-For arrives, which only the
+    """Tokens that end soon; and a proxy's X-Forwarded-For that does not arrive, which only the
     addresses show from which people have used their accounts.
     """
     now = int(time.time())

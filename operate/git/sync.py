@@ -29,9 +29,9 @@ _ATTRIBUTES = ".gitattributes"
 
 @dataclass
 class Done:
-    """The result. ``commits``: pushed; ``taken``: places of which the content folder has new files;
-    ``problems``: why a place is not the same on both sides; ``conflicts``: files of which the
-    branch had other bytes, with the commit that has these.
+    """The result. ``commits``: pushed; ``taken``: places with new files in the content folder;
+    ``problems``: why a place is not the same on both sides; ``conflicts``: files with other bytes
+    on the branch, and the commit that has these.
     """
 
     commits: int = 0

@@ -113,15 +113,6 @@ def other(tmp_path: Path) -> Hub:
     return Hub(settings_in(tmp_path / "other"))
 
 
-class Killed(NamedTuple):
-    """What came of a function of which a call failed: whether there was that call, and, of an
-    error, what was told.
-    """
-
-    has_happened: bool
-    told: str
-
-
 # All calls by which files change; what is before a call has reached the disk.
 CHANGING = ("open", "rename", "makedirs", "mkdir", "unlink", "rmdir", "sync", "fsync", "chmod")
 

@@ -41,8 +41,6 @@ def test_back_up_verify_and_restore(hub: Hub, other: Hub, s3: S3, bucket: str) -
 def test_what_is_wrong_in_a_bucket(hub: Hub, other: Hub, s3: S3, bucket: str) -> None:
     place = open_place(f"s3://{bucket}", endpoint_url=s3.url)
     missing = open_place("s3://no-such-bucket", endpoint_url=s3.url)
-    with pytest.raises(OperatorError, match="No backup in"):
-        other.restore(place)
     with pytest.raises(OperatorError, match=r"NoSuchBucket.*Create it"):
         hub.back_up(missing)
     hub.back_up(place)
@@ -54,7 +52,3 @@ def test_what_is_wrong_in_a_bucket(hub: Hub, other: Hub, s3: S3, bucket: str) ->
     s3.client.put_object(Bucket=bucket, Key=key, Body=b"[]")
     with pytest.raises(OperatorError, match="is damaged"):
         other.restore(place)
-    s3.client.put_object(Bucket=bucket, Key="letter", Body=b"Dear")
-    s3.client.delete_object(Bucket=bucket, Key=snapshots.MARKER)
-    with pytest.raises(OperatorError, match="holds other files"):
-        hub.back_up(place)

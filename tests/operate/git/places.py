@@ -1,4 +1,4 @@
-"""A hub, a bare repository and somebody else's clone of it, for tests."""
+"""A hub, a bare repository and another person's clone of it, for tests."""
 
 import io
 import os
@@ -13,6 +13,7 @@ from operate.git.branch import Branch
 from operate.git.sync import Done, Sync
 from publisher.outside.git_program import Git
 from publisher.write.store import Folder
+from tests.support.catalogues import read_tree
 
 PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
 
@@ -74,13 +75,16 @@ class Place:
             shown.readline()
         return files
 
+    def is_same(self) -> bool:
+        return self.files() == read_tree(self.content)
+
     def log(self, shown: str) -> list[str]:
         """The commits of the branch, oldest first, in a format of `git log`."""
         text = git(self.remote, "log", "--reverse", f"--format={shown}%x00", "main")
         return [entry.removeprefix("\n") for entry in text.split("\0")[:-1]]
 
     def clone(self) -> Path:
-        """Somebody else's clone with all that is on the branch; its content."""
+        """The content in another person's clone, with all that is on the branch."""
         if not self._clone.exists():
             git(self.remote, "clone", "--quiet", str(self.remote), str(self._clone))
         git(self._clone, "fetch", "--quiet")

@@ -1,4 +1,4 @@
-"""A service goes on whatever the remote does, and catches up."""
+"""A service continues whatever the remote does, and catches up."""
 
 import contextlib
 import json
@@ -113,9 +113,9 @@ def test_a_remote_that_declines(place: Place, caplog: pytest.LogCaptureFixture) 
         status = one.status()
         assert status["status"] == "failing" and status["failing_since"]
         assert str(place.remote) not in json.dumps(status)
-        told = str(caplog.records[0].exc_info)
-        assert "git push failed: remote: Not on Sundays." in told
-        assert "[remote rejected]" in told and "(pre-receive hook declined)" in told
+        logged = str(caplog.records[0].exc_info)
+        assert "git push failed: remote: Not on Sundays." in logged
+        assert "[remote rejected]" in logged and "(pre-receive hook declined)" in logged
         declining.unlink()
         wait_until(lambda: one.status()["status"] == "ok", "a push")
         assert (one.status()["failures"], one.status()["failing_since"]) == (0, None)
@@ -163,7 +163,7 @@ def test_two_on_one_state_folder(place: Place) -> None:
         assert one.status()["status"] == "ok"
 
 
-def test_a_damaged_repository_is_made_anew(place: Place) -> None:
+def test_a_damaged_repository_is_replaced(place: Place) -> None:
     place.run()
     for path in Path(place.settings.state, "git/objects").rglob("*"):
         if path.is_file():

@@ -1,4 +1,4 @@
-"""The content folder and a branch become the same, and neither loses anything."""
+"""What others change on the branch reaches the content, and neither side loses anything."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from builder.store.check import check
-from operate.git import commits, sync
+from operate.git import sync
 from operate.git.branch import Branch, Moved
 from operate.git.commits import ContentChanged
 from operate.git.files import Place as FilesPlace
@@ -25,92 +25,10 @@ from tests.support.depth import some
 REVIEW = FilesPlace("ann", "review")
 
 
-def is_same(place: Place) -> bool:
-    return place.files() == read_tree(place.content)
-
-
-def test_each_publication_is_a_commit(place: Place) -> None:
-    done = place.run()
-    assert is_same(place)
-    assert done.commits == 5
-    assert place.log("%an <%ae> %aI %s")[:4] == [
-        "ann <ann@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 ann/review 1.0.0",
-        "ann <ann@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 ann/story 1.0.0",
-        "bob <bob@users.noreply.hub.example> 2025-02-11T16:00:00+00:00 bob/sql 1.0.0",
-        "ann <ann@users.noreply.hub.example> 2025-02-13T18:00:00+00:00 ann/review 1.1.0: With "
-        "care.",
-    ]
-    assert place.log("%s")[4:] == ["ann: profile"]
-    assert place.run().commits == 0
-    assert place.builds == []
-
-
-def test_git_changes_no_line_end_in_a_clone(place: Place) -> None:
-    write_version(place.content, "ann", "lines", "1.0.0", b"One\r\nTwo\n")
-    place.run()
-    clone = place.clone()
-    git(clone, "-c", "core.autocrlf=true", "checkout-index", "--force", "--all")
-    assert {path: data for path, data in read_tree(clone).items() if path[0] != "."} == read_tree(
-        place.content
-    )
-
-
-def test_labels_and_withdrawals_are_commits(place: Place) -> None:
-    place.run()
-    write_label(place.content, "ann/review", 1, "production", "1.1.0", note="Passed.")
-    write_label(place.content, "ann/review", 2, "production", None)
-    write_withdrawn(place.content, "bob/sql", "1.0.0", note="Use another.")
-    place.run()
-    assert is_same(place)
-    assert place.log("%an %s")[5:] == [
-        "ann ann/review label production to 1.1.0: Passed.",
-        "ann ann/review no label production",
-        "ann bob/sql 1.0.0 withdrawn (secret): Use another.",
-    ]
-
-
-def test_what_was_withdrawn_before_the_push_never_gets_there(place: Place) -> None:
-    write_version(place.content, "bob", "key", "1.0.0", "hunter2\n")
-    write_withdrawn(place.content, "bob/key")
-    place.run()
-    assert is_same(place)
-    assert "hunter2" not in git(place.remote, "log", "--all", "--patch")
-
-
-def test_texts_of_others_are_only_texts(place: Place) -> None:
-    changelog = (
-        "Red \x1b[31m\u202etext\nD content/ann\ndata 5\n\nreset refs/heads/main\n" + "long " * 999
-        + "\n\nCo-authored-by: Bob <bob@example.org>\n"
-    )  # fmt: skip
-    write_version(place.content, "ann", "evil", "1.0.0", "Hi\n", changelog=changelog)
-    write_version(place.content, "ann", "old", "1.0.0", "Hi\n", published_at="0800-01-01T00:00:00Z")
-    write_version(place.content, "ann", "new", "1.0.0", "Hi\n", published_at="9999-01-01T00:00:00Z")
-    place.run()
-    assert is_same(place)
-    message = next(one for one in place.log("%B") if one.startswith("ann/evil"))
-    lines = message.split("\n")
-    assert lines[0] == "ann/evil 1.0.0: Red [31m text"
-    assert lines[2:4] == ["D content/ann", "data 5"]
-    assert max(map(len, lines)) <= commits.LINE_CHARS_MAX
-    assert place.log("%(trailers:only)")[-1].strip() == "By: ann"
-    dates = dict(line.split(" ", 1)[::-1] for line in place.log("%at %s"))
-    assert (dates["ann/old 1.0.0"], dates["ann/new 1.0.0"]) == ("0", "253370764800")
-
-
-def test_many_places_are_pushed_part_by_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync, "PLACES_MAX", 2)
-    pushed = []
-    push = Branch.push
-    monkeypatch.setattr(Branch, "push", lambda *args: (pushed.append(args), push(*args)))
-    place.run()
-    assert is_same(place)
-    assert len(pushed) == 3
-
-
 def test_what_others_merge_is_taken_in(place: Place) -> None:
     place.run()
     clone = place.clone()
-    write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n", labels=["production"],
+    write_version(clone, "ann", "review", "2.0.0", "New: {{code}}\n", labels=["production"],
                   label_number=1)  # fmt: skip
     write_version(clone, "eve", "new", "1.0.0", "New.\n")
     write_owner(clone, "eve")
@@ -149,7 +67,7 @@ def test_a_withdrawal_on_the_branch_counts_here(place: Place) -> None:
     place.merge()
     assert place.run().problems == {}
     assert not (place.content / "ann/review/1.1.0.md").exists()
-    assert is_same(place)
+    assert place.is_same()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +78,7 @@ def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
     place.run()
     before = read_tree(place.content)
     clone = place.clone()
-    record = write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n")
+    record = write_version(clone, "ann", "review", "2.0.0", "New: {{code}}\n")
     text = record.with_suffix(".md")
     match fault:
         case "hash":
@@ -195,19 +113,19 @@ def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
     clone = place.clone()
     for path in ("2.0.0.md", "2.0.0.json", "withdrawn/1.1.0.json"):
         (clone / "ann/review" / path).unlink(missing_ok=True)
-    write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n")
+    write_version(clone, "ann", "review", "2.0.0", "New: {{code}}\n")
     place.merge()
     assert place.sync().run({REVIEW}).problems == {}
-    assert is_same(place)
+    assert place.is_same()
 
 
-def test_the_number_stays_with_who_was_told_so(place: Place) -> None:
+def test_a_number_that_both_have_given(place: Place) -> None:
     place.run()
     write_version(place.clone(), "ann", "review", "1.2.0", "Theirs {{code}}\n")
     place.merge()
     write_version(place.content, "ann", "review", "1.2.0", "Ours {{code}}\n")
     done = place.run()
-    assert is_same(place)
+    assert place.is_same()
     (kept,) = {*done.conflicts.values()}
     assert done.conflicts.keys() == {"ann/review/1.2.0.md", "ann/review/1.2.0.json"}
     assert place.files(kept)["ann/review/1.2.0.md"] == b"Theirs {{code}}\n"
@@ -227,7 +145,7 @@ def test_a_published_version_comes_back(place: Place) -> None:
     done = place.run()
     assert done.conflicts.keys() == {"ann/review/1.0.0.md"}
     assert read_tree(place.content) == before
-    assert is_same(place)
+    assert place.is_same()
     assert sorted(place.log("%s")[-2:]) == ["ann/review: restored", "bob/sql: restored"]
 
 
@@ -244,7 +162,7 @@ def test_a_file_that_cannot_be_read_stops_no_other(place: Place) -> None:
     (place.content / "home.md").symlink_to("/etc/passwd")
     (place.content / "ann/story/1.0.0.md").unlink()
     done = place.run()
-    assert {where.path: told.partition(":")[0] for where, told in done.problems.items()} == {
+    assert {where.path: text.partition(":")[0] for where, text in done.problems.items()} == {
         "home.md": "not pushed", "ann/story": "not pushed",
     }  # fmt: skip
     assert {path.split("/")[1] for path in place.files()} == {"owner.json", "review", "sql"}
@@ -256,23 +174,23 @@ def test_profiles_and_the_home_page_follow_who_changes_them(place: Place, path: 
         made = write_owner(place.settings.state, "ann", bio=bio) if "/" in path else None
         return made.read_bytes() if made else bio.encode()
 
-    def told(bio: str) -> tuple[bool, bool]:
-        return (place.content / path).read_bytes() == text(bio), place.files()[path] == text(bio)
+    def are_both(bio: str) -> bool:
+        return (place.content / path).read_bytes() == text(bio) == place.files()[path]
 
     (place.content / path).write_bytes(text("A"))
     place.run()
     (place.clone() / path).write_bytes(text("B"))
     place.merge()
     place.run()
-    assert told("B") == (True, True)
+    assert are_both("B")
     (place.content / path).write_bytes(text("A"))  # on purpose, back to what it was
     assert place.run().conflicts == {}
-    assert told("A") == (True, True)
+    assert are_both("A")
     (place.clone() / path).write_bytes(text("C"))
     place.merge()
     (place.content / path).write_bytes(text("D"))
     done = place.run()
-    assert told("D") == (True, True)
+    assert are_both("D")
     assert place.files(done.conflicts[path])[path] == text("C")
 
 
@@ -283,7 +201,7 @@ def test_a_hub_that_does_not_know_what_both_had_keeps_its_profile(place: Place) 
     shutil.rmtree(place.settings.state)
     Path(place.settings.state).mkdir()
     ((path, kept),) = place.run().conflicts.items()
-    assert is_same(place)
+    assert place.is_same()
     assert b"Newer." in place.files(kept)[path]
 
 
@@ -303,7 +221,7 @@ def test_a_faulty_profile_is_replaced(place: Place) -> None:
     write_owner(place.clone(), "eve")
     place.merge()
     assert place.run().problems == {}
-    assert is_same(place)
+    assert place.is_same()
 
 
 def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +235,7 @@ def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPat
         with pytest.raises(Moved):
             one.run({FilesPlace("ann", "story")})
     one.run({FilesPlace("ann", "story")})
-    assert is_same(place)
+    assert place.is_same()
     assert {"ann/story/1.1.0.md", "eve/new/1.0.0.md"} <= place.files().keys()
 
 
@@ -341,7 +259,7 @@ def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.Monkey
     assert place.builds == [[("ann", "new")]]  # which came before
     assert one.run(None).conflicts
     assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
-    assert is_same(place)
+    assert place.is_same()
 
 
 def test_a_file_that_goes_while_it_is_pushed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,7 +276,7 @@ def test_a_file_that_goes_while_it_is_pushed(place: Place, monkeypatch: pytest.M
         with pytest.raises(ContentChanged):
             one.run(None)
     one.run(None)
-    assert is_same(place)
+    assert place.is_same()
 
 
 def test_only_profiles_and_the_home_page_are_read(
@@ -380,7 +298,7 @@ def test_a_branch_of_files_without_a_folder(place: Place) -> None:
     write_version(place.clone(), "eve", "new", "1.0.0", "New.\n")
     place.merge()
     place.run()
-    assert is_same(place)
+    assert place.is_same()
 
 
 def test_the_rest_of_the_branch_stays_as_it_is(place: Place, tmp_path: Path) -> None:
@@ -409,7 +327,7 @@ def test_a_branch_that_was_removed_or_rewritten(place: Place) -> None:
     write_version(place.content, "ann", "story", "1.2.0", "More.\n")
     place.run()
     assert place.log("%s") == ["New", "ann/story 1.2.0"]
-    assert is_same(place)
+    assert place.is_same()
 
 
 class Killed(BaseException):
@@ -448,7 +366,7 @@ def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
         with pytest.raises(Killed):
             place.run()
         place.run()
-        assert is_same(place), cut_at
+        assert place.is_same(), cut_at
         assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
         subjects = place.log("%s")
         assert len(subjects) == len({*subjects}), cut_at
