@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -69,31 +69,39 @@ def version_record(
     """The version on its own; ``previous`` is the one below it in version order, ``ordinal`` its
     number of publication.
     """
-    owner, name, version, record, content, body = stored
+    at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
     return records.Version(
-        version=str(version),
+        version=str(stored.version),
         previous=str(previous) if previous else None,
-        changelog=record.changelog,
-        publisher=record.publisher,
-        published_at=record.published_at,
-        sha256=record.sha256,
-        size=len(content.encode()),
-        raw_url=links.file("version_raw", owner=owner, name=name, version=version),
-        diff_url=links.file("diff", owner=owner, name=name, version=version) if previous else None,
+        publisher=stored.record.publisher,
+        published_at=stored.record.published_at,
+        raw_url=links.file("version_raw", **at),
+        diff_url=links.file("diff", **at) if previous else None,
         ordinal=ordinal,
-        source=record.source or None,
-        owner=owner,
-        name=name,
-        title=record.title,
-        description=record.description,
-        tags=record.tags,
-        content=content,
-        body=body,
-        messages=parse_messages(body),
-        variables=record.variables,
-        parameters=record.parameters,
-        license=record.license,
+        source=stored.record.source or None,
+        **_text_fields(stored),
     )
+
+
+def _text_fields(stored: Stored) -> dict[str, Any]:
+    """What a version says on its own and as the latest of its repo."""
+    record = stored.record
+    return {
+        "owner": stored.owner,
+        "name": stored.name,
+        "title": record.title,
+        "description": record.description,
+        "tags": record.tags,
+        "content": stored.content,
+        "body": stored.body,
+        "messages": parse_messages(stored.body),
+        "variables": record.variables,
+        "parameters": record.parameters,
+        "license": record.license,
+        "sha256": record.sha256,
+        "size": len(stored.content.encode()),
+        "changelog": record.changelog,
+    }
 
 
 def version_entry(version: records.Version) -> records.ListedVersion:
@@ -218,31 +226,18 @@ def repo_record(
     labels: Labels = NO_LABELS,
 ) -> records.Repo:
     """The repo on its own; ``entries`` are its versions, also the withdrawn ones, oldest first."""
-    owner, name, version, record, content, body = latest
+    at = {"owner": latest.owner, "name": latest.name}
     return records.Repo(
-        owner=owner,
-        name=name,
-        title=record.title,
-        description=record.description,
-        tags=record.tags,
-        latest_version=str(version),
+        latest_version=str(latest.version),
         versions_count=len(entries),
         pulls=pulls,
         created_at=min(entry.published_at for entry in entries),
-        updated_at=record.published_at,
-        url=links.page("repo_page", owner=owner, name=name),
-        content=content,
-        body=body,
-        messages=parse_messages(body),
-        variables=record.variables,
-        parameters=record.parameters,
-        license=record.license,
-        sha256=record.sha256,
-        size=len(content.encode()),
-        changelog=record.changelog,
-        raw_url=links.file("raw", owner=owner, name=name),
-        versions_url=links.file("versions", owner=owner, name=name),
+        updated_at=latest.record.published_at,
+        url=links.page("repo_page", **at),
+        raw_url=links.file("raw", **at),
+        versions_url=links.file("versions", **at),
         labels=labels.versions() if labels.history else UNSET,
+        **_text_fields(latest),
     )
 
 

@@ -91,9 +91,12 @@ def write_version(
     """
     folder = repo_path(root, owner, name)
     text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
-    made: list[_Made] = []
+    conflict = (
+        f"{owner}/{name} {version} was published by another process at the same time. "
+        "Publish again."
+    )
     with disk.telling(_THEN):
-        try:
+        with _all_or_none(record_path, conflict) as made:
             if profile is not None:
                 if is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
@@ -103,18 +106,7 @@ def write_version(
             if not os.path.lexists(record_path):
                 disk.unlink(text_path)  # a crash's rest
             _put(folder, text_path, text, made, sync)
-            _put(folder, record_path, record, [], sync)
-        except FileExistsError:
-            raise RequestError(
-                "version_conflict",
-                f"{owner}/{name} {version} was published by another process at the same time. "
-                "Publish again.",
-            ) from None
-        except BaseException:
-            # Only the record tells whether the version is there, even if link failed.
-            if not os.path.lexists(record_path):
-                _take_back(made)
-            raise
+            _put(folder, record_path, record, made, sync)
         if sync:
             disk.sync_folder(folder)
 
@@ -129,26 +121,17 @@ def write_events(
     """
     folder = repo_path(root, owner, name)
     paths = [f"{folder}/{event_file(number)}" for number, _ in events]
-    made: list[_Made] = []
+    conflict = (
+        f"Another process changed the labels of {owner}/{name} at the same time. Send the same "
+        "request again."
+    )
     with disk.telling(_THEN):
         disk.make_folder(f"{folder}/{FOLDER}")
         if sync:
             disk.sync_folder(folder)
-        try:
+        with _all_or_none(paths[-1], conflict) as made:
             for path, (_, data) in zip(paths, events, strict=True):
                 _put(f"{folder}/{FOLDER}", path, data, made, sync)
-        except FileExistsError:
-            _take_back(made)
-            raise RequestError(
-                "version_conflict",
-                f"Another process changed the labels of {owner}/{name} at the same time. Send the "
-                "same request again.",
-            ) from None
-        except BaseException:
-            # Only the last file tells whether all are there, even if link failed.
-            if not os.path.lexists(paths[-1]):
-                _take_back(made)
-            raise
         if sync:
             disk.sync_folder(f"{folder}/{FOLDER}")
 
@@ -167,13 +150,10 @@ def write_withdrawal(
         if sync:
             # Or a disk that does not keep the order could remove the text, and have no reason why.
             disk.sync_folder(folder)
-        try:
-            _put(f"{folder}/{WITHDRAWN}", f"{folder}/{withdrawn_file(what)}", data, [], sync)
-        except FileExistsError:
-            raise RequestError(
-                "version_conflict",
-                f"Another process withdrew it from {owner}/{name} at the same time.",
-            ) from None
+        path = f"{folder}/{withdrawn_file(what)}"
+        conflict = f"Another process withdrew it from {owner}/{name} at the same time."
+        with _all_or_none(path, conflict) as made:
+            _put(f"{folder}/{WITHDRAWN}", path, data, made, sync)
 
 
 def remove_withdrawn(
@@ -253,6 +233,23 @@ def is_alone(root: str, owner: str, name: str) -> bool:
     return not any(
         entry != name and not entry.startswith(".") for entry in os.listdir(f"{root}/{owner}")
     )
+
+
+@contextlib.contextmanager
+def _all_or_none(commit: str, conflict: str) -> Iterator[list[_Made]]:
+    """Gathers what is put in place, and takes it back if that fails before the file ``commit`` is
+    there. Raises RequestError ``version_conflict`` with this message where one of the files is.
+    """
+    made: list[_Made] = []
+    try:
+        yield made
+    except BaseException as error:
+        # Only the commit point tells whether all is there, even if link failed.
+        if not os.path.lexists(commit):
+            _take_back(made)
+        if isinstance(error, FileExistsError):
+            raise RequestError("version_conflict", conflict) from None
+        raise
 
 
 def _take_back(made: list[_Made]) -> None:
