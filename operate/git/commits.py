@@ -26,6 +26,9 @@ from operate.git.files import (
     withdrawn_in,
 )
 
+# More than these at once become one commit, which lists so many of them: each commit writes the
+# folder of its owner again, which takes git minutes for a large import.
+COMMITS_MAX = 100
 SUBJECT_CHARS_MAX = 120
 LINE_CHARS_MAX = 1000
 HUB = "hub"
@@ -133,6 +136,16 @@ def _commit(
         if subject == whole:
             del lines[0]
     return Commit(at, rank, subject, "\n".join(lines).strip(), author, writes)
+
+
+def together(commits: list[Commit]) -> Commit:
+    """One commit for many."""
+    shown = [commit.subject for commit in commits[:COMMITS_MAX]]
+    if len(commits) > COMMITS_MAX:
+        shown.append(f"and {len(commits) - COMMITS_MAX:,} more")
+    writes = {path: blob for commit in commits for path, blob in commit.writes.items()}
+    deletes = [path for commit in commits for path in commit.deletes]
+    return Commit("", 0, f"{len(commits):,} changes", "\n".join(shown), HUB, writes, deletes)
 
 
 def write_commits(

@@ -17,7 +17,14 @@ from builder.model.settings import Settings
 from builder.pipeline.context import Named
 from operate.git import files
 from operate.git.branch import Branch, Entries, Importing
-from operate.git.commits import Commit, ContentChanged, commits_of, write_commits
+from operate.git.commits import (
+    COMMITS_MAX,
+    Commit,
+    ContentChanged,
+    commits_of,
+    together,
+    write_commits,
+)
 from operate.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from operate.git.incoming import take_in
 from publisher.write.store import Store
@@ -169,6 +176,9 @@ class Sync:
     def _push(self, commits: list[Commit]) -> None:
         """Commit and push."""
         commits.sort(key=lambda one: (one.at or "~", one.rank, one.subject))
+        count = len(commits)
+        if count > COMMITS_MAX:
+            commits = [together(commits)]
         branch, parent = self._branch, self._parent
         is_first = not self._base and not (parent and any(branch.paths(parent)))
 
@@ -182,7 +192,7 @@ class Sync:
         commit = branch.commit(write)
         branch.push(commit, parent)
         self._parent = commit
-        self._done.commits += len(commits)
+        self._done.commits += count
 
 
 def _coming(place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries) -> Entries:

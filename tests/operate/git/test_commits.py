@@ -76,6 +76,19 @@ def test_texts_of_others_are_only_texts(place: Place) -> None:
     assert (dates["ann/old 1.0.0"], dates["ann/new 1.0.0"]) == ("0", "253370764800")
 
 
+def test_many_at_once_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (commits, sync):
+        monkeypatch.setattr(module, "COMMITS_MAX", 3)
+    write_label(place.content, "ann/review", 1, "production", "1.1.0")
+    place.run()
+    assert place.is_same()
+    (message,) = place.log("%B")
+    assert message.split("\n") == [
+        "6 changes", "", "ann/review 1.0.0", "ann/story 1.0.0", "bob/sql 1.0.0", "and 3 more", "",
+        "By: hub", "",
+    ]  # fmt: skip
+
+
 def test_many_places_are_pushed_part_by_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "PLACES_MAX", 2)
     pushed = []
