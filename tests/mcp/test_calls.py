@@ -45,70 +45,6 @@ CALLS = some_of(2000)
 READER = "mcp_app.reader"
 TRANSPORT = "mcp.server.streamable_http_manager"
 
-# Tool calls as clients send them, byte by byte.
-PYTHON = [
-    Message(
-        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_prompt","arguments":'
-        b'{"id":"ann/review","arguments":{"code":"x = 1"}}}}',
-        {"MCP-Protocol-Version": HANDSHAKE},
-    ),
-    Message(
-        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"list_tags","arguments":'
-        b'{"limit":3},"_meta":{"progressToken":5}}}',
-        {"MCP-Protocol-Version": HANDSHAKE},
-    ),
-    Message(
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_prompt","arguments":'
-        b'{"id":"ann/review","arguments":{"code":"x = 1"}},"_meta":'
-        b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        b'"io.modelcontextprotocol/clientInfo":{"name":"mcp","version":"0.1.0"},'
-        b'"io.modelcontextprotocol/clientCapabilities":{}}}}',
-        {
-            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "get_prompt",
-        },
-    ),
-    Message(
-        b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"list_tags","arguments":'
-        b'{"limit":3},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        b'"io.modelcontextprotocol/clientInfo":{"name":"mcp","version":"0.1.0"},'
-        b'"io.modelcontextprotocol/clientCapabilities":{},"progressToken":4}}}',
-        {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "list_tags"},
-    ),
-]  # fmt: skip
-TYPESCRIPT = [
-    Message(
-        b'{"method":"tools/call","params":{"name":"search_prompts","arguments":'
-        b'{"query":"review"}},"jsonrpc":"2.0","id":2}',
-        {"MCP-Protocol-Version": HANDSHAKE},
-    ),
-    Message(
-        b'{"method":"tools/call","params":{"name":"list_versions","arguments":'
-        b'{"id":"ann/review"}},"jsonrpc":"2.0","id":4}',
-        {"MCP-Protocol-Version": HANDSHAKE},
-    ),
-    Message(
-        b'{"method":"tools/call","params":{"name":"get_prompt","arguments":{"id":"ann/review",'
-        b'"arguments":{"code":"SELECT 1"}},"_meta":'
-        b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        b'"io.modelcontextprotocol/clientInfo":{"name":"typescript-client","version":"1.0.0"},'
-        b'"io.modelcontextprotocol/clientCapabilities":{}}},"jsonrpc":"2.0","id":2}',
-        {
-            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "get_prompt",
-        },
-    ),
-]  # fmt: skip
-CLAUDE_CODE = [
-    Message(
-        b'{"method":"tools/call","params":{"name":"get_prompt","arguments":{"id":"ann/review"},'
-        b'"_meta":{"claudecode/toolUseId":"toolu_01AbCdEfGhIjKlMnOpQrStUv","progressToken":3}},'
-        b'"jsonrpc":"2.0","id":3}',
-        {"MCP-Protocol-Version": version},
-    )
-    for version in ("2025-06-18", HANDSHAKE)
-]
-OLD_AND_PLAIN = [call("list_tags"), call("get_prompt", id="ann/review", version="2024-11-05")]
-CLIENTS = [*PYTHON, *TYPESCRIPT, *CLAUDE_CODE, *OLD_AND_PLAIN]
-
 
 class Both(NamedTuple):
     """The same catalogue with ``Calls`` and without."""
@@ -161,13 +97,6 @@ def fresh(tmp_path: Path) -> Iterator[Both]:
 # The same answers
 
 
-@pytest.mark.parametrize("valid", CLIENTS)
-def test_calls_of_clients(pair: Both, valid: Message):
-    first, kept = pair.ask(*valid), pair.ask(*valid)
-    assert first == kept
-    assert first.result["isError"] is (b"2024-11-05" in valid.body)
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("tool", GOOD_ARGUMENTS)
 def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None):
@@ -179,7 +108,8 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
         if isinstance(meta, dict):
             params["_meta"] = meta
         valid = message("tools/call", params, version=version)
-        reply = pair.ask(*valid, query=query)
+        reply, kept = (pair.ask(*valid, query=query) for _ in range(2))
+        assert reply == kept
         content = reply.result["content"]
         if not reply.result["isError"]:
             assert json.loads(content[0]["text"]) == reply.given
@@ -187,14 +117,14 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
 
 def test_odd_calls(pair: Both):
     random = Random(8)
-    for number in range(CALLS):
-        odd = odd_call(random, (0.6, 0.8, 0.9, 0.95)[number % 4])
+    for _ in range(CALLS):
+        odd = odd_call(random)
         pair.ask(odd.body, odd.headers, query=odd.query)
 
 
 @given(st.randoms(use_true_random=False))
 def test_any_odd_call(pair: Both, random: Random):
-    odd = odd_call(random, 0.8)
+    odd = odd_call(random)
     pair.ask(odd.body, odd.headers, query=odd.query)
 
 

@@ -193,26 +193,19 @@ def test_a_part_that_cannot_be(wire: Wire, query: str):
     assert "A B" not in error_of(reply)["message"]
 
 
-def test_hosts_that_come_twice(wire: Wire):
-    head = b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-    ours = f"Host: {wire.socket.getpeername()[0]}".encode()
-    for hosts in ((b"Host: evil.example", ours), (ours, b"Host: evil.example")):
-        wire.socket.sendall(
-            b"\r\n".join([head % len(PING.body) + hosts[0], hosts[1], b"", PING.body])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("Host", ("localhost", "evil.example")), ("Origin", (APP, "https://evil.example"))],
+)
+def test_hosts_and_origins_that_come_twice(wire: Wire, name: str, values: tuple[str, str]):
+    host = "Host: localhost\r\n" if name == "Origin" else ""
+    for first, second in (values, values[::-1]):
+        head = (
+            f"POST /mcp HTTP/1.1\r\n{host}{name}: {first}\r\n{name}: {second}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(PING.body)}\r\n\r\n"
         )
-        assert wire.read().status in (400, 421)
-
-
-def test_origins_that_come_twice(wire: Wire, server: Server):
-    head = (
-        f"POST /mcp HTTP/1.1\r\nHost: localhost:{server.port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(PING.body)}\r\n"
-    ).encode()
-    for origins in ((APP, "https://evil.example"), ("https://evil.example", APP)):
-        lines = "".join(f"Origin: {origin}\r\n" for origin in origins).encode()
-        wire.socket.sendall(head + lines + b"\r\n" + PING.body)
-        reply = wire.read()
-        assert reply.status in (400, 403)
+        wire.socket.sendall(head.encode() + PING.body)
+        assert wire.read().status in (400, 403, 421)
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
@@ -326,40 +319,6 @@ def test_a_large_body_after_a_refusal_is_not_the_next_request(
     hidden = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5000
     assert wire.ask(hidden, headers).status == status
     assert wire.ask(*PING).result == {}
-
-
-def test_who_goes_away_in_the_middle(server: Server):
-    for part in (b"", PING.body[:10], b" " * 100_000):
-        with Wire(server) as wire:
-            wire.send(headers={"Content-Length": str(BODY_BYTES_MAX)})
-            wire.socket.sendall(part)
-        with Wire(server) as wire:
-            wire.send(headers={"Transfer-Encoding": "chunked"})
-            wire.socket.sendall(b"%x\r\n%b" % (len(part) + 5, part))
-        with Wire(server) as wire:
-            wire.send(*call("search_prompts", query="review"))
-    with Wire(server) as wire:
-        assert wire.ask(*PING).result == {}
-
-
-def test_pipelined_requests(wire: Wire):
-    for number in range(10):
-        wire.send(*call("list_tags", request_id=number, version=(None, STATELESS)[number % 2]))
-        wire.send(b"{")
-        wire.send(method="GET")
-    for number in range(10):
-        reply = wire.read()
-        assert (reply.json["id"], reply.given["tags"][0]["name"]) == (number, "code")
-        assert wire.read().status == 400
-        assert wire.read("GET").status == 405
-
-
-def test_expect_continue(wire: Wire):
-    wire.send(headers={"Content-Length": str(len(PING.body)), "Expect": "100-continue"})
-    assert wire.socket.recv(25, 2) == b"HTTP/1.1 100 Continue\r\n\r\n"  # MSG_PEEK
-    wire.socket.recv(25)
-    wire.socket.sendall(PING.body)
-    assert wire.read().result == {}
 
 
 # The two protocols
@@ -506,21 +465,6 @@ def test_the_limit_counts_reads_and_calls_together(limited: Server):
                 wire.ask(headers={"X-Forwarded-For": "192.0.2.3"}, method="OPTIONS").status == 204
             )
         assert [ask_as("192.0.2.3").status for _ in range(LIMIT + 1)] == [200] * LIMIT + [429]
-        # Only what the proxy itself has added counts, which is the last address.
-        assert ask_as("203.0.113.9, 192.0.2.1").status == 429
-        # Of IPv6, whoever has one address has all of its /64.
-        statuses = [ask_as(f"2001:db8::{number}").status for number in range(LIMIT + 1)]
-        assert statuses == [200] * LIMIT + [429]
-        assert ask_as("2001:db8:0:1::1").status == 200
-
-
-def test_nobody_counts_as_another_without_a_trusted_proxy(catalogue: Settings):
-    with serving(catalogue, rate_limit=LIMIT) as server, Wire(server) as wire:
-        statuses = [
-            wire.ask(PING.body, {"X-Forwarded-For": f"192.0.2.{number}"}).status
-            for number in range(LIMIT + 1)
-        ]
-        assert statuses == [200] * LIMIT + [429]
 
 
 # In this process

@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.shared.exceptions import MCPError
 
 from builder import VERSION
 from builder.model.routes import max_age_seconds
@@ -70,37 +68,6 @@ def test_it_connects(ask: Ask, mode: str):
     assert not capabilities.resources.list_changed and not capabilities.resources.subscribe
 
 
-def test_discovery_says_how_long_it_is_true(mcp_url: str):
-    async def discover() -> types.DiscoverResult:
-        async with Client(mcp_url) as client:
-            return await client.session.discover()
-
-    found = asyncio.run(discover())
-    assert (found.ttl_ms, found.cache_scope) == (LIST_TTL_MS, "public")
-    assert set(MODES.values()) >= set(found.supported_versions) >= {"2026-07-28"}
-
-
-def test_lists_say_how_long_they_are_true(ask: Ask, mode: str):
-    async def look(client: Client) -> list[Any]:
-        return [
-            await client.list_tools(),
-            await client.list_prompts(),
-            await client.list_resources(),
-            await client.list_resource_templates(),
-        ]
-
-    # The handshake's era has no such thing; this is what the client makes of that.
-    expected = (0, "private") if mode == "legacy" else (LIST_TTL_MS, "public")
-    for result in ask(look):
-        assert (result.ttl_ms, result.cache_scope) == expected
-
-
-def test_an_unknown_tool_is_an_error_of_the_protocol(ask: Ask):
-    with pytest.raises(MCPError, match="The tools are search_prompts") as raised:
-        ask(lambda client: client.call_tool("publish", {}))
-    assert raised.value.error.code == types.INVALID_PARAMS
-
-
 def test_results_are_checked_by_the_output_schema(ask: Ask):
     """The client has the schemas, which the TypeScript clients check results by, too."""
 
@@ -125,11 +92,3 @@ def test_a_version_is_true_for_longer_than_the_latest(ask: Ask, mode: str):
         assert (latest, version) == (
             max_age_seconds("repo") * 1000, max_age_seconds("immutable") * 1000,
         )  # fmt: skip
-
-
-def test_an_unknown_resource(ask: Ask, mode: str):
-    with pytest.raises(MCPError, match=SQL_REVIEW) as raised:
-        ask(lambda client: client.read_resource("prompt://mara-okafor/sql-reviw"))
-    not_found = -32002
-    expected = not_found if mode == "legacy" else types.INVALID_PARAMS
-    assert raised.value.error.code == expected
