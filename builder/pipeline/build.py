@@ -15,9 +15,9 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import builder
 from builder import installed_version
@@ -73,34 +73,9 @@ class Difference(NamedTuple):
     leaving: list[str]
 
 
-def build(
-    settings: Settings,
-    *,
-    changed: Iterable[Named] | None = None,
-    edited: bool = True,
-    full: bool = False,
-    index: bool = True,
-    progress: Progress = lambda what, done, total: None,
-    on_wait: Callable[[], None] = lambda: None,
-    on_visible: Callable[[Visible], None] = lambda visible: None,
-    is_wanted: Callable[[], bool] | None = None,
-    serial: int | None = None,
-    covers_serial: bool = True,
-) -> Built:
-    """Make the site what the content says.
-
-    ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
-    for the name where it is the owner's profile; by default all of the content is looked at.
-    ``edited``: whether files of versions that the last build saw may be others now; publications
-    and withdrawals do not edit any.
-    ``full``: compare every file. ``index``: bring the search index up to date.
-    ``progress(what, done, total)`` is called often. ``on_wait``: once, when another build has to
-    end first. ``on_visible``: once, when the changed repos' own files and the first pages of lists
-    are written. ``is_wanted``: whether another build should begin soon; then, or when another
-    process waits to build, this one leaves what is not urgent to it. By default a build leaves
-    nothing. ``serial``: the serial that readers and ``on_visible`` are told, by default the number
-    of publications. ``covers_serial``: whether all changes that it counts are in ``changed``, or
-    were built before; otherwise, or where some have faults, hub.json keeps the serial that it has.
+def build(settings: Settings, *, on_wait: Callable[[], None] = lambda: None, **asked: Any) -> Built:
+    """Make the site what the content says. ``on_wait`` is called once, when another build has to
+    end first; ``asked`` as in Request.
 
     Raises OperatorError; PullsError, but with ``changed`` pulls stay as they are shown instead;
     ContentError: before anything has changed in lists; but with ``changed``, after everything
@@ -111,11 +86,11 @@ def build(
     content.check_folder(settings.content)  # before the state folder is made
     with build_lock(settings.state, on_wait) as is_lock_wanted:
         number = count_build(settings.state)
-        request = Request(
-            settings, None if changed is None else [*changed], edited, full, index, progress,
-            on_visible, (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None, serial,
-            covers_serial,
-        )  # fmt: skip
+        request = Request(settings, **asked)
+        if request.changed is not None:
+            request = request._replace(changed=[*request.changed])
+        if is_wanted := request.is_wanted:
+            request = request._replace(is_wanted=lambda: is_wanted() or is_lock_wanted())
         with _explained_state_errors(settings):
             report = _build_despite_damage(request)
     return report._replace(seconds=time.perf_counter() - started, number=number)
@@ -239,7 +214,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
     check_folders(settings)
     with State(None) as state, Pulls(settings.state) as pulls:
         site = Site(settings.out, dry=True)
-        request = Request(settings, None, edited=True, full=True, index=False, progress=progress)
+        request = Request(settings, full=True, index=False, progress=progress)
         _run(Context(request, state, pulls, site))
         # A build also notes files that something without an object may have had.
         orphaned = {

@@ -1,6 +1,6 @@
 """What the parts of one build share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -62,14 +62,27 @@ class Visible(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is asked of a build, as ``build`` says."""
+    """What is asked of a build.
+
+    ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
+    for the name where it is the owner's profile; by default all of the content is looked at.
+    ``edited``: whether files of versions that the last build saw may be others now; publications
+    and withdrawals do not edit any. ``full``: compare every file. ``index``: bring the search index
+    up to date. ``progress(what, done, total)`` is called often. ``on_visible``: once, when the
+    changed repos' own files and the first pages of lists are written. ``is_wanted``: whether
+    another build should begin soon; then, or when another process waits to build, this one leaves
+    what is not urgent to it. By default a build leaves nothing. ``serial``: the serial that readers
+    and ``on_visible`` are told, by default the number of publications. ``covers_serial``: whether
+    all changes that it counts are in ``changed``, or were built before; otherwise, or where some
+    have faults, hub.json keeps the serial that it has.
+    """
 
     settings: Settings
-    changed: list[Named] | None
-    edited: bool
-    full: bool
-    index: bool
-    progress: Progress
+    changed: Iterable[Named] | None = None
+    edited: bool = True
+    full: bool = False
+    index: bool = True
+    progress: Progress = lambda what, done, total: None
     on_visible: Callable[[Visible], None] = lambda visible: None
     is_wanted: Callable[[], bool] | None = None
     serial: int | None = None
@@ -108,7 +121,7 @@ class Context:
         return self.request.is_wanted is not None and not self.is_fresh
 
     @property
-    def changed(self) -> list[Named] | None:
+    def changed(self) -> Collection[Named] | None:
         """All that can differ from what is remembered; None where that is not known."""
         return None if self.is_fresh else self.request.changed
 

@@ -126,9 +126,7 @@ def _decide(
     done = _find_done(parts, asked)
     if done:
         gone = [one.version for one in parts.versions] if asked is None else [asked]
-        lost = done.labels or []
-        told = _tell(owner, name, version, gone, lost, latest, latest, done, unchanged=True)
-        return told, None
+        return _answer(owner, name, version, gone, latest, latest, done, unchanged=True), None
     if asked is not None and asked not in listing.versions:
         there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
         told = f"{owner}/{name} has no version {asked}. {there_is}"
@@ -139,8 +137,8 @@ def _decide(
     remains = {str(one): remains_of(root, owner, name, one) for one in gone}
     left = [one for one in listing.versions if one not in gone]
     after = left[-1] if left else None
-    told = _tell(owner, name, version, gone, stored.labels or [], latest, after, stored)
-    return told, render(WithdrawnFile(stored, remains))
+    answer = _answer(owner, name, version, gone, latest, after, stored)
+    return answer, render(WithdrawnFile(stored, remains))
 
 
 def _find_done(parts: WithdrawnParts, asked: Version | None) -> WithdrawalFile | None:
@@ -181,17 +179,22 @@ def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
     )
 
 
-def _tell(
-    owner: str, name: str, version: str | None, gone: Sequence[Version], labels: list[str],
-    was_latest: Version | None, latest: Version | None, stored: WithdrawalFile,
+def _answer(
+    owner: str,
+    name: str,
+    version: str | None,
+    gone: Sequence[Version],
+    was_latest: Version | None,
+    latest: Version | None,
+    stored: WithdrawalFile,
     unchanged: bool = False,
-) -> Withdrawn:  # fmt: skip
+) -> Withdrawn:
     return Withdrawn(
         owner=owner,
         name=name,
         version=version,
         versions=[str(one) for one in gone],
-        labels=labels,
+        labels=stored.labels or [],
         was_latest=str(was_latest) if was_latest else None,
         latest=str(latest) if latest else None,
         at=stored.at,
