@@ -107,6 +107,8 @@ def write_hostile_catalogue(root: str | Path) -> None:
     write_version(root, "eve", "blank", "1.0.0", blank, tags=["chat"])
     surge = [{"name": "a", "default": "x" * 100}]
     write_version(root, "eve", "surge", "1.0.0", FLOOD_TEXT, variables=surge)
+    gentle = [{"name": "tone", "default": "kind"}]
+    write_version(root, "eve", "gentle", "1.0.0", "Be {{tone}}.\n", variables=gentle)
     # A record declares 200 at most, a text has what it has.
     write_version(
         root, "eve", "thousands", "1.0.0",

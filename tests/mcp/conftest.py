@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from builder.model.routes import PAGE_SIZE
+from builder.model.settings import Settings
 from tests.mcp.catalogue import hostile, hostile_site, sample
+from tests.mcp.wire import OTHER_ORIGIN, Wire, built_catalogue
 from tests.node import PROGRAMS
 from tests.support.catalogues import write_version
 from tests.support.servers import Server, clean_environment, sample_settings, serving
@@ -65,3 +67,22 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def mcp_url(hub: Server) -> str:
     return f"{hub.url}/mcp"
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return built_catalogue(tmp_path_factory.mktemp("catalogue"))
+
+
+@pytest.fixture(scope="module")
+def server(catalogue: Settings) -> Iterator[Server]:
+    with serving(catalogue, "--mcp-origin", OTHER_ORIGIN) as server:
+        yield server
+        assert "failed" not in server.process.text
+        assert "Traceback" not in server.process.text
+
+
+@pytest.fixture
+def wire(server: Server) -> Iterator[Wire]:
+    with Wire(server) as wire:
+        yield wire

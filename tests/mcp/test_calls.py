@@ -209,26 +209,35 @@ def test_a_call_skips_the_sdks_transport_and_is_worked_out_once(
 # Kept answers
 
 
-def test_kept_answers_are_bounded(pair: Both):
+@contextlib.contextmanager
+def keeping(pair: Both, bytes_max: int) -> Iterator[tuple[Calls, Callable[..., Reply]]]:
+    """Calls that keep so much, and a way to call a tool by them."""
     catalogue = Catalogue(pair.settings, pair.queries)
     server = make_server(catalogue)
-    calls = Calls(catalogue, server.server_info_stamp, bytes_max=100_000)
+    calls = Calls(catalogue, server.server_info_stamp, bytes_max)
     endpoint = Endpoint(server, Access(pair.settings.base_url), calls=calls)
     with inside(endpoint) as runner:
+        yield calls, lambda *tool, **given: runner.run(ask(endpoint, *call(*tool, **given)))
+
+
+def test_kept_answers_are_bounded(pair: Both):
+    with keeping(pair, 100_000) as (calls, do):
         for _ in range(3):
-            runner.run(ask(endpoint, *call("list_tags")))
+            do("list_tags")
         assert len(calls.kept) == 1
         for text in map(str, range(100)):
-            runner.run(
-                ask(endpoint, *call("get_prompt", id="ann/review", arguments={"code": text}))
-            )
+            do("get_prompt", id="ann/review", arguments={"code": text})
             assert calls.kept.currsize <= 100_000
         assert 10 < len(calls.kept) < 100
-        kept = [*calls.kept]
-        runner.run(ask(endpoint, *call("get_prompt", id="ann/long")))
-        runner.run(ask(endpoint, *call("get_prompt", id="ann/none")))
-        runner.run(ask(endpoint, *call("list_tags", limit=0)))
-        assert [*calls.kept] == kept, "long answers and errors"
+
+
+def test_long_answers_and_errors_are_not_kept(pair: Both):
+    with keeping(pair, 2_000_000) as (calls, do):
+        size = len(do("get_prompt", id="ann/long").body)
+        assert calls.kept.maxsize // 16 < size < calls.kept.maxsize
+        do("get_prompt", id="ann/none")
+        do("list_tags", limit=0)
+        assert len(calls.kept) == 0
 
 
 def test_what_differs_is_kept_apart(fresh: Both):

@@ -79,6 +79,8 @@ def test_a_prompt_without_variables_has_no_arguments(hostile: Hub):
     (prompt,) = hostile.ask("prompts/list", part="owner=one-of-a-kind")["prompts"]
     assert prompt["arguments"] == []
     assert fill(hostile, "one-of-a-kind/review") == "Review it.\n"
+    (message,) = hostile.ask("prompts/get", {"name": "eve/gentle"})["messages"]
+    assert message["content"]["text"] == "Be kind.\n"
 
 
 def test_a_prompt_is_filled_in(hostile: Hub):

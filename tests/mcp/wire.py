@@ -17,6 +17,8 @@ from tests.support.servers import HUBCTL, Server, read_answer, running
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
+# What the tests' server admits beside its own origin.
+OTHER_ORIGIN = "https://app.example.org"
 
 # What a client of the stateless revision has to say with each request.
 ENVELOPE = {
@@ -67,6 +69,14 @@ def call(
     """A call of a tool."""
     params = {"name": tool, "arguments": arguments}
     return message("tools/call", params, request_id=request_id, version=version)
+
+
+PING = message("ping")
+
+
+def padded(size: int) -> bytes:
+    """The message of a ping with this many bytes."""
+    return PING.body + b" " * (size - len(PING.body))
 
 
 class Reply(NamedTuple):
@@ -298,3 +308,16 @@ def error_of(reply: Reply) -> dict[str, Any]:
     assert type(error["code"]) is int
     assert error["message"]
     return error
+
+
+def check_fixed_headers(reply: Reply) -> None:
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert "mcp-session-id" not in reply.headers
+    assert "server" not in reply.headers
+
+
+def check_too_large(reply: Reply) -> None:
+    assert reply.status == 413
+    assert "256 KiB" in error_of(reply)["message"]
+    assert reply.headers["connection"] == "close"
