@@ -94,41 +94,51 @@ def _feed(url: str, page: str, head: str, updated: str, entries: Iterable[str]) 
     ).encode()
 
 
-def _repo_entry(repo: RepoSummary, links: Links) -> str:
-    tags = "".join(f'<category term="{tag}"/>\n' for tag in repo.tags)
+def _entry(
+    id: str, title: str, times: str, author: str, page: str, summary: str, tags: str = ""
+) -> str:
+    """An entry; all but ``id``, ``title``, ``page`` and ``summary`` are elements already."""
     return (
         "<entry>\n"
-        f"<id>{repo.url}</id>\n"
-        f"<title>{_text(repo.title) or repo.name}</title>\n"
-        f"<published>{repo.created_at}</published>\n"
-        f"<updated>{repo.updated_at}</updated>\n"
-        f"{_author(repo.owner, links)}"
-        f'<link rel="alternate" type="text/html" href="{repo.url}"/>\n'
+        f"<id>{id}</id>\n"
+        f"<title>{title}</title>\n"
+        f"{times}{author}"
+        f'<link rel="alternate" type="text/html" href="{page}"/>\n'
         f"{tags}"
-        f"<summary>{_text(repo.description) or f'{repo.owner}/{repo.name}'}</summary>\n"
+        f"<summary>{summary}</summary>\n"
         "</entry>\n"
+    )
+
+
+def _updated(time: str) -> str:
+    return f"<updated>{time}</updated>\n"
+
+
+def _by(publisher: str, owner: str) -> str:
+    """The author of an entry in a feed of ``owner``, who may have no page here."""
+    return "" if publisher == owner else f"<author><name>{publisher}</name></author>\n"
+
+
+def _repo_entry(repo: RepoSummary, links: Links) -> str:
+    return _entry(
+        repo.url,
+        _text(repo.title) or repo.name,
+        f"<published>{repo.created_at}</published>\n{_updated(repo.updated_at)}",
+        _author(repo.owner, links),
+        repo.url,
+        _text(repo.description) or f"{repo.owner}/{repo.name}",
+        "".join(f'<category term="{tag}"/>\n' for tag in repo.tags),
     )
 
 
 def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Links) -> str:
     number = version.version
     url = links.page("version_page", owner=repo.owner, name=repo.name, version=number)
-    # Whoever publishes for the owner need not have a page here.
-    author = (
-        "" if version.publisher == repo.owner
-        else f"<author><name>{version.publisher}</name></author>\n"
-    )  # fmt: skip
-    return (
-        "<entry>\n"
-        f"<id>{url}</id>\n"
-        # Not the repo's title, which a later version may change.
-        f"<title>{repo.owner}/{repo.name} {number}</title>\n"
-        f"<updated>{version.published_at}</updated>\n"
-        f"{author}"
-        f'<link rel="alternate" type="text/html" href="{url}"/>\n'
-        f"<summary>{_text(version.changelog) or f'Version {number}'}</summary>\n"
-        "</entry>\n"
-    )
+    # Not the repo's title, which a later version may change.
+    title = f"{repo.owner}/{repo.name} {number}"
+    author = _by(version.publisher, repo.owner)
+    summary = _text(version.changelog) or f"Version {number}"
+    return _entry(url, title, _updated(version.published_at), author, url, summary)
 
 
 def _move_entries(repo: records.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
@@ -147,19 +157,10 @@ def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str
         told = f"is {move.version}"
     else:
         told = f"moved from {move.previous} to {move.version}"
-    author = (
-        "" if move.moved_by == repo.owner else f"<author><name>{move.moved_by}</name></author>\n"
-    )
-    return (
-        "<entry>\n"
-        f"<id>{url}</id>\n"
-        f"<title>{repo.owner}/{repo.name} {move.label} {told}</title>\n"
-        f"<updated>{move.moved_at}</updated>\n"
-        f"{author}"
-        f'<link rel="alternate" type="text/html" href="{url}"/>\n'
-        f"<summary>{_text(move.note) or f'Label {move.label} {told}'}</summary>\n"
-        "</entry>\n"
-    )
+    title = f"{repo.owner}/{repo.name} {move.label} {told}"
+    author = _by(move.moved_by, repo.owner)
+    summary = _text(move.note) or f"Label {move.label} {told}"
+    return _entry(url, title, _updated(move.moved_at), author, url, summary)
 
 
 def _author(owner: str, links: Links) -> str:

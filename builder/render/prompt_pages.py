@@ -263,20 +263,25 @@ def _version_row(
     pages: Pages, repo: Repo, one: ListedVersion, labelled: dict[str, list[str]], marks: Marks
 ) -> Markup:
     """A version on the page of its prompt."""
-    labels = labelled.get(one.version, ())
     return pages.fill(
         "version_row.html",
-        owner=repo.owner,
-        name=repo.name,
-        version=one.version,
-        because=BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
+        **_row_fields(repo, one),
         note=visible(one.withdrawn.note, marks) if one.withdrawn else "",
-        labels=_label_marks(pages, labels, after=" "),
+        labels=_label_marks(pages, labelled.get(one.version, ()), after=" "),
         changelog=visible(one.changelog, marks),
-        has_changes=bool(one.diff_url),
-        published_at=one.published_at,
-        day=one.published_at[:10],
     )
+
+
+def _row_fields(repo: Repo, one: ListedVersion) -> dict[str, str | bool]:
+    return {
+        "owner": repo.owner,
+        "name": repo.name,
+        "version": one.version,
+        "because": BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
+        "has_changes": bool(one.diff_url),
+        "published_at": one.published_at,
+        "day": one.published_at[:10],
+    }
 
 
 def _versions_row(
@@ -287,18 +292,12 @@ def _versions_row(
     first_line = one.changelog.strip().partition("\n")[0].rstrip()
     return pages.fill(
         "versions_row.html",
-        owner=repo.owner,
-        name=repo.name,
-        version=one.version,
+        **_row_fields(repo, one),
         is_from=one.version == compared_from,
         is_to=one.version == repo.latest_version,
-        because=BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
         note=visible(shortened(one.withdrawn.note), marks) if one.withdrawn else "",
         labels=_label_marks(pages, labelled.get(one.version, ()), before=" "),
         changelog=visible(shortened(first_line), marks),
-        has_changes=bool(one.diff_url),
-        published_at=one.published_at,
-        day=one.published_at[:10],
         publisher=one.publisher,
         source=built_from(one.source),
         run_url=_run_url(one.source),

@@ -18,7 +18,6 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,11 +31,11 @@ from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import (
-    Record,
     files_in,
     mark_of_files,
     read_file,
     read_record_file,
+    read_record_if_there,
 )
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
@@ -331,20 +330,9 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:
     """An owner's profile; None if the owner has not written one. Raises ContentError."""
-    return _read_if_there(root, f"{owner}/{OWNER_FILE}", _decode_owner, RECORD_BYTES_MAX)
+    return read_record_if_there(root, f"{owner}/{OWNER_FILE}", _decode_owner, RECORD_BYTES_MAX)
 
 
 def read_home(root: str) -> str:
     """What the operator says of the hub, in Markdown; empty if nothing. Raises ContentError."""
-    return _read_if_there(root, HOME_FILE, bytes.decode, HOME_BYTES_MAX) or ""
-
-
-def _read_if_there(
-    root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
-) -> Record | None:
-    try:
-        return read_record_file(root, file, decode, bytes_max)
-    except ContentError:
-        if os.path.lexists(f"{root}/{file}"):
-            raise
-        return None
+    return read_record_if_there(root, HOME_FILE, bytes.decode, HOME_BYTES_MAX) or ""

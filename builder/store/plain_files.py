@@ -78,6 +78,18 @@ def read_record_file(
     raise ContentError([Fault(file, reason)])
 
 
+def read_record_if_there(
+    root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
+) -> Record | None:
+    """As ``read_record_file``; None where there is no such file."""
+    try:
+        return read_record_file(root, file, decode, bytes_max)
+    except ContentError:
+        if os.path.lexists(f"{root}/{file}"):
+            raise
+        return None
+
+
 def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
     """Differs whenever one of the files was touched. Empty where one changed after ``settled_ns``
     (epoch nanoseconds), and so may change again and look the same.

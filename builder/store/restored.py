@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from builder.model import names
-from builder.model.errors import ContentError, OperatorError
+from builder.model.errors import OperatorError
 from builder.model.records import Time
-from builder.store.plain_files import read_record_file
+from builder.store.plain_files import read_record_if_there
 
 RESTORED_FILE = "restored.json"
 # A folder of this name in the content is a restore that has not ended.
@@ -35,12 +35,7 @@ parse_restored = msgspec.json.Decoder(Restored).decode
 
 def read_restored(root: str) -> Restored | None:
     """None: every version that was published is in the content. Raises ContentError."""
-    try:
-        return read_record_file(root, RESTORED_FILE, parse_restored, _BYTES_MAX)
-    except ContentError:
-        if not os.path.lexists(f"{root}/{RESTORED_FILE}"):
-            return None
-        raise
+    return read_record_if_there(root, RESTORED_FILE, parse_restored, _BYTES_MAX)
 
 
 def number_floor(root: str) -> int:

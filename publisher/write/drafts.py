@@ -171,30 +171,16 @@ def _parse_content(value: Any) -> str:
     return value
 
 
-def _parse_changelog(value: Any) -> str:
-    return _parse_text("changelog", value, CHANGELOG_BYTES_MAX)
-
-
-def _parse_note(value: Any) -> str:
-    return _parse_text("note", value, NOTE_BYTES_MAX)
-
-
-def _parse_text(field: str, value: Any, bytes_max: int) -> str:
+def _parse_text(field: str, bytes_max: int, value: Any) -> str:
     if _utf8_size(value) > bytes_max:
         raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
     check_characters(field, value)
     return value
 
 
-def _parse_bump(value: Any) -> str:
-    if value not in (*names.BUMPS, names.AUTO):
-        raise ValueError(f"must be one of {', '.join((*names.BUMPS, names.AUTO))}")
-    return value
-
-
-def _parse_reason(value: Any) -> str:
-    if value not in (*BECAUSE,):
-        raise ValueError(f"must be one of {', '.join(BECAUSE)}")
+def _parse_choice(choices: tuple[str, ...], value: Any) -> str:
+    if value not in choices:
+        raise ValueError(f"must be one of {', '.join(choices)}")
     return value
 
 
@@ -230,10 +216,12 @@ def _utf8_size(value: Any) -> int:
         ) from None
 
 
+_parse_note = partial(_parse_text, "note", NOTE_BYTES_MAX)
+
 _OTHERS: dict[str, _Parser] = {
     "content": _parse_content,
-    "changelog": _parse_changelog,
-    "bump": _parse_bump,
+    "changelog": partial(_parse_text, "changelog", CHANGELOG_BYTES_MAX),
+    "bump": partial(_parse_choice, (*names.BUMPS, names.AUTO)),
     "base_version": _parse_version,
     "labels": _parse_labels,
 }
@@ -245,4 +233,7 @@ _LABEL_DRAFT: dict[str, _Parser] = {
     "version": _parse_version, "note": _parse_note, "expected": _parse_expected,
 }  # fmt: skip
 _LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_version}
-_WITHDRAWAL_DRAFT: dict[str, _Parser] = {"reason": _parse_reason, "note": _parse_note}
+_WITHDRAWAL_DRAFT: dict[str, _Parser] = {
+    "reason": partial(_parse_choice, (*BECAUSE,)),
+    "note": _parse_note,
+}
