@@ -295,28 +295,6 @@ def test_addresses_that_nginx_would_refuse_are_refused(settings, tmp_path, optio
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_the_limit_of_reads(settings, tmp_path):
-    with (
-        started_nginx(hosted(settings, tmp_path, reads_per_minute=30), tmp_path) as url,
-        requests.Session() as session,
-    ):
-        answers = [session.get(f"{url}{REPO}") for _ in range(30)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert answers[0].headers["RateLimit-Policy"] == '"read";q=30;w=60'
-        # Meanwhile, time may have made up for some.
-        refused = next(
-            answer
-            for answer in (session.get(f"{url}{REPO}") for _ in range(200))
-            if answer.status_code == 429
-        )
-        assert code_of(refused) == "rate_limited"
-        assert refused.headers["Retry-After"] == "2"
-        assert refused.headers["RateLimit"] == '"read";r=0;t=2'
-        assert refused.headers["Cache-Control"] == "no-store"
-        assert session.get(url).status_code == 200  # pages have no limit
-
-
-@pytest.mark.usefixtures("installed_tools")
 def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_path):
     site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
     with started_nginx(site, tmp_path) as url:

@@ -15,7 +15,7 @@ class Clock:
     def time(self) -> float:
         return self.now
 
-    monotonic = time
+    monotonic = perf_counter = time
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.web import app, token_check
 from server import throttle
 from server.throttle import Throttle
 from tests.support.clock import Clock, StopClock
@@ -85,18 +86,20 @@ def test_no_body_is_read_of_who_is_over_the_limit(make_hub: MakeHub, clock: Cloc
     ],
 )
 def test_what_is_revoked_while_the_body_comes_publishes_nothing(
-    make_hub: MakeHub,
-    monkeypatch: pytest.MonkeyPatch,
-    happening: Callable[[Hub], object],
-    code: str,
+    make_hub: MakeHub, stop_clock: StopClock, happening: Callable[[Hub], object], code: str
 ):
-    monkeypatch.setattr("publisher.web.token_check.STILL_GOOD_SECONDS", 0)
+    clock = stop_clock(app, token_check)
     hub = make_hub(publications=2)
+
+    def happen() -> None:
+        clock.now += token_check.STILL_GOOD_SECONDS
+        happening(hub)
+
     raw = json.dumps({"content": "One."}).encode()
     assert hub.post(raw, environ_overrides={"wsgi.input": SlowBody(raw, int)}).status_code == 201
     hub.rebuilder.asked.clear()
     raw = raw.replace(b"One", b"Two")
-    slow = SlowBody(raw, lambda: happening(hub))
+    slow = SlowBody(raw, happen)
     refused = hub.post(raw, environ_overrides={"wsgi.input": slow})
     assert code_of(refused) == code
     assert hub.versions() == ["1.0.0"] and not hub.rebuilder.asked

@@ -13,7 +13,7 @@ from builder.model.errors import RequestError
 from builder.store.check import check
 from publisher.accounts.tokens import make_token
 from publisher.web.incoming import BODY_BYTES_MAX
-from publisher.write import durable
+from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL
 from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of, without_serial
 
@@ -301,12 +301,12 @@ def test_two_base_versions(hub: Hub):
     assert code_of(answer) == "validation_failed" and fields_of(answer) == ["If-Match"]
 
 
-def test_a_full_disk(hub: Hub, log: io.StringIO, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device", hub.settings.content)
+def test_a_full_disk(hub: Hub, log: io.StringIO):
+    def fail(call: str, _: tuple) -> None:
+        if call == "link":
+            raise OSError(28, "No space left on device", hub.settings.content)
 
-    with monkeypatch.context() as broken:
-        broken.setattr(durable.os, "link", fail)
+    with watched(fail):
         answer = hub.post(headers={"Idempotency-Key": "k"})
     assert code_of(answer) == "storage_unavailable"
     assert hub.settings.content not in answer.text

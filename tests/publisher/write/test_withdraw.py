@@ -12,7 +12,6 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import make_token
-from publisher.write import durable
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
@@ -20,6 +19,7 @@ from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, preview, withdraw
+from tests.support.calls import watched
 from tests.support.catalogues import read_tree
 
 REPO = ("ann", "story")
@@ -236,19 +236,16 @@ def test_a_token_in_the_note_is_refused():
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
-def test_the_next_one_removes_what_a_crash_has_left(
-    root: str, version: str | None, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_next_one_removes_what_a_crash_has_left(root: str, version: str | None):
     class Died(BaseException):
         pass
 
-    def die(*_: object, **__: object) -> None:
-        raise Died
+    def die(call: str, args: tuple) -> None:
+        if call == "unlink" and args[0].endswith(("1.0.1.md", "1.0.1.json")):
+            raise Died
 
-    with monkeypatch.context() as patch:
-        patch.setattr(durable, "remove_withdrawn", die)
-        with pytest.raises(Died):
-            take_back(root, version)
+    with watched(die), pytest.raises(Died):
+        take_back(root, version)
     left = [fault.path for fault in check(root)]
     assert "ann/story/1.0.1.md" in left and "ann/story/1.0.1.json" in left
     # Nobody reads it meanwhile.

@@ -12,11 +12,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from click.testing import CliRunner
 from playwright.sync_api import Browser, Page, expect
 
 from builder.model.routes import ACCOUNT_URL
-from cli.hubctl import main
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -317,14 +315,6 @@ def test_a_handle_that_cannot_be_had_is_told_on_the_form(hub: Server) -> None:
     assert (page.path, visitor.owner) == ("/account/prompts", "tarik-bulut")
 
 
-def test_a_bad_code_is_told_on_the_form(hub: Server) -> None:
-    visitor = come(hub)
-    visitor.get("/account/invitation")
-    for code in ("", "omar-haddad.x", "\0", "#", f"omar-haddad.{'x' * 32}", "x" * 20_000):
-        page = visitor.send("/account/openid/invitation", code=code)
-        assert (page.status, page.path) == (422, "/account/openid/invitation"), code
-
-
 def test_somebody_else_s_answer_signs_nobody_in(hub: Server) -> None:
     """Login CSRF: a link that would have the visitor work in the attacker's account."""
     attacker = join_elsewhere(hub, "mallory-grey", "mallory")
@@ -371,14 +361,6 @@ def test_an_answer_is_good_once(hub: Server) -> None:
     assert copy.owner is None
 
 
-def test_a_refusal_at_the_provider_is_told(hub: Server) -> None:
-    visitor = come(hub)
-    visitor.get(START)
-    page = visitor.post(visitor.page.response.url, [("refused", "yes")])
-    assert (page.status, page.path) == (401, BACK)
-    assert "did not confirm it: the person did not want to" in page.words
-
-
 def test_what_the_provider_says_is_text(hub: Server) -> None:
     visitor = come(hub)
     for error in ("access_denied", "<b>bold</b>"):
@@ -394,16 +376,6 @@ def test_what_the_provider_says_is_text(hub: Server) -> None:
         # A link from anywhere puts no words into the page.
         assert "alert" not in visitor.get(f"{BACK}?{urlencode(said | {'state': 'x'})}").html
         assert "alert" not in visitor.get(f"{BACK}?{urlencode(said)}").html
-
-
-def test_nobody_is_sent_elsewhere_afterwards(hub: Server) -> None:
-    visitor = join_elsewhere(hub, "vera-nagy", "vera")
-    for onwards in ("https://evil.example/", "//evil.example", "/\\evil.example", "/logout"):
-        visitor.get("/account/security")
-        visitor.submit("/account/logout")
-        for _ in ("signs in", "is signed in"):
-            visitor.get(f"{START}?{urlencode({'next': onwards})}")
-            assert visitor.page.response.url == f"{hub.url}/account/prompts"
 
 
 def test_a_form_of_another_site_connects_nothing(hub: Server) -> None:
@@ -572,15 +544,6 @@ def test_starts_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -
     refused = visitor.post("/account/openid/invitation", [*visitor.csrf(), ("code", code)])
     assert refused.status == 429
     assert come(closed_hub).go(closed_hub.url + START, allow_redirects=False).status == 303
-
-
-def test_a_half_set_provider_stops_the_start(tmp_path: Path) -> None:
-    folders = {name: str(tmp_path / name) for name in ("content", "out", "state")}
-    options = [f"--{name}={path}" for name, path in folders.items()]
-    done = CliRunner().invoke(main, ["serve", *options, "--openid-issuer", "https://x.example"])
-    assert done.exit_code == 1
-    assert "also needs the client ID (--openid-client-id), and the client secret" in done.output
-    assert not any(tmp_path.iterdir()), "nothing is begun"
 
 
 # In a browser, which keeps to what the pages' policy says

@@ -286,16 +286,11 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"project": "octo"}, "Must be OWNER/REPO"),
         ({"project": None}, "Enter the project"),
-        ({"project": "  "}, "Enter the project"),
         ({"project": "<b>/x"}, "Must be OWNER/REPO"),
-        ({"workflow": "publish.exe"}, "a .yml or .yaml file"),
         ({"workflow": None}, "a .yml or .yaml file"),
         ({"repo": "No Name"}, "Invalid prompt name"),
-        ({"branch": "a b"}, "Must be a branch"),
         ({"branch": "refs/tags/main"}, "Must be a branch"),
-        ({"branch": "refs/heads/"}, "Must be a branch"),
         ({"environment": "x" * 256}, "255 characters"),
         ({"project_id": "one"}, "digits"),
         ({"issuer": "https://evil.example"}, "Not a valid choice"),

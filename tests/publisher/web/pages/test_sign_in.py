@@ -83,37 +83,10 @@ def test_an_invitation_then_out_and_in_again(people: People):
     assert page.path == "/account/security"  # where one wanted to go
 
 
-def test_an_invitation_works_once(people: People):
-    code = invite(people, "nils")
-    for number, told in enumerate(("Welcome", "invitation is")):
-        visitor = people.visitor()
-        visitor.get("/account/invitation")
-        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
-        assert told in page.words and (page.status == 200) == (number == 0)
-
-
-def test_a_password_that_is_not_good_leaves_the_invitation(people: People):
-    code = invite(people, "olga")
-    visitor = people.visitor()
-    visitor.get("/account/invitation")
-    for password, again, told in (
-        ("short", "short", "at least 12"),
-        ("password12345", "password12345", "a breach"),
-        (PASSWORD, OTHER_PASSWORD, "The passwords differ"),
-        ("", "", "Choose a password"),
-    ):
-        page = visitor.submit(code=code, password=password, again=again)
-        assert page.status == 422 and told in page.words
-        assert PASSWORD not in page.html
-    page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/prompts"
-
-
 @pytest.mark.parametrize(
     ("handle", "told"),
     [
-        ("admin", "reserved"), ("adm1n", "like"), ("Ann", "'ann'"), ("a b", "1 to 39"),
-        ("", "Choose"), ("<b>", "1 to 39"), ("x" * 40, "1 to 39"),
+        ("admin", "reserved"), ("adm1n", "like"), ("", "Choose"), ("<b>", "1 to 39"),
     ],
 )  # fmt: skip
 def test_a_handle_that_cannot_be(people: People, handle: str, told: str):
@@ -122,14 +95,6 @@ def test_a_handle_that_cannot_be(people: People, handle: str, told: str):
     page = visitor.submit(handle=handle, password=PASSWORD, again=PASSWORD)
     assert page.status == 422 and told in page.words
     assert "<b>" not in page.html.partition("<main")[2]
-
-
-def test_a_handle_whose_prompts_are_there_is_taken(people: People):
-    taken = sorted(folder.name for folder in Path(people.settings.content).iterdir())[0]
-    visitor = people.visitor()
-    visitor.get("/account/signup")
-    page = visitor.submit(handle=taken, password=PASSWORD, again=PASSWORD)
-    assert page.status == 422 and "taken" in page.words
 
 
 def test_without_open_signup_there_is_none(make_hub: MakeHub):
@@ -287,16 +252,6 @@ def test_who_there_is_cannot_be_asked(people: People):
     assert told.pop()[0] == 422
 
 
-def test_invitations_tell_nothing_either(people: People):
-    invite(people, "pia")
-    visitor, told = people.visitor(), set()
-    visitor.get("/account/invitation")
-    for code in ("pia." + "x" * 32, "qqq." + "x" * 32, "rubbish", "#"):
-        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
-        told.add((page.status, page.words))
-    assert len(told) == 1 and "invitation is" in page.words
-
-
 # Open redirect
 
 
@@ -351,16 +306,6 @@ def test_an_account_is_guessed_at_only_so_often(people: People):
         page = sign_in(visitor, "nobody-here", OTHER_PASSWORD)
         assert page.status == 422
     assert sign_in(visitor, "nobody-here", OTHER_PASSWORD).status == 429
-
-
-def test_an_address_guesses_only_so_often(people: People):
-    visitor = people.visitor()
-    for number in range(ADDRESS_LIMIT):
-        page = sign_in(visitor, f"guess-{number}", OTHER_PASSWORD)
-        assert page.status == 422
-    member = people.member()
-    assert sign_in(visitor, member.handle, PASSWORD).status == 429
-    assert sign_in(people.visitor(), member.handle, PASSWORD).status == 200
 
 
 @contextmanager
@@ -508,20 +453,6 @@ def test_a_form_that_is_too_large(people: People):
     visitor.get("/account/login")
     page = visitor.post("/account/login", [("handle", "x" * 100_000), *visitor.csrf()])
     assert page.status == 413 and "too large" in page.words
-
-
-def test_nothing_that_opens_a_door_is_at_rest(people: People):
-    member = people.member()
-    code = invite(people, "rosa")
-    with Database(people.settings.state) as database:
-        assert Passwords(database).has(member.handle)
-        path = database.engine.path
-    secrets = [PASSWORD, secret_of(member), code.partition(".")[2], member.csrf()[0][1]]
-    stored = b"".join(file.read_bytes() for file in Path(path).parent.glob("accounts.sqlite3*"))
-    assert b"SQLite format 3" in stored
-    for secret in secrets:
-        assert secret.encode() not in stored
-        assert all(secret not in line for line in people.server.process.lines)
 
 
 def test_an_error_needs_no_database(hub: Hub, tmp_path: Path):
