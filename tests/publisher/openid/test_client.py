@@ -15,7 +15,7 @@ from publisher.openid import client as openid_client
 from publisher.openid.client import FRESH_SECONDS, PAUSE_SECONDS, Begun, Client, Identity
 from publisher.openid.provider import make_provider
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
-from tests.publisher.web.pages.openid_provider import (
+from tests.publisher.web.pages.openid.provider import (
     CLIENT_ID,
     CLIENT_SECRET,
     TOKEN,

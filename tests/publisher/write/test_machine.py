@@ -7,15 +7,13 @@ readers see against a model that is a list of versions, and one of moves, a repo
 every single file that a build writes. ``HYPOTHESIS_PROFILE=search`` tries hard.
 """
 
-import errno
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import assume, settings
@@ -43,7 +41,22 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
 from tests.builder.pipeline.test_incremental import Stopped, small_pages  # noqa: F401
-from tests.publisher.write.readers import REPOS, TEXTS, Readers, Repo, Stored
+from tests.publisher.write.model import (
+    Memory,
+    Moved,
+    Outcome,
+    Request,
+    bases,
+    bodies,
+    bumped,
+    calls,
+    deaths,
+    failing,
+    keys,
+    labels,
+    repos,
+)
+from tests.publisher.write.readers import REPOS, Readers, Repo, Stored
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree, settings_in, wait_for_tick
 from tests.support.depth import seeded, some_of
@@ -51,60 +64,6 @@ from tests.support.depth import seeded, some_of
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 # What a crash may leave in the content, which is no version.
 RESTS = ("no versions", "text without record")
-
-
-class Moved(NamedTuple):
-    """A move of a label as the model has it; a version of None removes it."""
-
-    label: str
-    version: str | None
-    previous: str | None
-    note: str
-
-
-class Request(NamedTuple):
-    """A publication as it is sent."""
-
-    repo: Repo
-    body: bytes
-    key: str | None
-
-
-class Memory(NamedTuple):
-    """What is kept for a key. ``is_stored``: what it tells of is in the content."""
-
-    request: Request
-    answer: Published
-    is_stored: bool
-
-
-class Outcome(NamedTuple):
-    """What a request may come to: an answer or a code, the version that it makes, and what is
-    kept for its key.
-    """
-
-    answer: Published | str
-    stored: Stored | None
-    memory: Memory | None
-    is_done_now: bool = False  # and not before
-
-
-bodies = st.fixed_dictionaries(
-    {"content": st.sampled_from(TEXTS)},
-    optional={
-        "title": st.sampled_from(("A title", "<b>")),
-        "tags": st.sampled_from(([], ["code"], ["code", "fun"])),
-        "changelog": st.sampled_from(("Better.", "")),
-        "bump": st.sampled_from(("major", "minor", "patch")),
-        "labels": st.sampled_from(([], ["production"], ["production", "canary"])),
-    },
-)
-labels = st.sampled_from(("production", "canary"))
-repos = st.sampled_from(REPOS)
-bases = st.sampled_from((None, None, None, "right", "wrong"))
-keys = st.sampled_from((None, None, "k", "l"))
-calls = st.integers(1, 60)
-deaths = st.sampled_from(("killed", "killed", "interrupted", "full"))
 
 
 class Publications(Readers, RuleBasedStateMachine):
@@ -495,30 +454,6 @@ class Publications(Readers, RuleBasedStateMachine):
             assert not self.complaints, self.complaints
         if report.is_settled and not self.unbuilt and self.is_hint_complete:
             assert compare(self.settings)[:3] == ([], [], [])
-
-
-def bumped(version: str | None, bump: str) -> str:
-    if not version:
-        return "1.0.0"
-    major, minor, patch = map(int, version.split("."))
-    if bump == "major":
-        return f"{major + 1}.0.0"
-    return f"{major}.{minor + 1}.0" if bump == "minor" else f"{major}.{minor}.{patch + 1}"
-
-
-def failing(call: int, death: str) -> Callable[[str, tuple], None]:
-    """Fail at the system call with this number: for want of space; interrupted, with time to
-    clear up; or killed, after which nothing is called any more.
-    """
-    count = 0
-
-    def before(_: str, __: tuple) -> None:
-        nonlocal count
-        count += 1
-        if count == call or (count > call and death == "killed"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if death == "full" else Stopped
-
-    return before
 
 
 @pytest.fixture(autouse=True)
