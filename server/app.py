@@ -207,7 +207,7 @@ class ReadApp:
 
     async def _withdrawn(self, found: Match) -> Body | None:
         """What says why a file is not there any more."""
-        media = JSON if found.route.is_api else HTML
+        media = JSON if found.route.has_json_errors else HTML
         for template in withdrawn(found.route):
             body = await self._files.get(template.format_map(found.params), media, "none")
             if body:

@@ -172,12 +172,12 @@ def _reads(base: str) -> dict[str, object]:
             )
             # `1.0.0.body.txt` is no text of a version `1.0.0.body`: long extensions first.
             for route in sorted(READ_ROUTES, key=lambda route: -route.file.count("."))
-            if route.is_api and "{" in route.file
+            if route.has_json_errors and "{" in route.file
         ],
         "withdrawn_pages": [
             (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.withdrawn(route))
             for route in READ_ROUTES
-            if not route.is_api and missing.withdrawn(route)
+            if not route.has_json_errors and missing.withdrawn(route)
         ],
         "found": lambda template: _filled(template, "{{re.of.{}}}"),
         "wrong_names": _wrong_names(re.escape(base)),

@@ -119,7 +119,7 @@ def _row(route: Route) -> str:
     reasons = [
         [one.witness, one.code, *([one.told] if one.told else [])] for one in missing.reasons(route)
     ]
-    last = f", missing: {_js(reasons)}" if route.is_api else ""
+    last = f", missing: {_js(reasons)}" if route.has_json_errors else ""
     withdrawn = missing.withdrawn(route)
     last += f",\n    withdrawn: {_js(withdrawn)}" if withdrawn else ""
     return f"{{\n    url: {url}, file: {file},\n    media: {media}, cache: {cache}{last} }}"

@@ -186,14 +186,18 @@ def _reads(site: HostedSite) -> dict[str, object]:
         "pages": [place for place in plain if not place.route.is_api],
         "slashes": _slashes(site, base),
         "missing": [
-            ("", [], reasons(BY_NAME["hub"])),
-            ("langfuse", [], [Reason("", LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])]),
+            ("", "api", [], reasons(BY_NAME["hub"])),
+            ("langfuse", "api", [], [Reason("", LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])]),
         ]
-        + [(route.name, withdrawn(route), reasons(route)) for route in READ_ROUTES if route.is_api],
+        + [
+            (route.name, "api" if route.is_api else "file", withdrawn(route), reasons(route))
+            for route in READ_ROUTES
+            if route.has_json_errors
+        ],
         "withdrawn_pages": {
             route.name: withdrawn(route)
             for route in READ_ROUTES
-            if not route.is_api and withdrawn(route)
+            if not route.has_json_errors and withdrawn(route)
         },
     }
 

@@ -21,6 +21,7 @@ from builder.model.routes import (
     ROUTES,
     SORTS,
     WELL_KNOWN,
+    ZIP,
     Route,
     private_cache,
 )
@@ -31,7 +32,7 @@ from builder.render import envelopes
 CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
 
 # What is worth compressing.
-TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})
+TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP, ZIP})
 
 # What a list's parameters are where they are not given.
 LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}

@@ -53,7 +53,7 @@ def withdrawn(route: Route) -> list[str]:
     """
     if route.scope not in ("version", "label", "repo"):
         return []
-    page = "" if route.is_api else "_page"
+    page = "" if route.has_json_errors else "_page"
     named = [f"withdrawn_version{page}"] if route.scope == "version" else []
     return [BY_NAME[name].file for name in [*named, f"withdrawn_repo{page}"]]
 

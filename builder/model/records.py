@@ -591,6 +591,13 @@ class Paths(Struct):
     user: str
     catalogue: str
     openapi: str
+    skill: str = ""  # sites of an older hub have none
+    skill_index: str = ""
+    version_skill: str = ""
+    version_skill_archive: str = ""
+    label_skill: str = ""
+    owner_skill_index: str = ""
+    marketplace: str = ""
 
 
 class Hub(Struct, omit_defaults=True):

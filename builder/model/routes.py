@@ -49,6 +49,8 @@ SVG = "image/svg+xml"
 XML = "application/xml; charset=utf-8"
 ATOM = "application/atom+xml; charset=utf-8"
 GZIP = "application/gzip"
+MARKDOWN = "text/markdown; charset=utf-8"
+ZIP = "application/zip"
 
 CACHE_CONTROL = {
     "immutable": "public, max-age=604800, immutable",
@@ -132,6 +134,10 @@ class Route(NamedTuple):
         return is_api_path(self.url)
 
     @property
+    def has_json_errors(self) -> bool:
+        return has_json_errors(self.url)
+
+    @property
     def is_open(self) -> bool:
         """Whether strangers read it on a private hub, too: nothing in it is from the content."""
         return f"/{self.file}".startswith(OPEN_ROOTS)
@@ -145,10 +151,14 @@ class Route(NamedTuple):
 # What a URL lacks of its file's name, by media type.
 _EXTENSIONS = {JSON: ".json", TEXT: ".txt", HTML: ".html"}
 _REPO = API + "/repos/{owner}/{name}"
+_PAGE = "/{owner}/{name}"
+_SKILL = "SKILL.md"
+_SKILL_INDEX = "/.well-known/agent-skills/index.json"
 
 # Files that are not their URL plus that extension, by the route's name.
 _FILES = {
     "diff": API[1:] + "/repos/{owner}/{name}/versions/{version}.diff",
+    "version_skill_archive": API[1:] + "/repos/{owner}/{name}/versions/{version}.skill.zip",
     "langfuse_ref": LANGFUSE[1:] + "/{owner}/{name}@{ref}",
     "langfuse_prompt": LANGFUSE[1:] + "/{owner}/{name}",
     "home": "index.html",
@@ -177,6 +187,7 @@ _SUMMARIES = {
     "body": "The text of the latest version after its front matter",
     "version_body": "The text of one version after its front matter; never changes",
     "diff": "Unified diff from the previous version",
+    "version_skill_archive": "One version as the archive of a plugin with one skill; never changes",
     "labels": "All labels of a repo with the version that each names",
     "label_body": "The text of the version that a label names, after its front matter",
     "label_raw": "The text of the version that a label names",
@@ -212,6 +223,7 @@ _ROWS = (
     _row("body", _REPO + "/body", TEXT, "repo", "repo"),
     _row("version_body", _REPO + "/versions/{version}.body.txt", TEXT, "immutable", "version"),
     _row("diff", _REPO + "/versions/{version}/diff", TEXT, "version", "version"),
+    _row("version_skill_archive", _REPO + "/versions/{version}/skill", ZIP, "immutable", "version"),
     _row("labels", _REPO + "/labels", JSON, "repo", "label"),
     # Each before the next, whose label would match the extension as well.
     _row("label_body", _REPO + "/labels/{label}.body.txt", TEXT, "repo", "label"),
@@ -254,6 +266,15 @@ _ROWS = (
         "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn", HTML, "none", "withdrawn"
     ),
     _row("withdrawn_repo_page", "/{owner}/{name}/withdrawn", HTML, "none", "withdrawn"),
+    # For agents: skills. Channels follow the latest version, a label, or stay with one version.
+    _row("skill", _PAGE + f"/{_SKILL}", MARKDOWN, "repo", "repo"),
+    _row("skill_index", _PAGE + _SKILL_INDEX, JSON, "repo", "repo"),
+    _row("version_skill", _PAGE + f"/{{version}}/{_SKILL}", MARKDOWN, "immutable", "version"),
+    _row("version_skill_index", _PAGE + "/{version}" + _SKILL_INDEX, JSON, "version", "version"),
+    _row("label_skill", _PAGE + f"/labels/{{label}}/{_SKILL}", MARKDOWN, "repo", "label"),
+    _row("label_skill_index", _PAGE + "/labels/{label}" + _SKILL_INDEX, JSON, "repo", "label"),
+    _row("owner_skill_index", "/{owner}" + _SKILL_INDEX, JSON, "list", "owner"),
+    _row("marketplace", "/{owner}/marketplace.json", JSON, "list", "owner"),
     _row("search_page", "/search", HTML, "list", "site"),
     _row("api_page", "/docs", HTML, "list", "site"),
     _row("not_found_page", "/404", HTML, "not_found", "site"),
@@ -323,8 +344,8 @@ PROGRAM_PATTERN = (
     rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
     r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)|.*/\.well-known/.*"
 )
-# Where programs look for what a host offers (RFC 8615). Nothing is there, also not for members:
-# MCP clients ask for OAuth's metadata (RFC 9728), and take a 404 for "none".
+# Where programs look for what a host offers (RFC 8615). Nothing is there at the root, also not for
+# members: MCP clients ask for OAuth's metadata (RFC 9728), and take a 404 for "none".
 WELL_KNOWN = "/.well-known/"
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.

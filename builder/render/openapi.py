@@ -18,6 +18,7 @@ from builder.model.routes import (
     ROUTES,
     SORTS,
     TRUSTED_URL,
+    ZIP,
     Route,
 )
 from builder.model.settings import Settings
@@ -267,6 +268,8 @@ def _schema(route: Route) -> dict[str, Any]:
     if route.name in _LIST:
         rows = {"type": "array", "items": _reference(_LIST[route.name])}
         return _object(data=rows, meta=_reference(records.ListMeta))
+    if route.media == ZIP:
+        return {}  # bytes
     return {"type": "object"} if route.media == JSON else {"type": "string"}
 
 

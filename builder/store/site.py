@@ -15,7 +15,7 @@ import msgspec
 
 from builder.model.errors import OperatorError
 from builder.model.records import Hub
-from builder.model.routes import BY_NAME
+from builder.model.routes import BY_NAME, WELL_KNOWN
 
 Mark = tuple[int, int, int]
 
@@ -35,6 +35,14 @@ _decode_hub = msgspec.json.Decoder(dict[str, Hub]).decode
 def mark_of(status: os.stat_result) -> Mark:
     """What tells a reader of a file whether it is still the same."""
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a folder (`./ada/.git`) or file of the site is others': its name starts with a dot.
+    Only where programs look below an owner or a prompt, the site has files of its own.
+    """
+    folder, _, name = path.removeprefix("./").rpartition("/")
+    return name.startswith(".") and not (folder and f"/{name}/" == WELL_KNOWN)
 
 
 def is_built(root: str) -> bool:
@@ -163,9 +171,7 @@ class Site:
         return True
 
     def files(self, folder: str = "") -> Iterator[str]:
-        """Every file below a folder of the site, relative to the site; leaves out names that start
-        with a dot.
-        """
+        """Every file below a folder of the site, relative to the site; leaves out hidden ones."""
         for path, name in self._walk(folder):
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(path, name), self.root)
@@ -178,7 +184,8 @@ class Site:
 
     def _walk(self, folder: str = "") -> Iterator[tuple[str, str]]:
         for path, folders, files in os.walk(os.path.join(self.root, folder)):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            below = os.path.relpath(path, self.root)
+            folders[:] = sorted(one for one in folders if not is_hidden(f"{below}/{one}"))
             for name in sorted(files):
                 yield path, name
 

@@ -19,7 +19,15 @@ from typing import Any
 # How the files of each format end; a skill is a folder with a file of this name.
 SUFFIXES = {"dotprompt": ".prompt", "prompty": ".prompty", "skill": "SKILL.md"}
 
-SKILL_DESCRIPTION_CHARS_MAX = 1_024
+# In UTF-16, which some readers of skills count.
+SKILL_DESCRIPTION_UNITS_MAX = 1_024
+# How the text of a skill with variables begins; a rule ends the section.
+ASKED_FIRST = """## Ask for these first
+
+In the text below the rule, each of these names stands in double braces. Put its value there. Ask
+the user for values that you do not know; where the user has none, use the default.
+
+"""
 # YAML has no longer keys before a colon on their line.
 YAML_KEY_CHARS_MAX = 1_000
 
@@ -38,13 +46,19 @@ _JINJA_WORDS = set("not true false none True False None self".split())
 _token = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
 _backslashes_and_braces = re.compile(r"(?<!\\)(\\*)\{\{")
 _opening_of_jinja = re.compile(r"\{[{%#]")
-# What YAML has in quotes only, and there escaped.
-_special = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+# What YAML has in quotes only, and there escaped. Prompty ends front matter at the first fence,
+# wherever it stands.
+_escaped = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|-(?=--)|\\+(?=\\+\\+)"
+)
+_in_quotes = json.JSONEncoder(ensure_ascii=False).encode
+# That section.
+asked_first = re.compile(re.escape(ASKED_FIRST) + r"(?:- `.*\n)+\n---\n\n")
+_described = re.compile(r"(?:^|\n)description[ \t]*:")
+_space = re.compile(r"\s+")
 _plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
 _plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = set("y n yes no on off true false null none".split())
-# Prompty ends front matter at the first of these, wherever it stands.
-_fence_char = re.compile(r"-(?=--)|\+(?=\+\+)")
 
 _SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 # A line that begins a message of prompty, or would without the backslashes in its second part.
@@ -173,16 +187,9 @@ def _property(one: dict) -> dict:
 
 
 def _skill(record: dict, losses: dict) -> tuple[dict, str]:
-    description = record["description"]
-    if not description.strip():
-        losses["an empty description: the title takes its place"] = None
-        description = record["title"]
-    if len(description) > SKILL_DESCRIPTION_CHARS_MAX:
-        losses["a description of more than 1,024 characters: it is cut"] = None
-        description = description[: SKILL_DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
     front = {
         "name": record.get("name"),
-        "description": description,
+        "description": use_of(record, losses),
         "license": record["license"],
         "metadata": _without_empty(
             {
@@ -193,12 +200,60 @@ def _skill(record: dict, losses: dict) -> tuple[dict, str]:
             }
         ),
     }
+    text = record["body"]
     if record["messages"] is not None:
-        losses["roles of messages: their markers stay in the text"] = None
+        losses["roles of messages: they become headings"] = None
+        text = "\n".join(
+            "**" + one["role"].capitalize() + ":**\n\n" + one["content"] + "\n"
+            for one in record["messages"]
+        )
     if record["parameters"]:
         losses["the model and parameters"] = None
-    _lose_details(record["variables"], losses)
-    return _without_empty(front), record["body"]
+    return _without_empty(front), _asked_first(record["variables"]) + text
+
+
+def use_of(record: dict, losses: dict) -> str:
+    """When to use a skill: what its author says in the front matter, else title and description."""
+    description = record["description"].strip()
+    content = record.get("content", "")
+    front = content[: len(content) - len(record["body"])]
+    if not description or (content and not _described.search(front)):
+        title = record["title"]
+        used = "Use for: " + title + ("" if title.endswith((".", "!", "?")) else ".")
+        if not description:
+            losses["an empty description: the title takes its place"] = None
+        description = (used + " " + description).strip()
+    units = description.encode("utf-16-le", "surrogatepass")
+    if len(units) > 2 * SKILL_DESCRIPTION_UNITS_MAX:
+        losses["a description of more than 1,024 characters: it is cut"] = None
+        cut = units[: 2 * SKILL_DESCRIPTION_UNITS_MAX - 2].decode("utf-16-le", "ignore")
+        description = cut.rstrip() + "…"
+    return description
+
+
+def _asked_first(variables: list) -> str:
+    """Variables, for agents that know none; empty if there are none."""
+    if not variables:
+        return ""
+    lines = [ASKED_FIRST]
+    for one in variables:
+        needed = "required" if one["required"] else "optional"
+        line = "- `" + one["name"] + "` (" + one["type"] + ", " + needed + ")"
+        facts = [_space.sub(" ", one["description"].strip())] if one["description"].strip() else []
+        for key, fact in (("default", "Default"), ("example", "Example"), ("enum", "One of")):
+            if one[key] is not None:
+                facts.append(fact + ": " + _flow(one[key]))
+        lines.append(line + (": " + "; ".join(facts) if facts else "") + "\n")
+    return "".join(lines) + "\n---\n\n"
+
+
+def _flow(value: Any) -> str:
+    """A value as JSON, with numbers and texts as everywhere else in the file."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(_quoted(key) + ": " + _flow(one) for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _quoted(value) if isinstance(value, str) else _scalar(value)
 
 
 _WRITERS = {"dotprompt": _dotprompt, "prompty": _prompty, "skill": _skill}
@@ -228,22 +283,6 @@ def _known_role(role: str, losses: dict) -> str:
         losses["the role tool: it becomes user"] = None
         return "user"
     return role
-
-
-def _lose_details(variables: list, losses: dict) -> None:
-    for key, loss in (
-        ("default", "defaults of variables"),
-        ("example", "examples of variables"),
-        ("enum", "allowed values of variables"),
-    ):
-        if any(one[key] is not None for one in variables):
-            losses[loss] = None
-    if any(one["description"] for one in variables):
-        losses["descriptions of variables"] = None
-    if any(one["type"] != "string" for one in variables):
-        losses["types of variables"] = None
-    if not all(one["required"] for one in variables):
-        losses["which variables are optional"] = None
 
 
 def _without_references(front: dict, losses: dict) -> dict:
@@ -404,8 +443,7 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    quoted = _special.sub(_escape, json.dumps(text, ensure_ascii=False))
-    return _fence_char.sub(_escape, quoted)
+    return _escaped.sub(_escape, _in_quotes(text))
 
 
 def _escape(found: re.Match) -> str:

@@ -35,7 +35,7 @@ from builder.write.history import (
 )
 from builder.write.repo import COMPARED_MIN
 from builder.write.sitemap import PARTS
-from builder.write.withdrawn import files_of
+from builder.write.withdrawn import files_of, labels_left
 
 
 class Expected:
@@ -166,6 +166,4 @@ def files_left(site: Site, repo_id: str) -> list[str]:
     remembered of them.
     """
     owner, name = repo_id.split("/")
-    list_file = BY_NAME["labels"].file_for(owner=owner, name=name)
-    labels = [list_file, *site.files(list_file.removesuffix(".json"))]
-    return [*labels, *langfuse.files_left(site, owner, name)]
+    return [*labels_left(site, owner, name), *langfuse.files_left(site, owner, name)]

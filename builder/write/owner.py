@@ -2,7 +2,7 @@
 
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import derive, envelopes, feeds
+from builder.render import derive, envelopes, feeds, skills
 from builder.render.pages import pages_of
 from builder.store import content
 from builder.store.site import Site
@@ -30,6 +30,9 @@ def write_owner(owner: str, settings: Settings, state: State, site: Site) -> Non
     site.write(BY_NAME["user"].file_for(owner=owner), data)
     feed = feeds.owner_feed(settings, user, summaries)
     site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
+    found = state.repos.skills_of_owner(owner)
+    site.write(BY_NAME["owner_skill_index"].file_for(owner=owner), skills.owner_index(found))
+    site.write(BY_NAME["marketplace"].file_for(owner=owner), skills.marketplace(user, found))
     pages = pages_of(settings)
     page = pages.render_list("owner.html", [card for _, card in rows], user=user)
     site.write(BY_NAME["owner_page"].file_for(owner=owner), page)

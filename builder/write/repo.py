@@ -17,10 +17,11 @@ from builder.model.records import Version as VersionRecord
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
-from builder.render import derive, envelopes, feeds, prompt_pages
+from builder.render import derive, envelopes, feeds, prompt_pages, skills
 from builder.render.derive import Links, Stored
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
+from builder.render.skills import Skill
 from builder.search.telling_words import telling_words
 from builder.store import content
 from builder.store.site import Site
@@ -79,6 +80,7 @@ class _RepoFiles:
         self.pages = pages_of(settings)
         self.at = {"owner": task.owner, "name": task.name}
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, settings.content, task.owner, task.name))
+        self.skill = lru_cache(TEXTS_KEPT)(self._skill)
 
     def write(self) -> RepoRow:
         """Write what is not on the site as it should be. Raises ContentError."""
@@ -94,6 +96,9 @@ class _RepoFiles:
         if self.settings.langfuse:
             langfuse.write_repo(self.site, task, rows, history, self.read)
         return self._write_repo(history, rows, entries)
+
+    def _skill(self, version: Version) -> Skill:
+        return skills.skill_of(self.read(version), self.links)
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """Before anything else: it may be a secret that is withdrawn."""
@@ -166,6 +171,10 @@ class _RepoFiles:
             rows = hunks(changes)
         page = prompt_pages.version_page(self.pages, version, labels, rows)
         self._write("version_page", page, at)
+        skill = self.skill(place.version)
+        self._write("version_skill", skill.text, at)
+        self._write("version_skill_archive", skill.archive, at)
+        self._write("version_skill_index", skill.listed, at)
         # Last: it says where the others are.
         data = envelopes.single(envelopes.json_bytes(version))
         self._write("version", data, at)
@@ -205,20 +214,23 @@ class _RepoFiles:
         self, label: str, moves: list[LabelMove], version: VersionRecord | None
     ) -> None:
         """Write the files of a label, which names this version since the first of its moves."""
-        history, record, raw, body = (
-            BY_NAME[route].file_for(**self.at, label=label)
-            for route in ("label_history", "label", "label_raw", "label_body")
+        history, record, raw, body, skill_file, index = (
+            BY_NAME[f"label{what}"].file_for(**self.at, label=label)
+            for what in ("_history", "", "_raw", "_body", "_skill", "_skill_index")
         )
         self.site.write(history, envelopes.whole_list(moves))
         if version is None:
             # At once: who has removed a label is not to find it.
-            self.site.remove(record, raw, body)
+            self.site.remove(record, raw, body, skill_file, index)
             return
+        skill = self.skill(Version.parse(version.version))
         labelled = derive.labelled_version(version, label, moves[0].moved_at)
         # A label that is back may have been there in this very second, which the history tells.
         for file, data in (
             (raw, version.content.encode()),
             (body, version.body.encode()),
+            (skill_file, skill.text),
+            (index, skill.listed),
             (record, envelopes.single(envelopes.json_bytes(labelled))),
         ):
             self.site.write(file, data, not_before=history)
@@ -254,6 +266,9 @@ class _RepoFiles:
             self._write("versions_page", page)
         page = prompt_pages.repo_page(self.pages, repo, about, entries, labels)
         self._write("repo_page", page)
+        skill = self.skill(latest.version)
+        self._write("skill", skill.text)
+        self._write("skill_index", skill.listed)
         records = {row.version: row.sha256 for row in rows}
         digest = mirrored.digest_of(**self.at, versions=versions, records=records, labels=labels)
         return self._row(history, rows, entries, repo, about, digest)
@@ -299,6 +314,7 @@ class _RepoFiles:
             card=card,
             line=envelopes.json_bytes(derive.catalogue_line(repo, digest, words)),
             langfuse=meta,
+            skill=skills.remembered(self.skill(task.versions[-1]), task.owner, self.links),
         )
 
     def _write(self, route: str, data: bytes, at: dict[str, str] | None = None) -> None:

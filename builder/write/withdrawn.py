@@ -22,6 +22,15 @@ def files_of(scope: Scope, **params: str) -> list[str]:
     ]
 
 
+def labels_left(site: Site, owner: str, name: str) -> list[str]:
+    """The files of a repo's labels that are on the site, whatever is remembered of them."""
+    found = [BY_NAME["labels"].file_for(owner=owner, name=name)]
+    for route in ("label", "label_skill"):
+        before = BY_NAME[route].file.partition("/{label}")[0]
+        found += site.files(before.format(owner=owner, name=name))
+    return found
+
+
 class WithdrawnFiles:
     """The files of what was withdrawn of one repo."""
 
@@ -53,9 +62,7 @@ class WithdrawnFiles:
         for one in parts.versions:
             at = self._at | {"version": str(one.version)}
             self._site.remove(*files_of("version", **at), *files_of("withdrawn", **at))
-        labels = BY_NAME["labels"].file_for(**self._at)
-        folder = labels.removesuffix(".json")
-        self._site.remove(labels, *self._site.files(folder))
+        self._site.remove(*labels_left(self._site, **self._at))
         self._site.remove(*langfuse.files_left(self._site, **self._at))
 
     def _write(

@@ -18,6 +18,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.core_yaml import load_yaml, spellings
+from builder.text.formats import asked_first
 from builder.text.messages import write_messages
 from builder.text.prompts import parse_document
 from builder.text.summary import clean_title, names_a_part, title_of
@@ -133,6 +134,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
             limits = _EXPORTED_LIMITS if is_listed else {}
             text, front, warnings = _read_text(text, path.suffix.lower(), is_ours, limits)
             warnings += check_connection(front)
+            text = asked_first.sub("", text, count=1)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
     except ValueError as error:

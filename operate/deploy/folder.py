@@ -12,7 +12,7 @@ import stat
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from builder.model.errors import OperatorError
-from builder.store.site import ONE_SECOND_NS
+from builder.store.site import ONE_SECOND_NS, is_hidden
 from operate.deploy.order import Step
 from operate.folders import find_overlap
 
@@ -68,7 +68,7 @@ class Folder:
         page, folders = [], []
         with os.scandir(f"{self.root}/{prefix}") as entries:
             for entry in entries:
-                if entry.name.startswith("."):
+                if is_hidden(prefix + entry.name):
                     if entry.name.endswith(_TEMPORARY):
                         self._leftovers.add(entry.path)
                 elif entry.is_dir(follow_symlinks=False):

@@ -57,7 +57,16 @@ class Step(NamedTuple):
 # A page loads these, and they link to nothing.
 _LOADED = (routes.CSS, routes.SCRIPT, routes.SVG)
 # Texts link to nothing; records link to pages and texts, and programs begin with records.
-_KINDS = (routes.TEXT, routes.HTML, routes.ATOM, routes.XML, routes.JSON_LINES, routes.JSON)
+_KINDS = (
+    routes.TEXT,
+    routes.MARKDOWN,
+    routes.ZIP,
+    routes.HTML,
+    routes.ATOM,
+    routes.XML,
+    routes.JSON_LINES,
+    routes.JSON,
+)
 
 
 def keys_of(match: Match, *, files_only: bool) -> list[str]:

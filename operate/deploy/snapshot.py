@@ -18,7 +18,7 @@ from builder.model.errors import OperatorError
 from builder.model.progress import Progress
 from builder.model.routes import BY_NAME
 from builder.store.locks import build_lock, is_building, last_build
-from builder.store.site import is_built, mark_of
+from builder.store.site import is_built, is_hidden, mark_of
 from operate.deploy.plan import Plan
 
 # Errors of a file system that cannot link, or not these files.
@@ -118,7 +118,7 @@ def _mark(path: str) -> str:
 def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iterator[str]:
     with contextlib.suppress(*forgiven), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith("."):
+            if is_hidden(prefix + entry.name):
                 continue
             if entry.is_dir():
                 yield from _walk(entry.path, f"{prefix}{entry.name}/", forgiven)

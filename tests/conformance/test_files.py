@@ -1,8 +1,10 @@
 """Every file of the site by its path, and what of HTTP any host has that can serve a folder."""
 
 import hashlib
+import io
 import re
 import xml.etree.ElementTree as ET
+import zipfile
 
 import jsonschema
 import pytest
@@ -17,6 +19,7 @@ from builder.model.routes import (
     PAGE_SIZE,
     READ_ROUTES,
     XML,
+    ZIP,
 )
 from builder.search.telling_words import BYTES_MAX, WORDS_MAX
 from tests.conformance.catalogue import FILES, FOUND, Catalogue, file_of, rows_of
@@ -54,6 +57,9 @@ def check_is_whole(check: Check, answer: Answer, media: str) -> None:
         check.that(answer, is_whole, "a whole HTML document")
     elif media == JSON:
         check.that(answer, isinstance(answer.json, dict), "an object as JSON")
+    elif media == ZIP:
+        with zipfile.ZipFile(io.BytesIO(answer.body)) as file:
+            check.that(answer, file.testzip() is None, "a whole archive")
     elif media in (XML, ATOM):
         root = parse_xml(answer.body)
         check.that(answer, root is not None, "well-formed XML")

@@ -74,10 +74,10 @@ def check_gone(check: Check, client: Client, route: Route, path: str, note: str 
 def check_told(check: Check, answer: Answer, route: Route, note: str) -> None:
     check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
     check.cors(answer)
-    check.header(answer, "Content-Type", JSON if route.is_api else HTML)
+    check.header(answer, "Content-Type", JSON if route.has_json_errors else HTML)
     if answer.method == "HEAD":
         check.empty_body(answer)
-    elif route.is_api:
+    elif route.has_json_errors:
         error = json.loads(answer.body)["error"]
         check.that(answer, error["code"] == "withdrawn", "the code withdrawn")
         check.that(answer, note in error["message"], f"the note {note!r}")

@@ -43,6 +43,7 @@ class RepoRow(NamedTuple):
     card: bytes
     line: bytes
     langfuse: bytes
+    skill: bytes
 
 
 def order_values(row: RepoRow) -> dict[str, int]:
@@ -149,6 +150,13 @@ class Repos(Table):
         """Summary and card of all repos of an owner, latest updated first."""
         found = self._rows("key", f"owner = ? ORDER BY {ORDER_BY['updated']}", [owner])
         return [*found.values()]
+
+    def skills_of_owner(self, owner: str) -> list[bytes]:
+        """What the owner's files have of the skill of each repo, in the order of `top`."""
+        rows = self._db.execute(
+            f"SELECT skill FROM repo WHERE owner = ? ORDER BY {ORDER_BY['top']}", (owner,)
+        )
+        return [skill for (skill,) in rows]
 
     def summaries_of_owner(self, owner: str, start: int, count: int) -> list[bytes]:
         """The summaries of some repos of an owner, from the one numbered ``start`` on, latest

@@ -21,6 +21,7 @@ CREATE TABLE repo (
     summary BLOB NOT NULL,
     card BLOB NOT NULL,
     langfuse BLOB NOT NULL,           -- in lists for Langfuse's SDKs; empty: there are none
+    skill BLOB NOT NULL,              -- in the files of its owner
     names TEXT NOT NULL,              -- of the versions on the site, joined by spaces
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
     labels BLOB NOT NULL,             -- the same for its changes of labels

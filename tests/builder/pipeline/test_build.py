@@ -42,6 +42,8 @@ from tests.support.catalogues import (
 )
 from tests.support.depth import some
 
+SKILLS = ".well-known/agent-skills/index.json"
+
 
 def freshly_built(settings: Settings) -> dict[str, bytes]:
     """What a full build of the same content into an empty folder gives."""
@@ -192,6 +194,9 @@ def test_a_new_version_writes_few_files(small):
         "api/v1/catalogue.jsonl", "api/v1/hub.json",
         "feed.xml", "ann/feed.xml", "ann/story/feed.xml", "sitemap-1.xml",
         "index.html.gz", "api/v1/catalogue.jsonl.gz",
+        "ann/story/SKILL.md", "ann/story/1.0.1/SKILL.md", "ann/marketplace.json",
+        f"ann/story/{SKILLS}", f"ann/story/1.0.1/{SKILLS}", f"ann/{SKILLS}",
+        "api/v1/repos/ann/story/versions/1.0.1.skill.zip",
     }  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def test_the_rest_of_the_site_is_as_without_labels(labelled):
         f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
         f"{REPO}/feed.xml", f"{REPO}/versions.html", *CATALOGUE,
     }  # fmt: skip
-    assert all(file.startswith(f"{API}/labels") for file in site.keys() - without.keys())
+    assert all("/labels" in file for file in site.keys() - without.keys())
     assert b"label" not in without[f"{API}.json"] + without[f"{API}/versions.json"]
 
 
@@ -105,6 +105,8 @@ def test_a_move_writes_few_files(labelled):
         f"{API}.json", f"{API}/versions.json", f"{API}/labels.json", f"{REPO}.html",
         f"{API}/labels/production.json", f"{API}/labels/production.txt",
         f"{API}/labels/production.body.txt", f"{API}/labels/production/history.json",
+        f"{REPO}/labels/production/SKILL.md",
+        f"{REPO}/labels/production/.well-known/agent-skills/index.json",
         f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
         f"{REPO}/feed.xml", f"{REPO}/versions.html", *CATALOGUE,
     }  # fmt: skip
@@ -120,6 +122,7 @@ def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
     assert f"{API}/labels/production.json" not in site
     assert f"{API}/labels/production.txt" not in site
     assert f"{API}/labels/production.body.txt" not in site
+    assert not any(file.startswith(f"{REPO}/labels/production/") for file in site)
     assert [row["version"] for row in data(site, "/labels/production/history")] == [None, "1.0.0"]
     assert data(site, "/labels") == []
     assert data(site, "")["labels"] == {}

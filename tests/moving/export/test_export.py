@@ -51,7 +51,7 @@ def test_a_file_for_each_prompt(root: Path):
     assert Path("out/ann/story.prompt").read_text().endswith("---\nTell ten.")
     told = export("--owner", "bob", to="bob", format="skill").stderr
     assert files("bob") == {"bob/chat/SKILL.md"}
-    assert "1 file: skill cannot hold roles of messages: their markers stay in the text\n" in told
+    assert "1 file: skill cannot hold roles of messages: they become headings\n" in told
 
 
 def test_only_what_has_changed_is_written(root: Path):

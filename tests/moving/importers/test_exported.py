@@ -99,7 +99,7 @@ HELD = {
 COMPARED_ANYWAY = {"lines such as user: in a text: they get a backslash"}
 LOST_ANYWAY = {
     "dotprompt": set(), "prompty": set(),
-    "skill": {"the model and parameters", "roles of messages: their markers stay in the text"},
+    "skill": {"the model and parameters"},
 }  # fmt: skip
 
 

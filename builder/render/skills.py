@@ -1,0 +1,151 @@
+"""A version of a prompt as an Agent Skill: its `SKILL.md`, the indexes that installers read, the
+archive of a plugin and the marketplace that names it. Pure.
+
+Indexes follow Agent Skills discovery 0.2.0, marketplaces are those of Claude Code.
+"""
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from builder.model import records
+from builder.render.derive import Links, Stored
+from builder.render.envelopes import json_bytes
+from builder.text.formats import SUFFIXES, use_of, write_as
+from builder.text.messages import parse_messages
+
+SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+FILE = SUFFIXES["skill"]
+# An installer downloads all that an index names.
+INDEXED_MAX = 50
+# Claude Code takes no marketplace with these names.
+_RESERVED_MARKETPLACES = frozenset(
+    "agent-skills anthropic-agent-skills anthropic-marketplace anthropic-plugin-directory"
+    " anthropic-plugins claude-code-marketplace claude-code-plugins claude-community"
+    " claude-for-financial-services claude-for-legal claude-plugin-directory"
+    " claude-plugins-community claude-plugins-official claude-tag-plugins"
+    " financial-services-plugins first-party-plugins healthcare knowledge-work-plugins"
+    " life-sciences".split()
+)
+
+
+class SkillEntry(msgspec.Struct):
+    """A skill in an index. ``version`` and ``files`` are what other readers look for."""
+
+    name: str
+    type: Literal["skill-md"]
+    description: str
+    url: str
+    digest: str
+    version: str
+    files: list[str]
+
+
+class _Source(msgspec.Struct):
+    source: Literal["archive"]
+    url: str
+    sha256: str
+
+
+class _Plugin(msgspec.Struct):
+    name: str
+    description: str
+    version: str
+    source: _Source
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A version as a skill: the bytes of its `SKILL.md`, and its entry in an index."""
+
+    text: bytes
+    entry: SkillEntry
+
+    @cached_property
+    def archive(self) -> bytes:
+        """A plugin with this one skill, as ZIP: the same bytes from every build."""
+        info = zipfile.ZipInfo(FILE)  # with the format's first time
+        info.create_system = 3  # Unix, on every system
+        info.external_attr = 0o644 << 16
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as file:
+            file.writestr(info, self.text)
+        return packed.getvalue()
+
+    @property
+    def listed(self) -> bytes:
+        """The index of a channel of this version."""
+        return index([json_bytes(self.entry)])
+
+
+def skill_of(stored: Stored, links: Links) -> Skill:
+    """The skill of a version. The URL in the entry is the version's own, whose bytes never change,
+    so that an old index in a cache has the right digest.
+    """
+    owner, name, version, about, content, body = stored
+    record = {
+        "owner": owner,
+        "name": name,
+        "version": str(version),
+        "title": about.title,
+        "description": about.description,
+        "tags": about.tags,
+        "license": about.license,
+        "variables": msgspec.to_builtins(about.variables),
+        "parameters": about.parameters,
+        "content": content,
+        "body": body,
+        "messages": msgspec.to_builtins(parse_messages(body)),
+    }
+    text = write_as(record, "skill")[0].encode()
+    entry = SkillEntry(
+        name=name,
+        type="skill-md",
+        description=use_of(record, {}),
+        url=links.page("version_skill", owner=owner, name=name, version=version),
+        digest=f"sha256:{_sha256(text)}",
+        version=str(version),
+        files=[FILE],
+    )
+    return Skill(text, entry)
+
+
+def index(entries: Sequence[bytes]) -> bytes:
+    """The index of skills, of the JSON of their entries."""
+    schema = json_bytes(SCHEMA)
+    return b'{"$schema":' + schema + b',"skills":[' + b",".join(entries) + b"]}"
+
+
+def remembered(skill: Skill, owner: str, links: Links) -> bytes:
+    """What the state has of the skill of a repo, a line each: its entry in an index, its plugin."""
+    entry = skill.entry
+    at = {"owner": owner, "name": entry.name, "version": entry.version}
+    url = links.file("version_skill_archive", **at)
+    source = _Source("archive", url, _sha256(skill.archive))
+    plugin = _Plugin(entry.name, entry.description, entry.version, source)
+    return json_bytes(entry) + b"\n" + json_bytes(plugin)
+
+
+def owner_index(rows: Sequence[bytes]) -> bytes:
+    """The index of an owner, of what is ``remembered`` of the skills, the most used ones first."""
+    return index([row.split(b"\n")[0] for row in rows[:INDEXED_MAX]])
+
+
+def marketplace(user: records.User, rows: Sequence[bytes]) -> bytes:
+    """The marketplace of an owner, of what is ``remembered`` of the skills, in order of names."""
+    name = user.handle
+    if name in _RESERVED_MARKETPLACES:
+        name += "-prompts"
+    plugins = [msgspec.Raw(plugin) for plugin in sorted(row.split(b"\n")[1] for row in rows)]
+    owner = {"name": user.name or user.handle}
+    return json_bytes({"name": name, "owner": owner, "plugins": plugins})
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
