@@ -33,7 +33,7 @@ from builder.model.records import CatalogueLine
 from builder.model.routes import BY_NAME, QUERY_CHARS_MAX
 from builder.model.settings import SEARCH_ENGINES, Settings
 from builder.pipeline.build import build
-from builder.render.catalogue_search import for_client
+from builder.render.clients import search_program
 from builder.search.engine import engine_named
 from builder.search.entries import entry_of
 from builder.search.index import index_folder
@@ -109,7 +109,7 @@ def measure_lines(options: argparse.Namespace, file: str) -> None:
     with open(file, "rb") as opened:
         lines = opened.read()
     client = ModuleType("client_search")
-    exec(compile(for_client(search_rules()), "search.py", "exec"), vars(client))
+    exec(compile(search_program(search_rules()), "search.py", "exec"), vars(client))
     catalogue = client.Catalogue([json.loads(line) for line in lines.splitlines()])
 
     def ask(q: str) -> tuple[list[str], str]:

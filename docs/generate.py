@@ -24,7 +24,7 @@ from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
-from builder.render.shell_client import CLIENT
+from builder.render.clients import SHELL_CLIENT
 from cli.config import schema_of
 from cli.config_text import settings_table
 from cli.hubctl import main as hubctl
@@ -180,8 +180,8 @@ def client() -> str:
         "label",
     ):  # fmt: skip
         told = subprocess.run(
-            ["sh", CLIENT, "help", *command.split()], capture_output=True, text=True, check=True,
-            env={"PATH": os.environ["PATH"]},
+            ["sh", SHELL_CLIENT, "help", *command.split()],
+            capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]},
         )  # fmt: skip
         parts.append(f"### `hub {command}".rstrip() + f"`\n\n```text\n{told.stdout}```")
     return "\n\n".join(parts)

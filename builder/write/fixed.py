@@ -7,17 +7,7 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import (
-    api_page,
-    catalogue_search,
-    changes_script,
-    connect,
-    crawlers,
-    openapi,
-    python_client,
-    script_client,
-    shell_client,
-)  # fmt: skip
+from builder.render import api_page, clients, connect, crawlers, openapi
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 from builder.store.site import Site
@@ -48,13 +38,17 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
         name = os.path.basename(BY_NAME[route].file)
         with open(os.path.join(ASSETS, name), "rb") as file:
             site.write_fixed(route, file.read())
-    site.write_fixed("changes_script", changes_script.for_browsers())
-    site.write_fixed("catalogue_script", catalogue_search.for_browsers(search_rules()))
-    script, checksum = shell_client.release(settings.base_url, search_rules())
-    site.write_fixed("client", script)
-    site.write_fixed("client_release", script)
-    site.write_fixed("client_checksum", checksum)
-    site.write_fixed("python_client", python_client.release(settings.base_url))
-    script, types = script_client.release(settings.base_url)
-    site.write_fixed("script_client", script)
-    site.write_fixed("script_client_types", types)
+    rules = search_rules()
+    shell = clients.shell_client(settings.base_url, rules)
+    script, types = clients.script_client(settings.base_url)
+    for route, data in {
+        "changes_script": clients.changes_script(),
+        "catalogue_script": clients.search_script(rules),
+        "client": shell.script,
+        "client_release": shell.script,
+        "client_checksum": shell.checksum,
+        "python_client": clients.python_client(settings.base_url),
+        "script_client": script,
+        "script_client_types": types,
+    }.items():
+        site.write_fixed(route, data)

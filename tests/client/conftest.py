@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from builder.render.shell_client import release
+from builder.render.clients import shell_client
 from builder.search.rules import search_rules
 from tests.client.fake import Fake
 from tests.client.shells import AWKS, FAKE_SLEEP, SHELLS, Client, link_tools, need
@@ -106,7 +106,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The client as a site releases it."""
     path = tmp_path_factory.mktemp("release") / "hub"
-    path.write_bytes(release("http://127.0.0.1:8000", search_rules()).script)
+    path.write_bytes(shell_client("http://127.0.0.1:8000", search_rules()).script)
     return str(path)
 
 

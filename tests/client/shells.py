@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
-from builder.render.shell_client import CLIENT
+from builder.render.clients import SHELL_CLIENT
 from publisher.accounts.tokens import make_token
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -55,7 +55,7 @@ class Client:
     shell: str = "dash"
     tools: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
-    script: str = CLIENT
+    script: str = SHELL_CLIENT
 
     @property
     def work(self) -> Path:

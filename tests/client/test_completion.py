@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from builder.render.shell_client import CLIENT
+from builder.render.clients import SHELL_CLIENT
 from tests.support.servers import PROJECT
 
 COMMANDS = (
@@ -18,7 +18,7 @@ ZSH = PROJECT / "cli" / "_hub"
 
 def long_options(command: str) -> set[str]:
     """The options that the help of a command names."""
-    told = subprocess.run(["sh", CLIENT, "help", command], capture_output=True, text=True)
+    told = subprocess.run(["sh", SHELL_CLIENT, "help", command], capture_output=True, text=True)
     assert told.returncode == 0
     return set(re.findall(r"--[a-z][a-z-]*", told.stdout))
 
@@ -30,7 +30,7 @@ def completed(*words: str) -> set[str]:
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
-        ["bash", "-euc", script, "bash", CLIENT, *words[1:]],
+        ["bash", "-euc", script, "bash", SHELL_CLIENT, *words[1:]],
         capture_output=True,
         text=True,
         cwd=PROJECT,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
-from builder.render.shell_client import CLIENT
+from builder.render.clients import SHELL_CLIENT
 from tests.client.fake import Fake, Request, answer
 from tests.client.shells import Client
 from tests.support.searches import CASES, LINES, Case
@@ -108,7 +108,7 @@ def test_what_is_no_catalogue(client: Client, line: str) -> None:
 
 
 def test_a_client_that_no_site_released(client: Client) -> None:
-    source = Client(client.folder, tools=client.tools, script=CLIENT)
+    source = Client(client.folder, tools=client.tools, script=SHELL_CLIENT)
     with files() as fake:
         done = source.to(fake.url).run("search", "email")
     assert done.status == 1 and "Install the release that a site has at /cli/hub" in done.err

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.render.shell_client import CLIENT
+from builder.render.clients import SHELL_CLIENT
 from tests.client.shells import SHELLS, need
 
-SOURCE = Path(CLIENT).read_text(encoding="utf-8")
+SOURCE = Path(SHELL_CLIENT).read_text(encoding="utf-8")
 CURL_OLDEST = (7, 52)
 # When each option that the client uses came, from curl's manual. The newest is --proto-redir.
 CURL_OPTIONS = {
@@ -34,7 +34,9 @@ OWN_OPTIONS = {
 def test_shellcheck() -> None:
     need("shellcheck")
     done = subprocess.run(
-        ["shellcheck", "--shell=sh", "--severity=style", CLIENT], capture_output=True, text=True
+        ["shellcheck", "--shell=sh", "--severity=style", SHELL_CLIENT],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout
 

@@ -18,12 +18,8 @@ from builder.model.routes import BY_NAME, HTML, match_file
 from builder.model.settings import Settings
 from builder.render import (
     api_page,
-    catalogue_search,
-    changes_script,
+    clients,
     openapi,
-    python_client,
-    script_client,
-    shell_client,
 )  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
@@ -46,17 +42,17 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     """The files of the site that repeat a source, made from it: a copy would say nothing new."""
     document = openapi.document(settings)
     api = api_page.describe(msgspec.json.decode(document), STATUS)
-    client = shell_client.release(settings.base_url, search_rules())
-    script, types = script_client.release(settings.base_url)
+    client = clients.shell_client(settings.base_url, search_rules())
+    script, types = clients.script_client(settings.base_url)
     files = {
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
-        "changes_script": changes_script.for_browsers(),
-        "catalogue_script": catalogue_search.for_browsers(search_rules()),
+        "changes_script": clients.changes_script(),
+        "catalogue_script": clients.search_script(search_rules()),
         "client": client.script,
         "client_release": client.script,
         "client_checksum": client.checksum,
-        "python_client": python_client.release(settings.base_url),
+        "python_client": clients.python_client(settings.base_url),
         "script_client": script,
         "script_client_types": types,
     }

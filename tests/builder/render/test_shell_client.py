@@ -13,8 +13,7 @@ import pytest
 import builder
 from builder.model.routes import CLIENT_VERSION
 from builder.model.settings import Settings
-from builder.render import shell_client
-from builder.render.catalogue_search import for_client
+from builder.render.clients import SHELL_CLIENT, search_program
 from builder.search.rules import search_rules
 from builder.text import formats
 from tests.support.catalogues import build_files
@@ -27,7 +26,7 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
     small: Settings,
 ) -> None:
     site = build_files(small)
-    source = Path(shell_client.CLIENT).read_bytes()
+    source = Path(SHELL_CLIENT).read_bytes()
     assert site["cli/hub"] == site[RELEASE]
     # Between the parts that the build puts in, the release is the source.
     at = 0
@@ -35,7 +34,7 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
         part = part.replace(b"http://127.0.0.1:8000", b"https://hub.example")
         at = site[RELEASE].index(part, at) + len(part)
     assert at == len(site[RELEASE])
-    for program in (for_client(search_rules()), Path(formats.__file__).read_bytes()):
+    for program in (search_program(search_rules()), Path(formats.__file__).read_bytes()):
         assert program in site[RELEASE]
     assert search_rules().encode() in site[RELEASE]
     assert search_rules().encode() in site["assets/catalogue.js"]
@@ -44,14 +43,14 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
 
 
 def test_the_version_is_the_path_s(small: Settings) -> None:
-    told = subprocess.run(["sh", shell_client.CLIENT, "--version"], capture_output=True, text=True)
+    told = subprocess.run(["sh", SHELL_CLIENT, "--version"], capture_output=True, text=True)
     assert told.stdout == f"hub {CLIENT_VERSION}\n"
 
 
 def test_a_changed_client_is_released(small: Settings, tmp_path: Path) -> None:
     """Built by a copy of the builder, since it is the installed file that changes."""
     shutil.copytree(Path(builder.__file__).parent, tmp_path / "builder")
-    client = tmp_path / "builder" / Path(shell_client.CLIENT).relative_to(PROJECT / "builder")
+    client = tmp_path / "builder" / Path(SHELL_CLIENT).relative_to(PROJECT / "builder")
 
     def released() -> bytes:
         script = f"from builder.model.settings import Settings; build({small!r}, index=False)"

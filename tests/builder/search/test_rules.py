@@ -13,7 +13,7 @@ from msgspec import structs
 
 from builder.model.records import CatalogueLine, Correction
 from builder.model.routes import QUERY_CHARS_MAX
-from builder.render.catalogue_search import for_client
+from builder.render.clients import search_program
 from builder.search.entries import entry_of
 from builder.search.plan import Scope, make_plan, strict
 from builder.search.rules import search_rules
@@ -43,7 +43,7 @@ texts = st.lists(
 def client() -> ModuleType:
     """The client's search as it is released."""
     module = ModuleType("client_search")
-    exec(compile(for_client(search_rules()), "search.py", "exec"), vars(module))
+    exec(compile(search_program(search_rules()), "search.py", "exec"), vars(module))
     return module
 
 

@@ -1,0 +1,94 @@
+"""The programs that a site gives to its readers, with its address, rules and limits put in: the
+clients for a shell, Python and JavaScript, and the scripts of pages that search and compare.
+
+A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, as
+``builder.search.rules`` has them.
+"""
+
+import hashlib
+import json
+import os
+import re
+from typing import NamedTuple
+
+from builder.render.envelopes import json_bytes
+from builder.render.hunks import ROWS_MAX
+from builder.text import formats
+from builder.text.hidden_chars import CONTROL, INVISIBLE, MARKS_MAX, SUSPECT
+from builder.text.line_diff import CONTEXT_LINES
+from builder.text.word_diff import TOKEN
+
+_HERE = os.path.dirname(__file__)
+# Beside it are links to the files of the packages for Python and npm, which have no links.
+SHELL_CLIENT = os.path.join(_HERE, "client", "hub")
+PYTHON_CLIENT = os.path.join(_HERE, "client", "hub_prompts.py")
+
+_FROM_FORMATS = b"from builder.text.formats import write_as\n"
+_LONG_ESCAPE = re.compile(r"\\U0*([0-9a-fA-F]+)")
+
+
+class Release(NamedTuple):
+    """``checksum`` is what ``sha256sum -c`` reads, for a file named ``hub``."""
+
+    script: bytes
+    checksum: bytes
+
+
+def shell_client(base_url: str, rules: str) -> Release:
+    """The client for a POSIX shell."""
+    baked = f"baked_url='{base_url}'\n".encode()
+    script = _read("client", "hub").replace(b"baked_url='http://127.0.0.1:8000'\n", baked)
+    programs = {
+        "search.py": search_program(rules),
+        "show.py": _read("client", "show.py"),
+        "formats.py": _read(formats.__file__),
+        "convert.py": _read("client", "convert.py").replace(_FROM_FORMATS, b""),
+    }
+    for name, source in programs.items():
+        script = script.replace(f"# The build puts {name} here.\n".encode(), source)
+    return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())
+
+
+def search_program(rules: str) -> bytes:
+    """Python for the shell client to search a catalogue with."""
+    return _read("client", "search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
+
+
+def python_client(base_url: str) -> bytes:
+    baked = f'\nBAKED_URL = "{base_url}"\n'.encode()
+    return _read("client", "hub_prompts.py").replace(b'\nBAKED_URL = ""\n', baked)
+
+
+def script_client(base_url: str) -> tuple[bytes, bytes]:
+    """The client for JavaScript, and its types."""
+    baked = f"const BUILT_FOR = {json.dumps(base_url)};\n".encode()
+    script = _read("client", "hub.js").replace(b'const BUILT_FOR = "";\n', baked)
+    return script, _read("client", "hub.d.ts")
+
+
+def search_script(rules: str) -> bytes:
+    """The module with which browsers search a catalogue."""
+    return _with_rules("catalogue.js", rules.encode())
+
+
+def changes_script() -> bytes:
+    """The module with which browsers compare two texts, as the site's own pages do."""
+    patterns = {"TOKEN": TOKEN, "SUSPECT": SUSPECT, "INVISIBLE": INVISIBLE, "CONTROL": CONTROL}
+    limits = {"ROWS_MAX": ROWS_MAX, "CONTEXT_LINES": CONTEXT_LINES, "MARKS_MAX": MARKS_MAX}
+    rules = limits | {name: _in_javascript(pattern) for name, pattern in patterns.items()}
+    return _with_rules("changes.js", json_bytes(rules))
+
+
+def _in_javascript(pattern: str) -> str:
+    """A pattern of Python's, in ASCII, as JavaScript has it with the flag ``u``."""
+    ascii_only = pattern.encode("ascii", "backslashreplace").decode()
+    return _LONG_ESCAPE.sub(r"\\u{\1}", ascii_only)
+
+
+def _with_rules(script: str, rules: bytes) -> bytes:
+    return _read("assets", script).replace(b"RULES = {};", b"RULES = %b;" % rules)
+
+
+def _read(*parts: str) -> bytes:
+    with open(os.path.join(_HERE, *parts), "rb") as file:
+        return file.read()
