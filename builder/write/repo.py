@@ -6,6 +6,7 @@ processes at once.
 """
 
 import bisect
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 from msgspec import UNSET
@@ -69,6 +70,10 @@ def _read(root: str, owner: str, name: str, version: Version) -> Stored:
     return Stored(owner, name, version, record, text, body_of(text, record.front_matter_bytes))
 
 
+def _skill(read: Callable[[Version], Stored], links: Links, version: Version) -> Skill:
+    return skills.skill_of(read(version), links)
+
+
 class _RepoFiles:
     """The files of one repo."""
 
@@ -79,8 +84,9 @@ class _RepoFiles:
         self.links = Links(settings.base_url)
         self.pages = pages_of(settings)
         self.at = {"owner": task.owner, "name": task.name}
+        # Of functions: a method would keep all that was read until the next search for cycles.
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, settings.content, task.owner, task.name))
-        self.skill = lru_cache(TEXTS_KEPT)(self._skill)
+        self.skill = lru_cache(TEXTS_KEPT)(partial(_skill, self.read, self.links))
 
     def write(self) -> RepoRow:
         """Write what is not on the site as it should be. Raises ContentError."""
@@ -96,9 +102,6 @@ class _RepoFiles:
         if self.settings.langfuse:
             langfuse.write_repo(self.site, task, rows, history, self.read)
         return self._write_repo(history, rows, entries)
-
-    def _skill(self, version: Version) -> Skill:
-        return skills.skill_of(self.read(version), self.links)
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """Before anything else: it may be a secret that is withdrawn."""
