@@ -8,9 +8,11 @@ import gzip
 import hashlib
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
+
+from cachetools import FIFOCache
 
 from builder.model.answer_headers import (
     CORS,
@@ -235,9 +237,7 @@ class FileBodies:
 
     def __init__(self, root: str, bytes_max: int = CACHE_BYTES_MAX) -> None:
         self._root = root
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._bodies: FIFOCache[str, Body] = FIFOCache(bytes_max, getsizeof=attrgetter("size"))
         self._reading: dict[tuple[str, Mark], asyncio.Future[Body | None]] = {}
         self._lock = threading.Lock()
 
@@ -248,7 +248,8 @@ class FileBodies:
         except (FileNotFoundError, NotADirectoryError):
             return None
         mark = mark_of(status)
-        body = self._bodies.get(file)
+        with self._lock:
+            body = self._bodies.get(file)
         if body is not None and body.mark == mark:
             return body
         if status.st_size <= QUICK_BYTES_MAX:
@@ -280,13 +281,6 @@ class FileBodies:
 
     def _keep(self, file: str, body: Body) -> None:
         with self._lock:
-            old = self._bodies.pop(file, None)
-            if old:
-                self._bytes -= old.size
-            if body.size > self._bytes_max // 4:
-                return
-            self._bodies[file] = body
-            self._bytes += body.size
-            while self._bytes > self._bytes_max:
-                _, oldest = self._bodies.popitem(last=False)
-                self._bytes -= oldest.size
+            self._bodies.pop(file, None)
+            if body.size <= self._bodies.maxsize // 4:
+                self._bodies[file] = body

@@ -9,11 +9,12 @@ import hashlib
 import logging
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
+
+from cachetools import TLRUCache
 
 from builder.model.answer_headers import MEMBERS_ONLY, Headers
 from builder.model.errors import RequestError
@@ -62,8 +63,11 @@ class Guard:
         self._root = root
         self._clock = clock
         self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "members")
-        # Until when what was found counts, and that. By a hash, so that no secret stays in memory.
-        self._known: OrderedDict[bytes, tuple[float, _Found]] = OrderedDict()
+        # The time until which a result counts, and the result. By a hash, so that no secret stays
+        # in memory.
+        self._known: TLRUCache[bytes, tuple[float, _Found]] = TLRUCache(
+            KNOWN_MAX, ttu=lambda key, known, now: known[0], timer=clock
+        )
         self._asking: dict[bytes, asyncio.Future[_Found]] = {}
 
     def close(self) -> None:
@@ -122,9 +126,8 @@ class Guard:
         cookie = b"; ".join(cookies).decode("latin-1")
         authorization = tokens[0].decode("latin-1") if tokens else ""
         key = hashlib.sha256(f"{cookie}\n{authorization}".encode()).digest()
-        until, known = self._known.get(key, (0.0, ""))
-        if self._clock() < until:
-            return known
+        if known := self._known.get(key):
+            return known[1]
         # However many ask at once, the accounts are asked once.
         asking = self._asking.get(key)
         if asking is None:
@@ -147,10 +150,7 @@ class Guard:
             log.error("Cannot look up who reads\n%s", traceback.format_exc())
             found = RequestError("internal_error", MESSAGES["internal_error"])
         if isinstance(found, str) or found.status == 401:
-            self._known.pop(key, None)
             self._known[key] = until, found
-            if len(self._known) > KNOWN_MAX:
-                self._known.popitem(last=False)
         return found
 
     def _refused(self, error: RequestError, scope: dict[str, Any] | None = None) -> Answer:
