@@ -12,6 +12,7 @@ from publisher.accounts.accounts import (
     EXPIRES_DAYS_DEFAULT,
     RIGHTS,
     Accounts,
+    Grant,
     Token,
     format_time,
 )
@@ -77,7 +78,7 @@ def create(
     """
     with Database(accounts) as database:
         text, made = Accounts(database).create_token(
-            owner, name, repos, expires_days, rights=rights or RIGHTS, labels=labels
+            owner, name, Grant(repos, rights or RIGHTS, labels), expires_days
         )
     click.echo(text)
     does = "reads" if made.only_reads else f"{made.abilities()} in {made.scope()}"
@@ -150,7 +151,7 @@ def _as_json(token: Token) -> dict[str, object]:
     times = ("created_at", "expires_at", "last_used_at", "revoked_at")
     shown = {field: _format_optional(getattr(token, field)) for field in times}
     told = token._asdict() | shown | {"state": token.state()}
-    del told["trusted_publisher"]  # these are personal
+    del told["trusted_publisher"], told["source"]  # these are personal
     return told
 
 

@@ -96,6 +96,17 @@ class Token(NamedTuple):
         return ", ".join(told[right] for right in self.rights)
 
 
+class Grant(NamedTuple):
+    """What a new token may do. ``repos`` (``name`` or ``owner/name``): none means all of the
+    owner's. ``rights`` and ``labels`` as Token has them.
+    """
+
+    repos: Sequence[str] = ()
+    rights: Sequence[str] = RIGHTS
+    labels: Sequence[str] = ()
+
+
+EVERYTHING = Grant()
 # Stored as one text, with spaces between.
 _JOINED = ("repos", "rights", "labels")
 _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
@@ -116,25 +127,22 @@ class Accounts(Owners):
         self,
         owner: str,
         name: str,
-        repos: Sequence[str] = (),
+        grant: Grant = EVERYTHING,
         expires_days: int = EXPIRES_DAYS_DEFAULT,
         now: datetime | None = None,
         *,
-        rights: Sequence[str] = RIGHTS,
-        labels: Sequence[str] = (),
         address: str = "",
     ) -> tuple[str, Token]:
         """A new personal token and its text, which nothing can tell again.
 
-        ``repos`` (``name`` or ``owner/name``) are all it is good for; none: all of the owner's.
-        ``rights`` and ``labels`` as Token has them. Raises RequestError ``invalid_name``,
-        ``invalid_label``, ``name_reserved``; OperatorError for an unknown owner, a name that cannot
-        be or is another token's, rights that cannot be, and an expiry that is not 1 to 365 days.
+        Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``; OperatorError
+        for an unknown owner, a name that cannot be or is another token's, rights that cannot be,
+        and an expiry that is not 1 to 365 days.
         """
         names.check_owner(owner)
         _check_token_name(name)
-        _check_rights(rights, labels)
-        if set(rights) == {READ} and repos:
+        _check_rights(grant.rights, grant.labels)
+        if set(grant.rights) == {READ} and grant.repos:
             raise OperatorError(
                 f"A token with the right `{READ}` alone reads the whole hub. Leave the prompts out."
             )
@@ -148,7 +156,7 @@ class Accounts(Owners):
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
             text, token = self._add_token(
-                owner, name, repos, expires_days * _DAY_SECONDS, None, rights, labels, now
+                owner, name, grant, expires_days * _DAY_SECONDS, None, now
             )
             self._events.note(
                 owner, "token_made", subject=token.id, address=address, note=name, now=now
@@ -175,12 +183,12 @@ class Accounts(Owners):
             )
             rights = RIGHTS if labels else (PUBLISH,)
             return self._add_token(
-                owner, "", repos, TRUSTED_SECONDS, trusted_publisher, rights, labels, now, source
-            )
+                owner, "", Grant(repos, rights, labels), TRUSTED_SECONDS, trusted_publisher, now,
+                source,
+            )  # fmt: skip
 
     def _add_token(
-        self, owner: str, name: str, repos: Sequence[str], seconds: int,
-        trusted_publisher: str | None, rights: Sequence[str], labels: Sequence[str],
+        self, owner: str, name: str, grant: Grant, seconds: int, trusted_publisher: str | None,
         now: datetime | None, source: Source | None = None,
     ) -> tuple[str, Token]:  # fmt: skip
         text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
@@ -189,14 +197,14 @@ class Accounts(Owners):
             owner=owner,
             # No two tokens of an owner have the same name.
             name=name or f"job-{token_id}",
-            repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in repos)),
+            repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in grant.repos)),
             created_at=created_at,
             expires_at=created_at + seconds,
             last_used_at=None,
             revoked_at=None,
             trusted_publisher=trusted_publisher,
-            rights=tuple(right for right in ALL_RIGHTS if right in rights),
-            labels=tuple(dict.fromkeys(labels)),
+            rights=tuple(right for right in ALL_RIGHTS if right in grant.rights),
+            labels=tuple(dict.fromkeys(grant.labels)),
             source=source,
         )
         self._database.execute(

@@ -55,18 +55,34 @@ _branch = re.compile(
 _project_id = re.compile(r"[0-9]{1,20}")
 
 
-def parse_fields(
-    issuer: Issuer, repo: str, project: str, workflow: str, branch: str, environment: str,
-    project_id: str,
-) -> tuple[dict[str, str], list[Detail]]:  # fmt: skip
+class Entered(NamedTuple):
+    """A trusted publisher as an owner enters it. White space around the fields is dropped,
+    ``.github/workflows/`` and ``refs/heads/`` too. At GitLab an empty ``workflow`` is the usual
+    one. An empty ``repo`` means all of the owner's. ``project_id`` may be left out: the first job
+    tells it. ``labels``, which its jobs may move, have spaces or commas between them.
+    """
+
+    project: str
+    workflow: str
+    repo: str = ""
+    branch: str = ""
+    environment: str = ""
+    project_id: str = ""
+    labels: str = ""
+
+
+def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list[Detail]]:
     """The fields as they are stored, and what is wrong with them."""
+    labels, faults = parse_labels(entered.labels)
+    branch = entered.branch.strip()
     fields = {
-        "repo": repo.strip(),
-        "project": fold(project.strip()),
-        "workflow": workflow.strip(),
-        "branch": branch.strip().removeprefix(BRANCH_PREFIX),
-        "environment": environment.strip(),
-        "project_id": project_id.strip(),
+        "repo": entered.repo.strip(),
+        "project": fold(entered.project.strip()),
+        "workflow": entered.workflow.strip(),
+        "branch": branch.removeprefix(BRANCH_PREFIX),
+        "environment": entered.environment.strip(),
+        "project_id": entered.project_id.strip(),
+        "labels": labels,
     }
     if issuer.kind == "github":
         fields["environment"] = fold(fields["environment"])
@@ -74,7 +90,7 @@ def parse_fields(
     else:
         fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
     # Of the bare prefix nothing is left, and that would be any branch.
-    return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch.strip()))]
+    return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch)), *faults]
 
 
 def parse_labels(text: str) -> tuple[str, list[Detail]]:

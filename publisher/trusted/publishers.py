@@ -16,7 +16,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import parse_fields, parse_labels
+from publisher.trusted.publisher_fields import Entered, parse_fields, parse_labels
 
 PER_OWNER_MAX = 100
 
@@ -64,24 +64,16 @@ class TrustedPublishers:
         self._events = Events(database)
 
     def add(
-        self, owner: str, repo: str, issuer: Issuer, project: str, workflow: str, *,
-        branch: str = "", environment: str = "", project_id: str = "", labels: str = "",
-        address: str = "", now: datetime | None = None,
+        self, owner: str, issuer: Issuer, entered: Entered, *, address: str = "",
+        now: datetime | None = None,
     ) -> TrustedPublisher:  # fmt: skip
-        """Trust the jobs of a workflow file, for a repo, which need not exist, or all (empty).
+        """Trust the jobs of a workflow file, for a repo, which need not exist, or for all.
 
-        White space around what is given is dropped, ``.github/workflows/`` and ``refs/heads/`` too;
-        at GitLab an empty ``workflow`` is the usual one. ``project_id`` is only for who knows it:
-        the first job tells it anyway. ``labels``, which its jobs may move, have spaces or commas
-        between. Raises RequestError ``validation_failed``, whose details name these parameters;
+        Raises RequestError ``validation_failed``, whose details name the fields of ``entered``;
         OperatorError for an unknown owner.
         """
         added_at = clock.seconds(now)
-        fields, details = parse_fields(
-            issuer, repo, project, workflow, branch, environment, project_id
-        )
-        fields["labels"], faults = parse_labels(labels)
-        details += faults
+        fields, details = parse_fields(issuer, entered)
         if details:
             raise validation_failed(*details)
         with self._database.transaction():

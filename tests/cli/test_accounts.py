@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
 from cli.hubctl import main
-from publisher.accounts.accounts import Accounts
+from publisher.accounts.accounts import Accounts, Grant
 from publisher.accounts.copying import TABLES
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
@@ -24,6 +24,7 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from tests.support.catalogues import settings_in
@@ -131,10 +132,10 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
             Identities(old).add(owner, "https://id.example", owner, address="192.0.2.1")
             ProtectedLabels(old).set(owner, "", "production", True)
             accounts.set_trusted_only(owner, "story", True)
-        text, token = accounts.create_token("ann", "ci", ["story"], rights=["publish"])
+        text, token = accounts.create_token("ann", "ci", Grant(["story"], rights=["publish"]))
         draft = SavedDrafts(old).save("ann", "story", "A \0 title", b"{\0}")
         issuer = Issuer("github", "https://token.example")
-        TrustedPublishers(old).add("ann", "", issuer, "octo/prompts", "publish.yml")
+        TrustedPublishers(old).add("ann", issuer, Entered("octo/prompts", "publish.yml"))
         IdempotencyKey(old, "ann", "key", b"\0\1").store(KeptAnswer("1.0.0", None, b"\2"))
         old.execute("INSERT INTO exchanged VALUES (?, 9)", (b"\3",))
         rows = {table: old.execute(f"SELECT {of} FROM {table}") for table, of in TABLES.items()}

@@ -12,6 +12,7 @@ import pytest
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import make_token
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port, error, in_turn
 from tests.client.shells import TOKEN, Client, Done, run_traced, share
@@ -95,8 +96,10 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
     with issuer() as github, issuer() as gitlab:
         with Database(settings.state) as database:
             publishers = TrustedPublishers(database)
-            publishers.add("ada", "", Issuer("github", github.url), "octo/prompts", "publish.yml")
-            publishers.add("ada", "", Issuer("gitlab", gitlab.url), "acme/team/prompts", "")
+            publishers.add(
+                "ada", Issuer("github", github.url), Entered("octo/prompts", "publish.yml")
+            )
+            publishers.add("ada", Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", ""))
         options = (f"github={github.url}", f"gitlab={gitlab.url}")
         with serving(
             settings,

@@ -21,6 +21,7 @@ import yaml
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import make_token
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import settings_in
 from tests.support.issuer import RUNTIME_SECRET, TestIssuer, issuer
@@ -164,9 +165,10 @@ class TrustedProject(Project):
                     for field in ("Repo", "Workflow file", "Branch", "Environment")
                 )
                 TrustedPublishers(database).add(
-                    self.owner, repo, known, self.path, workflow,
-                    branch=branch, environment=environment,
-                )  # fmt: skip
+                    self.owner,
+                    known,
+                    Entered(self.path, workflow, repo, branch=branch, environment=environment),
+                )
 
     def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
         if platform == "github":

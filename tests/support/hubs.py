@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from werkzeug.test import TestResponse
 from builder.model.errors import STATUS
 from builder.model.settings import Settings
 from builder.store import content
-from publisher.accounts.accounts import Accounts
+from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, Accounts, Grant
 from publisher.accounts.database import Database
 from publisher.limits import Limits
 from publisher.log import configure_logging
@@ -85,8 +86,13 @@ class Hub:
     def close(self) -> None:
         self.database.close()
 
-    def make_token(self, owner: str, name: str = "ci", **options: Any) -> tuple[str, str]:
-        text, token = self.accounts.create_token(owner, name, **options)
+    def make_token(
+        self, owner: str, name: str = "ci", *, expires_days: int = EXPIRES_DAYS_DEFAULT,
+        now: datetime | None = None, **grant: Any,
+    ) -> tuple[str, str]:  # fmt: skip
+        """``grant``: fields of ``Grant``."""
+        grant = Grant(**grant)
+        text, token = self.accounts.create_token(owner, name, grant, expires_days, now)
         return text, token.id
 
     def post(

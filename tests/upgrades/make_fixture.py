@@ -22,7 +22,7 @@ from typing import Any
 import argon2
 
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
+from publisher.accounts.accounts import Accounts, Grant
 from publisher.accounts.database import Database
 from publisher.accounts.people import passwords
 from publisher.accounts.people.identities import Identities
@@ -32,6 +32,7 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.trusted.issuers import DEFAULT_ISSUERS
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import settings_in, write_version
 from tests.support.servers import HUBCTL, Server, clean_environment, serving
@@ -82,7 +83,7 @@ def _add_people(settings: Settings) -> dict[str, Any]:
             accounts.add_owner(owner)
         token, _ = accounts.create_token("ann", "laptop")
         narrow, _ = accounts.create_token(
-            "ann", "release", ["hello"], rights=["label"], labels=["stable"]
+            "ann", "release", Grant(["hello"], rights=["label"], labels=["stable"])
         )
         revoked, record = accounts.create_token("ann", "lost")
         accounts.revoke("ann", record.id)
@@ -95,7 +96,9 @@ def _add_people(settings: Settings) -> dict[str, Any]:
         ProtectedLabels(database).set("ann", "hello", "stable", True)
         SavedDrafts(database).save("ann", "hello", "A draft", b"{}")
         TrustedPublishers(database).add(
-            "ann", "from-ci", DEFAULT_ISSUERS[0], "Ann/Prompts", "publish.yml", labels="stable"
+            "ann",
+            DEFAULT_ISSUERS[0],
+            Entered("Ann/Prompts", "publish.yml", "from-ci", labels="stable"),
         )
     return {"token": token, "narrow": narrow, "revoked": revoked, "invitation": invitation}
 

@@ -37,6 +37,7 @@ _CHOICES_OF_REQUIRED = (
 class Page(NamedTuple):
     """What the editor is open on. ``repo`` is empty for a new prompt, which has no ``latest``
     version; ``draft`` is the saved draft that the ``writing`` comes from, if there is one.
+    ``drafts``: those of this prompt to go on with.
     """
 
     owner: str
@@ -44,15 +45,15 @@ class Page(NamedTuple):
     latest: Base | None
     writing: Writing
     draft: SavedDraft | None
+    drafts: Sequence[SavedDraft] = ()
 
 
 def show_editor(
     frame: Frame, page: Page, *, plan: Plan | None = None, errors: Errors | None = None,
-    told: str = "", status: int = HTTPStatus.OK, drafts: Sequence[SavedDraft] = (),
-    before: Base | None = None,
+    told: str = "", status: int = HTTPStatus.OK, before: Base | None = None,
 ) -> Response:  # fmt: skip
-    """The editor: with what will happen, where there is a ``plan``; with the saved ``drafts`` of
-    this prompt to go on with; with what others changed since ``before``, to merge by hand.
+    """The editor: with what will happen, where there is a ``plan``; with what others changed since
+    ``before``, to merge by hand.
     """
     writing = page.writing
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
@@ -68,7 +69,7 @@ def show_editor(
     known = page.latest.shown.rows if page.latest else ()
     return frame.render(
         "editor.html", status, **_shared(frame, page),
-        plan=plan, errors=errors or {}, note=told, drafts=drafts,
+        plan=plan, errors=errors or {}, note=told, drafts=page.drafts,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,

@@ -149,8 +149,8 @@ class _Editor:
             )
         draft, writing = self._saved(owner, name)
         drafts = [] if draft else self._drafts.of(owner, name)
-        page = Page(owner, name, latest, writing or latest.shown, draft)
-        return show_editor(frame, page, drafts=drafts)
+        page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
+        return show_editor(frame, page)
 
     def _saved(self, owner: str, name: str) -> tuple[SavedDraft | None, Writing | None]:
         """The saved draft that the URL names, and its fields; raises RequestError if it is gone."""

@@ -1,9 +1,21 @@
-"""Between forms and errors: what is wrong is shown where it was put in."""
+"""Errors of a form, shown at the fields that they are about."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from flask_wtf import FlaskForm
 from wtforms import Field
 
 from builder.model.errors import RequestError
+
+
+@contextmanager
+def errors_shown(form: FlaskForm, otherwise: Field) -> Iterator[None]:
+    """Show a RequestError that the block raises, as ``show_errors`` does, and go on after it."""
+    try:
+        yield
+    except RequestError as error:
+        show_errors(form, error, otherwise)
 
 
 def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:

@@ -198,6 +198,11 @@ class Frame:
         """Count one more change of an owner; how long that one has to wait, or 0."""
         return self._changes.hit(owner)
 
+    @property
+    def address(self) -> str:
+        """The address of the client; empty at a Unix socket."""
+        return request.remote_addr or ""
+
     def signed_in(self) -> str | None:
         """The handle of the owner who is signed in."""
         found = self.session()
@@ -214,8 +219,8 @@ class Frame:
     def begin_session(self, owner: str) -> None:
         """Sign a visitor in, with a secret that nobody has seen before."""
         self._forget_session()
-        address, agent = request.remote_addr or "", request.headers.get("User-Agent", "")
-        self.sessions.begin(owner, session.renew(), address=address, agent=agent)
+        agent = request.headers.get("User-Agent", "")
+        self.sessions.begin(owner, session.renew(), address=self.address, agent=agent)
         session.is_signed_in = True
 
     def end_session(self) -> None:
@@ -241,7 +246,7 @@ class Frame:
     def _check_is_safe(self) -> None:
         base_url = self.settings.base_url
         # With http, what is private is this machine's own: not what others send to it.
-        is_here = is_loopback(request.remote_addr or "")
+        is_here = is_loopback(self.address)
         if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
             raise RequestError(
                 "insufficient_scope",

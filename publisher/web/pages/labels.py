@@ -8,12 +8,11 @@ from wtforms import StringField
 from wtforms.validators import DataRequired
 
 from builder.model import names
-from builder.model.errors import RequestError
 from publisher.accounts.protected import ProtectedLabels
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.release import board_path
-from publisher.web.pages.repos import OFFERED_MAX, labels_of, repos_of
+from publisher.web.pages.repos import OFFERED_MAX, labels_of, offered, repo_in, repos_of
 
 
 class OpenForm(FlaskForm):
@@ -47,12 +46,8 @@ def labels(frame: Frame, owner: str) -> Response:
     """The page; with a ``repo`` in the address, on to its release board."""
     form = OpenForm(request.args if "repo" in request.args else None, meta={"csrf": False})
     if "repo" in request.args and form.validate():
-        name = _name(owner, form.repo.data)
-        try:
-            names.check_repo(name)
-        except RequestError as error:
-            show_errors(form, error, form.repo)
-        else:
+        with errors_shown(form, form.repo):
+            name = names.check_repo(repo_in(form.repo.data, owner))
             return frame.redirect(board_path(owner, name))
     return _show(frame, owner, form, ProtectForm(formdata=None), frame.status_of(form))
 
@@ -68,20 +63,13 @@ def unprotect_label(frame: Frame, owner: str) -> Response:
 def _protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
     form = ProtectForm()
     if form.validate_on_submit():
-        repo, label = _name(owner, form.repo.data), form.label.data.strip()
-        address = request.remote_addr or ""
-        try:
-            ProtectedLabels(frame.database).set(owner, repo, label, is_on, address=address)
-        except RequestError as error:
-            show_errors(form, error, form.label)
-        else:
+        repo, label = repo_in(form.repo.data, owner), form.label.data.strip()
+        with errors_shown(form, form.label):
+            protected = ProtectedLabels(frame.database)
+            protected.set(owner, repo, label, is_on, address=frame.address)
             told = "is protected" if is_on else "is no longer protected"
             return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {told}.")
     return _show(frame, owner, OpenForm(None, meta={"csrf": False}), form, 422)
-
-
-def _name(owner: str, text: str | None) -> str:
-    return (text or "").strip().removeprefix(f"{owner}/")
 
 
 def _show(
@@ -94,6 +82,6 @@ def _show(
         "labels_form.html", status, form=form, protect=protect_form,
         board_path=board_path, is_readable=mine is not None,
         labelled=labelled[:OFFERED_MAX], more=len(labelled[OFFERED_MAX:]),
-        offered=mine if mine and len(mine) <= OFFERED_MAX else [],
+        offered=offered(mine),
         protected=ProtectedLabels(frame.database).of(owner),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from publisher.accounts.people.invitations import parse_code
 from publisher.accounts.people.signup import sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown, show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame
 from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
 from server.throttle import Throttle, network
@@ -88,11 +88,8 @@ class _OpenID:
     def invitation(self, frame: Frame) -> Response:
         form = InvitationForm()
         if form.code.validate(form):
-            try:
+            with errors_shown(form, form.code):
                 frame.invitations.look(form.code.data)
-            except RequestError as error:
-                show_errors(form, error, form.code)
-            else:
                 return self._go_on(frame, "invitation", ".".join(parse_code(form.code.data)))
         return frame.render("invitation.html", frame.status_of(form), form=form)
 
@@ -100,11 +97,8 @@ class _OpenID:
         form = SignUpForm()
         if form.handle.validate(form):
             handle = form.handle.data.strip()
-            try:
+            with errors_shown(form, form.handle):
                 names.check_new_owner(handle)
-            except RequestError as error:
-                show_errors(form, error, form.handle)
-            else:
                 return self._go_on(frame, "signup", handle)
         return frame.render("signup.html", frame.status_of(form), form=form)
 
@@ -119,7 +113,7 @@ class _OpenID:
         return url
 
     def _limit(self, frame: Frame, counted: Throttle) -> None:
-        wait_seconds = counted.hit(network(_address()))
+        wait_seconds = counted.hit(network(frame.address))
         frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
 
     # And back
@@ -152,17 +146,17 @@ class _OpenID:
         owner = frame.signed_in()
         if owner is None:
             return frame.redirect(LOGIN, "You were signed out. Sign in and start again.")
-        frame.identities.add(owner, *identity, address=_address())
+        frame.identities.add(owner, *identity, address=frame.address)
         return frame.redirect(_SECURITY, f"You can now sign in with {self._name}, too.")
 
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
-        owner = frame.invitations.accept_identity(code, *identity, address=_address())
+        owner = frame.invitations.accept_identity(code, *identity, address=frame.address)
         frame.begin_session(owner)
         told = f"Welcome, {owner}. You sign in with {self._name}."
         return welcome_back(frame, owner, told, tuple(identity))
 
     def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
-        address = _address()
+        address = frame.address
         frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
@@ -188,7 +182,3 @@ def _kept_way() -> _Way | None:
         return None
     del session[_KEPT]
     return way
-
-
-def _address() -> str:
-    return request.remote_addr or ""

@@ -5,11 +5,10 @@ from flask_wtf import FlaskForm
 from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
-from builder.model.errors import RequestError
 from publisher.accounts.accounts import format_time
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.repos import repos_of
+from publisher.web.pages.repos import repos_of, why_late
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
 
 
@@ -41,11 +40,8 @@ def profile(frame: Frame, owner: str) -> Response:
     if form.validate_on_submit():
         joined_at = stored.joined_at if stored else _began_at(frame, owner)
         given = (form.name.data, form.bio.data or "", form.url.data or "")
-        try:
+        with errors_shown(form, form.name):
             write_profile(frame.store, owner, parse_profile(*given, joined_at))
-        except RequestError as error:
-            show_errors(form, error, form.name)
-        else:
             return frame.redirect("/profile", _publish(frame, owner))
     has_page = stored is not None or repos_of(root, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
@@ -56,9 +52,8 @@ def _began_at(frame: Frame, owner: str) -> str:
 
 
 def _publish(frame: Frame, owner: str) -> str:
-    """Have everybody see the profile; returns what came of it, for its owner."""
-    try:
-        frame.rebuilder.make_visible(owner, None)
-    except RequestError as error:
-        return f"Your profile is saved. {error} It will appear as soon as possible."
+    """Wait until readers see the profile; returns the message for its owner."""
+    late = why_late(frame.rebuilder, owner, None)
+    if late:
+        return f"Your profile is saved. {late} It will appear as soon as possible."
     return "Your profile is saved and public."

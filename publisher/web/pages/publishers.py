@@ -10,12 +10,12 @@ from wtforms.validators import DataRequired, InputRequired
 
 from builder.model.errors import RequestError
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, GITLAB_WORKFLOW
+from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, GITLAB_WORKFLOW, Entered
 from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.pages import snippets
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown, show_errors
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.repos import OFFERED_MAX, repos_of
+from publisher.web.pages.repos import offered, repo_in, repos_of
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
 ONLY, TOO = "only", "too"
@@ -86,18 +86,11 @@ def add_to(frame: Frame) -> None:
 def publishers(frame: Frame, owner: str) -> Response:
     form = _new_form(frame)
     if form.validate_on_submit():
-        repo = (form.repo.data or "").strip().removeprefix(f"{owner}/")
-        try:
-            added = frame.trusted.add(
-                owner, repo, frame.issuers[form.issuer.data], form.project.data,
-                form.workflow.data or "", branch=form.branch.data or "",
-                environment=form.environment.data or "",
-                project_id=form.project_id.data or "", labels=form.labels.data or "",
-                address=request.remote_addr or "",
-            )  # fmt: skip
-        except RequestError as error:
-            show_errors(form, error, form.project)
-        else:
+        fields = {name: form[name].data or "" for name in Entered._fields}
+        entered = Entered(**fields | {"repo": repo_in(form.repo.data, owner)})
+        with errors_shown(form, form.project):
+            issuer = frame.issuers[form.issuer.data]
+            added = frame.trusted.add(owner, issuer, entered, address=frame.address)
             told = (
                 f"{added.project} is a trusted publisher now. Its workflow is below, ready to "
                 "paste."
@@ -110,7 +103,7 @@ def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
     form = LabelsForm()
     try:
         changed = frame.trusted.set_labels(
-            owner, publisher_id, form.labels.data or "", address=request.remote_addr or ""
+            owner, publisher_id, form.labels.data or "", address=frame.address
         )
     except RequestError as error:
         if not error.details:
@@ -123,7 +116,7 @@ def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
 
 
 def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
-    removed = frame.trusted.remove(owner, publisher_id, address=request.remote_addr or "")
+    removed = frame.trusted.remove(owner, publisher_id, address=frame.address)
     told = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
     return frame.redirect("/publishers", told)
 
@@ -131,12 +124,9 @@ def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
 def only(frame: Frame, owner: str) -> Response:
     form = OnlyForm()
     if form.validate_on_submit():
-        repo, is_on = form.repo.data.strip().removeprefix(f"{owner}/"), form.who.data == ONLY
-        try:
-            frame.accounts.set_trusted_only(owner, repo, is_on, address=request.remote_addr or "")
-        except RequestError as error:
-            show_errors(form, error, form.repo)
-        else:
+        repo, is_on = repo_in(form.repo.data, owner), form.who.data == ONLY
+        with errors_shown(form, form.repo):
+            frame.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
             told = "only trusted publishers" if is_on else "tokens and trusted publishers"
             return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {told}.")
     form.repo.errors = [*form.repo.errors, *form.who.errors]
@@ -152,14 +142,13 @@ def _show(
     mine = repos_of(frame.settings.content, owner)
     tokens_refused = frame.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.repo}
-    offered = mine if mine and len(mine) <= OFFERED_MAX else []
     covers_all = any(not publisher.repo for publisher in listed)
     return frame.render(
         "publishers.html",
         status,
         form=form,
         only=only,
-        offered=offered,
+        offered=offered(mine),
         is_readable=mine is not None,
         publishers=[
             (
@@ -173,7 +162,7 @@ def _show(
         added=request.args.get("added"),
         repos=[
             (repo, repo in tokens_refused, covers_all or repo in covered)
-            for repo in sorted(covered.union(tokens_refused, offered))
+            for repo in sorted(covered.union(tokens_refused, offered(mine)))
         ],
     )
 

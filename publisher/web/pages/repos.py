@@ -34,6 +34,16 @@ def repos_of(root: str, owner: str) -> list[str] | None:
         return None
 
 
+def offered(repos: list[str] | None) -> list[str]:
+    """The names to choose from: none where there are too many."""
+    return repos if repos and len(repos) <= OFFERED_MAX else []
+
+
+def repo_in(text: str | None, owner: str) -> str:
+    """The name of an owner's repo as somebody typed it, with or without the owner."""
+    return (text or "").strip().removeprefix(f"{owner}/")
+
+
 def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None] | None:
     """What each label of a repo names as readers see it, None where it is removed; None for a repo
     that never had one.
@@ -49,12 +59,20 @@ def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None
     return {move.label: move.version for move in listed.data}
 
 
-def show_readers(rebuilder: Rebuilder, owner: str, name: str, told: str) -> str:
-    """Have everybody see a change of a repo; returns what came of it, for the owner who is ``told``
-    of the change.
+def why_late(rebuilder: Rebuilder, owner: str, name: str | None) -> str:
+    """Wait until readers see a change of a repo, or of an owner's profile; returns why they do not
+    see it yet, or nothing.
     """
     try:
         rebuilder.make_visible(owner, name)
     except RequestError as error:
-        return f"{told} {error} Readers will see it as soon as possible."
-    return told
+        return str(error)
+    return ""
+
+
+def show_readers(rebuilder: Rebuilder, owner: str, name: str, done: str) -> str:
+    """Wait until readers see a change of a repo. Returns the message for its owner: what is
+    ``done``, and that readers see it later, if so.
+    """
+    late = why_late(rebuilder, owner, name)
+    return f"{done} {late} Readers will see it as soon as possible." if late else done

@@ -46,7 +46,7 @@ def password(frame: Frame, owner: str) -> Response:
     form = _new_form(frame, owner)
     if not form.validate_on_submit():
         return _show(frame, owner, form, 422)
-    address, verified = request.remote_addr or "", None
+    address, verified = frame.address, None
     had_one = isinstance(form, ChangePasswordForm)
     if had_one:
         verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
@@ -80,14 +80,14 @@ def password(frame: Frame, owner: str) -> Response:
 def sign_out_everywhere(frame: Frame, owner: str) -> Response:
     with frame.database.transaction():
         frame.invitations.end(owner)
-        frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
+        frame.sessions.end_all(owner, address=frame.address, note=True)
     frame.end_session()
     return frame.redirect(LOGIN, "You are signed out everywhere.")
 
 
 def remove_identity(frame: Frame, owner: str) -> Response:
     issuer = request.form.get("issuer", "")
-    if not frame.identities.remove(owner, issuer, address=request.remote_addr or ""):
+    if not frame.identities.remove(owner, issuer, address=frame.address):
         raise RequestError(
             "not_found", "You do not sign in this way. Open the Security page again."
         )

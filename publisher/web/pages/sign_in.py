@@ -12,7 +12,7 @@ from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.accounts.people.signup import sign_up
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown, show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame
 
 WRONG = (
@@ -81,7 +81,7 @@ def login(frame: Frame) -> Response:
     if not form.validate_on_submit():
         return frame.render("login.html", form=form, onwards=onwards)
     # Handles have no capitals; phones begin with one.
-    handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
+    handle, address = form.handle.data.strip().lower(), frame.address
     verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
     if verified and _begin_if_still(frame, handle, verified):
         frame.attempts.succeeded(handle, address)
@@ -98,7 +98,7 @@ def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
 
     Raises RequestError; an attempt that nobody looked at does not count.
     """
-    address = request.remote_addr or ""
+    address = frame.address
     frame.limit(frame.attempts.take(handle, address), reason)
     try:
         verified = frame.passwords.verify(handle, password)
@@ -138,12 +138,9 @@ def logout(frame: Frame) -> Response:
 def invitation(frame: Frame) -> Response:
     form = InvitationForm()
     if form.validate_on_submit():
-        address = request.remote_addr or ""
-        try:
-            owner = frame.invitations.accept(form.code.data, form.password.data, address=address)
-        except RequestError as error:
-            show_errors(form, error, form.code)
-        else:
+        code, password = form.code.data, form.password.data
+        with errors_shown(form, form.code):
+            owner = frame.invitations.accept(code, password, address=frame.address)
             frame.begin_session(owner)
             return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
     return frame.render("invitation.html", frame.status_of(form), form=form)
@@ -152,7 +149,7 @@ def invitation(frame: Frame) -> Response:
 def signup(frame: Frame) -> Response:
     form = SignUpForm()
     if form.validate_on_submit():
-        address = request.remote_addr or ""
+        address = frame.address
         handle = form.handle.data.strip()
         frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:

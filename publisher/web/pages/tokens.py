@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from flask import Response, request
+from flask import Response
 from flask_wtf import FlaskForm
 from wtforms import (
     RadioField,
@@ -26,13 +26,14 @@ from publisher.accounts.accounts import (
     READ,
     RIGHTS,
     TOKEN_NAME_CHARS_MAX,
+    Grant,
     Token,
 )
 from publisher.accounts.tokens import find_token
 from publisher.web.pages import snippets
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.repos import OFFERED_MAX, repos_of
+from publisher.web.pages.repos import OFFERED_MAX, offered, repos_of
 
 # Of one owner, that are active; and how many of the others are shown.
 ACTIVE_MAX, ENDED_SHOWN = 100, 100
@@ -109,14 +110,10 @@ def add_to(frame: Frame) -> None:
 def tokens(frame: Frame, owner: str) -> Response:
     mine = repos_of(frame.settings.content, owner)
     form = TokenForm()
-    form.repos.choices = mine if mine and len(mine) <= OFFERED_MAX else []
+    form.repos.choices = offered(mine)
     if form.validate_on_submit():
-        try:
-            text, token = _create(frame, owner, form)
-        except RequestError as error:
-            show_errors(form, error, form.more)
-        else:
-            return _show(frame, text, token)
+        with errors_shown(form, form.more):
+            return _show(frame, *_create(frame, owner, form))
     now, newest_first = datetime.now(UTC), frame.accounts.tokens(owner)[::-1]
     active = [token for token in newest_first if token.state(now) == "active"]
     ended = [token for token in newest_first if token.state(now) != "active"]
@@ -130,14 +127,14 @@ def revoke(frame: Frame, owner: str, token_id: str) -> Response:
     # By its id alone: a name may be that of several, one after the other.
     if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
         raise RequestError("not_found", "You have no such token. Reload the list.")
-    token, is_new = frame.accounts.revoke(owner, token_id, address=request.remote_addr or "")
+    token, is_new = frame.accounts.revoke(owner, token_id, address=frame.address)
     told = "is revoked and cannot be used any more." if is_new else "was already revoked."
     return frame.redirect("/tokens", f"The token {token.name} {told}")
 
 
 def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
     """The token that a form asks for, and its text. Raises RequestError."""
-    name, address = form.name.data, request.remote_addr or ""
+    name, address = form.name.data, frame.address
     repos = _chosen(owner, form)
     rights, labels = form.rights.data.split(), _chosen_labels(form)
     if rights == [READ] and repos:
@@ -161,7 +158,7 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
             if token.name == name and token.state() == "expired":
                 frame.accounts.revoke(owner, token.id, address=address)
         return frame.accounts.create_token(
-            owner, name, repos, form.expires.data, rights=rights, labels=labels, address=address
+            owner, name, Grant(repos, rights, labels), form.expires.data, address=address
         )
 
 

@@ -12,9 +12,9 @@ from builder.model.errors import RequestError
 from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
-from publisher.web.pages.fields import show_errors
+from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame, check_owner
-from publisher.web.pages.repos import OFFERED_MAX
+from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 
@@ -64,13 +64,9 @@ def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
             told = "Empty this field, or choose “One version”." if version else "Enter the version."
             form.version.errors = [*form.version.errors, told]
         else:
-            try:
+            with errors_shown(form, form.version):
                 draft = _draft(form)
-                planned = _preview(frame, owner, name, version, draft)
-            except RequestError as error:
-                show_errors(form, error, form.version)
-            else:
-                return _review(frame, planned, draft)
+                return _review(frame, _preview(frame, owner, name, version, draft), draft)
     return _show(frame, owner, name, form)
 
 
@@ -88,7 +84,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     done = withdraw(frame.store, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
         frame.events.note(
-            owner, "withdrawn", subject=f"{owner}/{name}", address=request.remote_addr or "",
+            owner, "withdrawn", subject=f"{owner}/{name}", address=frame.address,
             note=_what(done),
         )  # fmt: skip
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
@@ -118,16 +114,15 @@ def _what(done: Withdrawn) -> str:
 
 
 def _tell(frame: Frame, done: Withdrawn) -> str:
-    """Take it off the site; returns what came of it, for the owner."""
+    """Wait until it is off the site; returns the message for its owner."""
     if done.unchanged:
         told = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
     else:
         told = f"{_what(done)} is withdrawn."
-    try:
-        frame.rebuilder.make_visible(done.owner, done.name)
-    except RequestError as error:
+    late = why_late(frame.rebuilder, done.owner, done.name)
+    if late:
         return (
-            f"{told} Its text is deleted, but still on the site: {error} It is taken off as soon "
+            f"{told} Its text is deleted, but still on the site: {late} It is taken off as soon "
             "as possible."
         )
     labels = "" if done.unchanged else done.about_labels

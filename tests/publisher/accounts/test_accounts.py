@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Token
+from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Grant, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
@@ -77,7 +77,9 @@ def test_owners_that_cannot_be_added(accounts: Accounts, handle: str, error: typ
 
 
 def test_a_new_token(accounts: Accounts):
-    text, token = accounts.create_token("ann", "my ci", ["story", "ann/review", "story"], now=NOW)
+    text, token = accounts.create_token(
+        "ann", "my ci", Grant(["story", "ann/review", "story"]), now=NOW
+    )
     expiry = NOW_SECONDS + 90 * 86_400
     assert token == Token(
         token.id, "ann", "my ci", ("story", "review"), NOW_SECONDS, expiry, None, None, None
@@ -133,7 +135,7 @@ def test_expiries_that_cannot_be(accounts: Accounts, days: int):
 )  # fmt: skip
 def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str], told: str):
     with pytest.raises((OperatorError, RequestError), match=told):
-        accounts.create_token(owner, "ci", repos, now=NOW)
+        accounts.create_token(owner, "ci", Grant(repos), now=NOW)
     assert accounts.tokens() == []
 
 
@@ -237,7 +239,7 @@ def test_expiry_to_the_second(accounts: Accounts):
 def test_where_a_token_may_publish(
     accounts: Accounts, repos: list[str], target: str, code: str | None
 ):
-    _, token = accounts.create_token("ann", "ci", repos, now=NOW)
+    _, token = accounts.create_token("ann", "ci", Grant(repos), now=NOW)
     owner, name = target.split("/")
     if code is None:
         accounts.check_may_publish(token, owner, name)
@@ -250,7 +252,7 @@ def test_where_a_token_may_publish(
 
 @pytest.mark.parametrize("owner", ["ann", "bob"])
 def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, owner: str):
-    _, token = accounts.create_token("ann", "ci", rights=("read",), now=NOW)
+    _, token = accounts.create_token("ann", "ci", Grant(rights=("read",)), now=NOW)
     with pytest.raises(RequestError, match="This token cannot publish") as caught:
         accounts.check_may_publish(token, owner, "story")
     assert caught.value.code == "insufficient_scope"
@@ -259,7 +261,7 @@ def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, ow
 
 
 def test_many_repos_are_not_all_told(accounts: Accounts):
-    _, token = accounts.create_token("ann", "ci", [f"r{n}" for n in range(9)], now=NOW)
+    _, token = accounts.create_token("ann", "ci", Grant([f"r{n}" for n in range(9)]), now=NOW)
     with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
         accounts.check_may_publish(token, "ann", "other")
 

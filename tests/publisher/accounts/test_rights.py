@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import RIGHTS, Accounts, Token
+from publisher.accounts.accounts import RIGHTS, Accounts, Grant, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.protected import PER_OWNER_MAX, ProtectedLabels
@@ -31,7 +31,7 @@ def accounts(database: Database) -> Accounts:
 
 
 def create(accounts: Accounts, name: str = "ci", **options) -> Token:
-    text, token = accounts.create_token("ann", name, **options)
+    text, token = accounts.create_token("ann", name, Grant(**options))
     assert accounts.authenticate(text) == token
     return token
 

@@ -19,6 +19,7 @@ from publisher.trusted.exchange import exchange
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, verify
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.web.trusted_exchange import read_exchange
 from tests.support.catalogues import BASE_URL
@@ -46,7 +47,8 @@ class Hub:
     def trust(self, owner: str = "ann", repo: str = "review", **changes: str) -> str:
         """Trust the usual job of GitHub; returns the publisher's id."""
         usual = {"project": "octo/prompts", "workflow": "publish.yml"}
-        return self.publishers.add(owner, repo, self.github, **usual | changes, now=NOW).id
+        entered = Entered(repo=repo, **usual | changes)
+        return self.publishers.add(owner, self.github, entered, now=NOW).id
 
     def token(self, **claims: Any) -> str:
         return self.live.token(**{"now": AT} | claims)
@@ -109,7 +111,7 @@ def test_a_job_of_github_gets_a_token(hub: Hub):
 
 
 def test_a_job_of_gitlab_gets_a_token(hub: Hub):
-    hub.publishers.add("ann", "", hub.gitlab, "Acme/Team/Prompts", "", now=NOW)
+    hub.publishers.add("ann", hub.gitlab, Entered("Acme/Team/Prompts", ""), now=NOW)
     _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/*")
     assert (token.owner, token.repos) == ("ann", ())
     _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/any")
@@ -122,7 +124,7 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
 
 def test_gitlab_tells_environments_by_their_capitals(hub: Hub):
     hub.publishers.add(
-        "ann", "", hub.gitlab, "acme/team/prompts", "", environment="production", now=NOW
+        "ann", hub.gitlab, Entered("acme/team/prompts", "", environment="production"), now=NOW
     )
     assert hub.exchange(hub.live.gitlab_token(now=AT, environment="production"), "ann/*")
     other = hub.live.gitlab_token(now=AT, environment="Production")
@@ -176,14 +178,15 @@ def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
 def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], told: str):
     add = hub.publishers.add
     hub.trust(branch="main")
-    add("ann", "review", hub.gitlab, "acme/team/prompts", "", branch="refs/heads/main", now=NOW)
+    entered = Entered("acme/team/prompts", "", "review", branch="refs/heads/main")
+    add("ann", hub.gitlab, entered, now=NOW)
     assert hub.exchange(of_branch(hub, kind))
     error = hub.refusal(of_branch(hub, kind, **claims))
     assert error.code == "insufficient_scope"
     assert told in str(error)
     # Who names no branch trusts them all, and the log tells which it was.
     hub.trust("bob")
-    add("bob", "review", hub.gitlab, "acme/team/prompts", "", now=NOW)
+    add("bob", hub.gitlab, Entered("acme/team/prompts", "", "review"), now=NOW)
     assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
     assert told.strip(",") in Events(hub.database).latest("bob", 1)[0].note
 

@@ -12,6 +12,7 @@ from builder.model.settings import Settings
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import settings_in
 from tests.support.issuer import TestIssuer, issuer
@@ -49,10 +50,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             Accounts(database).add_owner("ann")
             Accounts(database).set_trusted_only("ann", "review", True)
             TrustedPublishers(database).add(
-                "ann", "review", Issuer("github", live.url), "octo/prompts", "publish.yml"
+                "ann", Issuer("github", live.url), Entered("octo/prompts", "publish.yml", "review")
             )
             TrustedPublishers(database).add(
-                "ann", "guide", Issuer("gitlab", gitlab.url), "acme/team/prompts", ""
+                "ann", Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", "", "guide")
             )
         options = [f"github={live.url}", f"gitlab={gitlab.url}"]
         with serving(settings, *(f"--trusted-issuer={one}" for one in options)) as server:
@@ -151,7 +152,7 @@ def test_a_removal_holds_for_the_next_request(site: Site):
     with Database(site.settings.state) as database:
         trusted = TrustedPublishers(database)
         added = trusted.add(
-            "ann", "story", Issuer("github", site.live.url), "octo/stories", "publish.yml"
+            "ann", Issuer("github", site.live.url), Entered("octo/stories", "publish.yml", "story")
         )
         job = {
             "repository": "octo/stories", "repository_id": "80",

@@ -13,6 +13,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Event, Events
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import PER_OWNER_MAX, TrustedPublisher, TrustedPublishers
 from tests.support.postgres import only_sqlite
 
@@ -49,10 +50,19 @@ def wrong_fields(publishers: TrustedPublishers, *args: object, **more: str) -> d
 
 def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
     added = publishers.add(
-        "ann", " review ", GITHUB, " Octo/Prompts ", ".github/workflows/Publish.yml",
-        branch=" refs/heads/Main ", environment=" Prod ", project_id=" 74 ", address="192.0.2.1",
+        "ann",
+        GITHUB,
+        Entered(
+            " Octo/Prompts ",
+            ".github/workflows/Publish.yml",
+            " review ",
+            branch=" refs/heads/Main ",
+            environment=" Prod ",
+            project_id=" 74 ",
+        ),
+        address="192.0.2.1",
         now=NOW,
-    )  # fmt: skip
+    )
     assert added == TrustedPublisher(
         added.id, "ann", "review", GITHUB.url, "octo/prompts", "74", "Publish.yml", "Main", "prod",
         NOW_SECONDS, None,
@@ -70,7 +80,9 @@ def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
 def test_an_environment_that_looks_like_another_is_not_that(publishers: TrustedPublishers):
     names = ("docker", "doc\u212aer", "do\u017fe", "b\u0131g", "\u0130d")
     added = {
-        name: publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", environment=name)
+        name: publishers.add(
+            "ann", GITHUB, Entered("octo/prompts", "publish.yml", environment=name)
+        )
         for name in names
     }
     for name in names:
@@ -78,7 +90,7 @@ def test_an_environment_that_looks_like_another_is_not_that(publishers: TrustedP
 
 
 def test_for_all_repos_and_without_more(publishers: TrustedPublishers):
-    added = publishers.add("ann", "", GITLAB, "Acme/team/sub.team/prompts", "")
+    added = publishers.add("ann", GITLAB, Entered("Acme/team/sub.team/prompts", ""))
     assert (added.repo, added.workflow) == ("", ".gitlab-ci.yml")
     assert (added.branch, added.environment) == ("", "")
     assert added.project == "acme/team/sub.team/prompts"
@@ -99,7 +111,7 @@ def test_for_all_repos_and_without_more(publishers: TrustedPublishers):
 def test_projects_and_workflows(
     publishers: TrustedPublishers, issuer: Issuer, project: str, workflow: str, stored: str
 ):
-    assert publishers.add("ann", "", issuer, project, workflow).workflow == stored
+    assert publishers.add("ann", issuer, Entered(project, workflow)).workflow == stored
 
 
 @only_sqlite
@@ -110,7 +122,7 @@ def test_projects_and_workflows(
      f"{'o' * 40}/p", f"o/{'p' * 101}", "octo/p\n/x", "octo/*"],
 )  # fmt: skip
 def test_projects_that_are_not_githubs(publishers: TrustedPublishers, project: str):
-    told = wrong_fields(publishers, "ann", "", GITHUB, project, "a.yml")
+    told = wrong_fields(publishers, "ann", GITHUB, Entered(project, "a.yml"))
     assert list(told) == ["project"]
     assert "octo/prompts" in told["project"]
 
@@ -122,7 +134,7 @@ def test_projects_that_are_not_githubs(publishers: TrustedPublishers, project: s
      "acme/prompts.git", "acme/pro mpts", "acme/-p", "acme/p/", f"acme/{'p' * 1000}", "../p"],
 )  # fmt: skip
 def test_projects_that_are_not_gitlabs(publishers: TrustedPublishers, project: str):
-    assert list(wrong_fields(publishers, "ann", "", GITLAB, project, "")) == ["project"]
+    assert list(wrong_fields(publishers, "ann", GITLAB, Entered(project, ""))) == ["project"]
 
 
 @only_sqlite
@@ -133,7 +145,7 @@ def test_projects_that_are_not_gitlabs(publishers: TrustedPublishers, project: s
      ".github/workflows/", f"{'a' * 252}.yml", "a\nb.yml", "/.github/workflows/a.yml"],
 )  # fmt: skip
 def test_workflows_that_are_not_githubs(publishers: TrustedPublishers, workflow: str):
-    told = wrong_fields(publishers, "ann", "", GITHUB, "octo/prompts", workflow)
+    told = wrong_fields(publishers, "ann", GITHUB, Entered("octo/prompts", workflow))
     assert list(told) == ["workflow"]
 
 
@@ -144,7 +156,7 @@ def test_workflows_that_are_not_githubs(publishers: TrustedPublishers, workflow:
      "https://example.org/ci.yml", "a" * 256],
 )  # fmt: skip
 def test_workflows_that_are_not_gitlabs(publishers: TrustedPublishers, workflow: str):
-    told = wrong_fields(publishers, "ann", "", GITLAB, "acme/prompts", workflow)
+    told = wrong_fields(publishers, "ann", GITLAB, Entered("acme/prompts", workflow))
     assert list(told) == ["workflow"]
 
 
@@ -158,7 +170,7 @@ def test_workflows_that_are_not_gitlabs(publishers: TrustedPublishers, workflow:
     ],
 )  # fmt: skip
 def test_branches(publishers: TrustedPublishers, issuer: Issuer, branch: str, stored: str):
-    assert publishers.add("ann", "", issuer, "o/p", "a.yml", branch=branch).branch == stored
+    assert publishers.add("ann", issuer, Entered("o/p", "a.yml", branch=branch)).branch == stored
 
 
 @only_sqlite
@@ -169,7 +181,7 @@ def test_branches(publishers: TrustedPublishers, issuer: Issuer, branch: str, st
      "refs/tags/v1", "refs/heads/", "refs/heads/refs/heads/main", "refs/heads/ main", "x" * 256],
 )  # fmt: skip
 def test_branches_that_are_none(publishers: TrustedPublishers, branch: str):
-    told = wrong_fields(publishers, "ann", "", GITHUB, "octo/prompts", "a.yml", branch=branch)
+    told = wrong_fields(publishers, "ann", GITHUB, Entered("octo/prompts", "a.yml", branch=branch))
     assert list(told) == ["branch"]
     assert "main" in told["branch"] and "leave it empty" in told["branch"]
     assert publishers.of("ann") == []
@@ -177,14 +189,17 @@ def test_branches_that_are_none(publishers: TrustedPublishers, branch: str):
 
 def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: TrustedPublishers):
     told = wrong_fields(
-        publishers, "ann", "Re view", GITHUB, "octo", "x", branch="a b", environment="e" * 256,
-        project_id="7x", address="192.0.2.1",
-    )  # fmt: skip
+        publishers,
+        "ann",
+        GITHUB,
+        Entered("octo", "x", "Re view", branch="a b", environment="e" * 256, project_id="7x"),
+        address="192.0.2.1",
+    )
     assert list(told) == ["repo", "project", "workflow", "branch", "environment", "project_id"]
     assert all(told.values())
-    told = wrong_fields(publishers, "ann", "", GITHUB, "o/p", "a.yml", environment="a\nb")
+    told = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", environment="a\nb"))
     assert list(told) == ["environment"]
-    told = wrong_fields(publishers, "ann", "Review", GITHUB, "o/p", "a.yml")
+    told = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", "Review"))
     assert "Use 'review'" in told["repo"]
     assert publishers.of("ann") == []
     assert Events(database).latest("ann", 9) == []
@@ -192,26 +207,35 @@ def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: Trust
 
 def test_twice_the_same(publishers: TrustedPublishers):
     usual = {"branch": "main", "environment": "prod"}
-    publishers.add("ann", "review", GITHUB, "octo/prompts", "a.yml", **usual)
+    publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml", "review", **usual))
     told = wrong_fields(
-        publishers, "ann", "review", GITHUB, "OCTO/prompts", ".github/workflows/a.yml",
-        branch="refs/heads/main", environment="PROD", project_id="7",
-    )  # fmt: skip
+        publishers,
+        "ann",
+        GITHUB,
+        Entered(
+            "OCTO/prompts",
+            ".github/workflows/a.yml",
+            "review",
+            branch="refs/heads/main",
+            environment="PROD",
+            project_id="7",
+        ),
+    )
     assert "already" in told["project"] and "branch main environment prod" in told["project"]
     for repo, workflow, changes in (
         ("story", "a.yml", {}), ("", "a.yml", {}), ("review", "A.yml", {}),
         ("review", "a.yml", {"environment": ""}), ("review", "a.yml", {"branch": ""}),
         ("review", "a.yml", {"branch": "Main"}),
     ):  # fmt: skip
-        publishers.add("ann", repo, GITHUB, "octo/prompts", workflow, **usual | changes)
-    publishers.add("bob", "review", GITHUB, "octo/prompts", "a.yml", **usual)
+        publishers.add("ann", GITHUB, Entered("octo/prompts", workflow, repo, **usual | changes))
+    publishers.add("bob", GITHUB, Entered("octo/prompts", "a.yml", "review", **usual))
     assert len(publishers.of("ann")) == 7
 
 
 def test_two_at_once_add_the_same(publishers: TrustedPublishers):
     def add(_: int) -> bool:
         try:
-            publishers.add("ann", "", GITHUB, "octo/prompts", "a.yml")
+            publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml"))
         except RequestError:
             return False
         return True
@@ -223,20 +247,22 @@ def test_two_at_once_add_the_same(publishers: TrustedPublishers):
 def test_an_owner_has_a_hundred_at_most(database: Database, publishers: TrustedPublishers):
     with database.transaction():  # waits for the disk once
         for number in range(PER_OWNER_MAX):
-            publishers.add("ann", "", GITHUB, f"octo/p{number}", "a.yml")
-    assert "100" in wrong_fields(publishers, "ann", "", GITHUB, "octo/more", "a.yml")["project"]
-    publishers.add("bob", "", GITHUB, "octo/more", "a.yml")
+            publishers.add("ann", GITHUB, Entered(f"octo/p{number}", "a.yml"))
+    assert (
+        "100" in wrong_fields(publishers, "ann", GITHUB, Entered("octo/more", "a.yml"))["project"]
+    )
+    publishers.add("bob", GITHUB, Entered("octo/more", "a.yml"))
     publishers.remove("ann", publishers.of("ann")[0].id)
-    publishers.add("ann", "", GITHUB, "octo/more", "a.yml")
+    publishers.add("ann", GITHUB, Entered("octo/more", "a.yml"))
 
 
 def test_an_owner_who_is_unknown(publishers: TrustedPublishers):
     with pytest.raises(OperatorError, match="hubctl owner add cleo"):
-        publishers.add("cleo", "", GITHUB, "octo/prompts", "a.yml")
+        publishers.add("cleo", GITHUB, Entered("octo/prompts", "a.yml"))
 
 
 def test_labels_change(database: Database, publishers: TrustedPublishers):
-    added = publishers.add("ann", "review", GITHUB, "octo/prompts", "publish.yml", now=NOW)
+    added = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml", "review"), now=NOW)
     changed = publishers.set_labels("ann", added.id, " production,canary production ", now=NOW)
     assert publishers.of("ann") == [changed] == [added._replace(labels="production canary")]
     publishers.set_labels("ann", added.id, "production canary", now=NOW)
@@ -254,8 +280,8 @@ def test_labels_change(database: Database, publishers: TrustedPublishers):
 
 
 def test_removal(database: Database, publishers: TrustedPublishers):
-    one = publishers.add("ann", "", GITHUB, "octo/prompts", "a.yml", now=NOW)
-    other = publishers.add("ann", "", GITHUB, "octo/prompts", "b.yml", now=NOW)
+    one = publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml"), now=NOW)
+    other = publishers.add("ann", GITHUB, Entered("octo/prompts", "b.yml"), now=NOW)
     assert publishers.remove("ann", one.id, address="192.0.2.1", now=NOW) == one
     assert publishers.of("ann") == [other]
     assert Events(database).latest("ann", 1) == [
@@ -267,7 +293,7 @@ def test_removal(database: Database, publishers: TrustedPublishers):
 
 @pytest.mark.parametrize("owner", ["ann", "bob"])
 def test_removal_of_what_is_not_there(publishers: TrustedPublishers, owner: str):
-    of_ann = publishers.add("ann", "", GITHUB, "octo/prompts", "a.yml")
+    of_ann = publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml"))
     for publisher_id in ("", "0", "' OR 1=1", *([of_ann.id] if owner == "bob" else [])):
         with pytest.raises(RequestError) as caught:
             publishers.remove(owner, publisher_id)
@@ -280,7 +306,8 @@ def test_removal_revokes_the_tokens_of_its_jobs_alone(
 ):
     accounts = Accounts(database)
     ids = [
-        publishers.add("ann", "", GITHUB, "octo/prompts", name).id for name in ("a.yml", "b.yml")
+        publishers.add("ann", GITHUB, Entered("octo/prompts", name)).id
+        for name in ("a.yml", "b.yml")
     ]
     made = {
         told: accounts.create_trusted_token("ann", [], by, NOW)[0]
@@ -304,8 +331,8 @@ def test_removal_revokes_the_tokens_of_its_jobs_alone(
 
 
 def test_a_job_that_matches(publishers: TrustedPublishers):
-    of_ann = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml")
-    of_bob = publishers.add("bob", "review", GITHUB, "octo/prompts", "publish.yml")
+    of_ann = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml"))
+    of_bob = publishers.add("bob", GITHUB, Entered("octo/prompts", "publish.yml", "review"))
     assert publishers.matching(JOB) == [of_ann, of_bob]
 
 
@@ -320,16 +347,17 @@ def test_a_job_that_matches(publishers: TrustedPublishers):
 )  # fmt: skip
 def test_a_job_that_does_not(publishers: TrustedPublishers, change: dict[str, str]):
     added = publishers.add(
-        "ann", "", GITHUB, "octo/prompts", "publish.yml",
-        branch="main", environment="prod", project_id="74",
-    )  # fmt: skip
+        "ann",
+        GITHUB,
+        Entered("octo/prompts", "publish.yml", branch="main", environment="prod", project_id="74"),
+    )
     job = JOB._replace(environment="prod")
     assert publishers.matching(job) == [added]
     assert publishers.matching(job._replace(**change)) == []
 
 
 def test_no_environment_is_any(publishers: TrustedPublishers):
-    added = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml")
+    added = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml"))
     for environment in ("", "prod", "test"):
         assert publishers.matching(JOB._replace(environment=environment)) == [added]
 
@@ -341,26 +369,28 @@ REFS = (
 
 
 def test_the_branch_is_that_of_the_job_and_of_its_file(publishers: TrustedPublishers):
-    one = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", branch="main")
+    one = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml", branch="main"))
     for refs in itertools.product(REFS, REFS):
         job = JOB._replace(ref=refs[0], workflow_ref=refs[1])
         assert publishers.matching(job) == ([one] if refs == (REFS[0], REFS[0]) else []), refs
 
 
 def test_no_branch_is_any_branch_or_tag(publishers: TrustedPublishers):
-    one = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml")
+    one = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml"))
     for ref, workflow_ref in itertools.product(REFS, REFS):
         assert publishers.matching(JOB._replace(ref=ref, workflow_ref=workflow_ref)) == [one]
 
 
 def test_of_several_branches_one_fits(publishers: TrustedPublishers):
     for branch in ("topic", "main", ""):
-        publishers.add("ann", branch or "any", GITHUB, "octo/prompts", "publish.yml", branch=branch)
+        publishers.add(
+            "ann", GITHUB, Entered("octo/prompts", "publish.yml", branch or "any", branch=branch)
+        )
     assert [one.repo for one in publishers.matching(JOB)] == ["any", "main"]
 
 
 def test_a_use_ties_the_name_to_the_project(database: Database, publishers: TrustedPublishers):
-    added = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", now=NOW)
+    added = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml"), now=NOW)
     later = NOW + timedelta(minutes=1)
     publishers.note_use(added, JOB, address="192.0.2.1", now=later)
     used = added._replace(project_id="74", used_at=NOW_SECONDS + 60)

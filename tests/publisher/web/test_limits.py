@@ -13,6 +13,7 @@ from publisher.accounts.tokens import make_token
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.web import app, token_check
 from server import throttle
@@ -176,7 +177,7 @@ def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, li
     github = Issuer("github", live.url)
     hub = make_hub(wrong_tokens=1, sign_in=SignIn(issuers=[github]))
     added = TrustedPublishers(hub.database).add(
-        "ann", "story", github, "octo/prompts", "publish.yml"
+        "ann", github, Entered("octo/prompts", "publish.yml", "story")
     )
     assert code_of(hub.post(token="x")) == "invalid_token"
     refused = exchange(hub, live.token())

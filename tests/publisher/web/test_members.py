@@ -9,7 +9,7 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.settings import Settings
-from publisher.accounts.accounts import PUBLISH, READ, Accounts
+from publisher.accounts.accounts import PUBLISH, READ, Accounts, Grant
 from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock
 from publisher.accounts.people.passwords import Passwords
@@ -51,11 +51,11 @@ def basic(text: str) -> str:
 @pytest.mark.parametrize("rights", [(READ,), (PUBLISH,), (READ, PUBLISH)])
 def test_every_token_reads(check: Callable, database: Database, rights: tuple[str, ...]):
     repos = ["story"] if PUBLISH in rights else []
-    text, token = Accounts(database).create_token("ann", "app", repos, rights=rights)
+    text, token = Accounts(database).create_token("ann", "app", Grant(repos, rights=rights))
     for authorization in (f"Bearer {text}", f"bearer  {text} ", basic(f"pk:{text}")):
         # Whatever else comes with it, it is one reader.
         assert check("x=1", authorization) == check("", f"Bearer {text}")
-    other, _ = Accounts(database).create_token("ann", "other", repos, rights=rights)
+    other, _ = Accounts(database).create_token("ann", "other", Grant(repos, rights=rights))
     assert check("", f"Bearer {other}") != check("", f"Bearer {text}")
     Accounts(database).revoke("ann", token.id)
     assert code_of(check, "", f"Bearer {text}") == "invalid_token"
@@ -68,7 +68,7 @@ def test_the_token_of_a_ci_job_reads(check: Callable, database: Database):
 
 def test_a_token_that_only_reads_does_nothing_else(database: Database):
     accounts = Accounts(database)
-    _, token = accounts.create_token("ann", "app", rights=[READ])
+    _, token = accounts.create_token("ann", "app", Grant(rights=[READ]))
     assert token.rights == (READ,) and token.abilities() == "reads"
     with pytest.raises(RequestError, match="cannot publish"):
         accounts.check_may_publish(token, "ann", "story")
@@ -76,13 +76,13 @@ def test_a_token_that_only_reads_does_nothing_else(database: Database):
         accounts.check_may_label(token, "ann", "story", ["production"])
     assert token.scope() == "nothing"
     with pytest.raises(OperatorError, match="reads the whole hub"):
-        accounts.create_token("ann", "other", ["story"], rights=[READ])
+        accounts.create_token("ann", "other", Grant(["story"], rights=[READ]))
     with pytest.raises(OperatorError, match="needs the right `label`"):
-        accounts.create_token("ann", "other", rights=[READ], labels=["production"])
+        accounts.create_token("ann", "other", Grant(rights=[READ], labels=["production"]))
 
 
 def test_a_use_is_noted_without_an_address(check: Callable, database: Database):
-    text, _ = Accounts(database).create_token("ann", "app", rights=[READ])
+    text, _ = Accounts(database).create_token("ann", "app", Grant(rights=[READ]))
     check("", f"Bearer {text}")
     (token,) = Accounts(database).tokens("ann")
     assert token.last_used_at is not None

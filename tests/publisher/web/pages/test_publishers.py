@@ -12,6 +12,7 @@ from builder.model.routes import TRUSTED_URL
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.trusted.issuers import Issuer
+from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 from tests.docs.test_publish_from_ci import NOTHING, Project, github_environment, gitlab_environment
 from tests.publisher.web.pages.conftest import Page, People, Visitor
@@ -376,7 +377,7 @@ def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, 
 def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) -> None:
     gone = Issuer("gitlab", "https://gone.example")
     with Database(people.settings.state) as database:
-        TrustedPublishers(database).add(owner.handle, "", gone, "acme/prompts", "")
+        TrustedPublishers(database).add(owner.handle, gone, Entered("acme/prompts", ""))
     page = owner.get(PUBLISHERS)
     assert page.status == 200 and "no longer trusts this provider" in page.words
     assert "<summary>Workflow file" not in page.html

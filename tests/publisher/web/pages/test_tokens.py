@@ -141,7 +141,7 @@ def test_a_name_is_free_again_when_its_token_is_over(people: People) -> None:
     visitor = people.guest()
     long_ago = datetime.now(UTC) - timedelta(days=8)
     with Database(people.settings.state) as database:
-        Accounts(database).create_token(visitor.handle, "ci", (), 7, long_ago)
+        Accounts(database).create_token(visitor.handle, "ci", expires_days=7, now=long_ago)
     page = visitor.get(TOKENS)
     assert "expired" in page.words and "no active token" in page.words
     assert people.publish(text_of(create(visitor, "ci")), visitor.handle, "any").status_code == 201
