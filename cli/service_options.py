@@ -120,74 +120,74 @@ def _provider(
     return make_provider(openid_issuer, openid_client_id, openid_name, secret)
 
 
+_PUBLISHING = (
+    setting(
+        "--publish-limit",
+        type=click.IntRange(0),
+        metavar="N",
+        default=DEFAULT_LIMITS.publications,
+        help="Publications per minute and owner; 0: no limit.",
+    ),
+    setting(
+        "--limits",
+        metavar="URL",
+        help="Count limits on publishing and signing in together with other nodes, in the "
+        "Redis or Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable "
+        "if the URL has a password. [default: each process counts for itself]",
+    ),
+    setting(
+        "--open-signup",
+        is_flag=True,
+        help="Let anyone create an account. [default: only with `hubctl owner invite`]",
+    ),
+    grouped(
+        "quotas",
+        Quotas,
+        _quota("repos", "Prompts per owner"),
+        _quota("versions", "Versions per owner, in all prompts"),
+        _quota("bytes", "Bytes of texts and records per owner"),
+    ),
+    grouped(
+        "openid",
+        _provider,
+        setting(
+            "--openid-issuer",
+            metavar="URL",
+            help="Also let people sign in with this OpenID Connect provider. Register the "
+            "callback URL BASE_URL/account/openid/callback there.",
+        ),
+        setting(
+            "--openid-client-id",
+            metavar="ID",
+            help="Client ID that the provider gave this hub. Put the client secret into the "
+            f"environment variable {SECRET_VARIABLE}, or into a file named by "
+            f"{SECRET_VARIABLE}_FILE.",
+        ),
+        setting(
+            "--openid-name",
+            metavar="TEXT",
+            help="Name of the provider on the sign-in button. [default: its host]",
+        ),
+    ),
+    setting(
+        "--trusted-issuer",
+        "issuers",
+        variable="HUB_TRUSTED_ISSUERS",
+        multiple=True,
+        metavar="KIND=URL",
+        default=_DEFAULT_ISSUERS,
+        show_default=" ".join(_DEFAULT_ISSUERS),
+        callback=lambda context, option, values: parse_issuers(values),
+        help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is "
+        "github or gitlab. Replaces the default issuers. Can be repeated; in the variable, "
+        "separate by spaces.",
+    ),
+)
+
+
 def publishing_options(*more: Callable) -> Callable:
     """Limits and sign-in, with ``more`` options, as parameter ``publishing``: Publishing."""
-    return grouped(
-        "publishing",
-        _publishing,
-        setting(
-            "--publish-limit",
-            type=click.IntRange(0),
-            metavar="N",
-            default=DEFAULT_LIMITS.publications,
-            help="Publications per minute and owner; 0: no limit.",
-        ),
-        setting(
-            "--limits",
-            metavar="URL",
-            help="Count limits on publishing and signing in together with other nodes, in the "
-            "Redis or Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable "
-            "if the URL has a password. [default: each process counts for itself]",
-        ),
-        setting(
-            "--open-signup",
-            is_flag=True,
-            help="Let anyone create an account. [default: only with `hubctl owner invite`]",
-        ),
-        grouped(
-            "quotas",
-            Quotas,
-            _quota("repos", "Prompts per owner"),
-            _quota("versions", "Versions per owner, in all prompts"),
-            _quota("bytes", "Bytes of texts and records per owner"),
-        ),
-        grouped(
-            "openid",
-            _provider,
-            setting(
-                "--openid-issuer",
-                metavar="URL",
-                help="Also let people sign in with this OpenID Connect provider. Register the "
-                "callback URL BASE_URL/account/openid/callback there.",
-            ),
-            setting(
-                "--openid-client-id",
-                metavar="ID",
-                help="Client ID that the provider gave this hub. Put the client secret into the "
-                f"environment variable {SECRET_VARIABLE}, or into a file named by "
-                f"{SECRET_VARIABLE}_FILE.",
-            ),
-            setting(
-                "--openid-name",
-                metavar="TEXT",
-                help="Name of the provider on the sign-in button. [default: its host]",
-            ),
-        ),
-        setting(
-            "--trusted-issuer",
-            "issuers",
-            variable="HUB_TRUSTED_ISSUERS",
-            multiple=True,
-            metavar="KIND=URL",
-            default=_DEFAULT_ISSUERS,
-            show_default=" ".join(_DEFAULT_ISSUERS),
-            callback=lambda context, option, values: parse_issuers(values),
-            help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is "
-            "github or gitlab. Replaces the default issuers. Can be repeated; in the variable, "
-            "separate by spaces.",
-        ),
-        *more,
-    )
+    return grouped("publishing", _publishing, *_PUBLISHING, *more)
 
 
 class Following(NamedTuple):
