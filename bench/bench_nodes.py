@@ -161,13 +161,13 @@ class Bench:
                     rows.make_change(
                         "ann", f"ann/p-{at}",
                         [File(f"ann/p-{at}", VERSION, f"1.0.{number}", b"{}", TEXT.encode())],
-                        Mark(number * GROUP_CHANGES, None), by_owner=False,
+                        number * GROUP_CHANGES, by_owner=False,
                     )
                     for at in range(GROUP_CHANGES)
                 ]  # fmt: skip
-                done = rows.commit(connection, group, Mark(number * GROUP_CHANGES, None))
-                if len(done.serials) != GROUP_CHANGES:
-                    raise SystemExit(f"committed {len(done.serials)} of {GROUP_CHANGES} changes")
+                serials, _ = rows.commit(connection, group, Mark(number * GROUP_CHANGES, None))
+                if len(serials) != GROUP_CHANGES:
+                    raise SystemExit(f"committed {len(serials)} of {GROUP_CHANGES} changes")
             each = (proxy.trips.value - before) / GROUPS
         self.note("round trips a group", f"{GROUPS} groups of {GROUP_CHANGES}", f"{each:g}", "1")
 

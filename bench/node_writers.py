@@ -107,7 +107,8 @@ def commits(store: Shared) -> Work:
     def work(client: int, number: int) -> None:
         repo = f"ann/c-{own}-{client}-{number % PROMPTS_EACH}"
         file = File(repo, VERSION, f"1.0.{number}", b"{}" * 150, TEXT.encode())
-        change = rows.make_change("ann", repo, [file], store._copy.head, by_owner=False)
+        seen = store._copy.mark.serial
+        change = rows.make_change("ann", repo, [file], seen, by_owner=False)
         store._commits.commit(change)
 
     return work

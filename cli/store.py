@@ -57,9 +57,8 @@ def copy(places: Places, target: str) -> None:
             _check_sound(content)
             hub = read_hub(out)
             told_serial = hub.serial or 0 if hub else 0
-            count = copy_in(
-                content, database, told_serial, progress, lambda: _copy_accounts(state, database)
-            )
+            _copy_accounts(state, database)
+            count = copy_in(content, database, told_serial, progress)
         else:
             count = _copy_out(places, database, progress)
     click.echo(f"Copied and verified {counted(count, 'change')}.", err=True)
@@ -150,7 +149,7 @@ def skip_numbers(database_url: str | None, above: int) -> None:
     from operate.backup.floor import floor_above, highest_number
     from publisher.nodes.transfer import numbered_records, put_hub_file
 
-    with Database(_needed(database_url)) as database, database.transaction():
+    with Database(_needed(database_url)) as database:
         highest = above
         for path, record in numbered_records(database):
             is_floor = path == RESTORED_FILE

@@ -82,6 +82,14 @@ class Connections:
             self._free.release()
 
     @contextlib.contextmanager
+    def asking(self, seconds: float | None = None) -> Iterator[psycopg.Connection]:
+        """A connection for this thread alone, which is closed if the block takes longer than this.
+        Raises as ``taken`` and ``limiting`` do.
+        """
+        with self.taken() as connection, self.limiting(connection, seconds):
+            yield connection
+
+    @contextlib.contextmanager
     def limiting(
         self, connection: psycopg.Connection, seconds: float | None = None
     ) -> Iterator[None]:
@@ -146,6 +154,14 @@ class _Watch:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="postgres-watch", daemon=True)
         self._thread.start()
+
+    @contextlib.contextmanager
+    def asking(self, seconds: float | None = None) -> Iterator[psycopg.Connection]:
+        """A connection for this thread alone, which is closed if the block takes longer than this.
+        Raises as ``taken`` and ``limiting`` do.
+        """
+        with self.taken() as connection, self.limiting(connection, seconds):
+            yield connection
 
     @contextlib.contextmanager
     def limiting(self, connection: psycopg.Connection, seconds: float) -> Iterator[None]:

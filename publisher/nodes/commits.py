@@ -1,18 +1,19 @@
-"""The thread of a node that commits what waits, and reads what others have committed.
+"""The thread of a node that commits what waits, and follows what other nodes commit.
 
-Every change that waits is in the next group, so many share a round trip. If its answer is lost,
-the next group has the same requests again, and finds out what became of them. What is not
-committed was overtaken, and is decided again.
+All changes that wait are in the next group, so many share a round trip. The thread applies the rows
+that come back to the node's copy in their order, its own among them, and only then answers. After
+any failure, the next group has the same requests again, and finds those that are committed.
 """
 
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, NamedTuple
 
 import psycopg
-from psycopg.errors import LockNotAvailable
 
 from builder.model.errors import RequestError
 from builder.pipeline.background import Background, Failures, pause_seconds
@@ -20,23 +21,22 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.log import log_event
 from publisher.nodes import rows
 from publisher.nodes.copy import Copy
-from publisher.nodes.rows import Change, Committed, OtherHistory, Row
-from publisher.nodes.statements import FORGET_ANSWERS
+from publisher.nodes.rows import FORGET_ANSWERS, Change, OtherHistory, Page
 
-# How often others' changes are looked for.
+# How often the thread looks for changes of other nodes.
 POLL_SECONDS = 0.25
-# How long somebody waits for a commit, and while the database fails.
+# How long a publisher waits for a commit, and while the database fails.
 PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 0.5
-# After this time an answer is taken for lost.
+# After this time an answer counts as lost.
 ANSWER_SECONDS = 6.0
-# Of one group, unless one change alone has more.
+# The most that a group has, unless one change alone has more.
 GROUP_BYTES_MAX, GROUP_CHANGES_MAX = 1024 * 1024, 500
 FORGET_SECONDS = 600.0
 
 UNAVAILABLE = (
-    "The database of this hub does not answer. Send the same request again in a moment: with an "
-    "Idempotency-Key nothing is saved twice."
+    "This node cannot save anything now, or is behind the others. Send the same request again in a "
+    "moment, or to another node: with an Idempotency-Key nothing is saved twice."
 )
 OTHER_HISTORY = (
     "The database has another history than this node: it was restored to an earlier moment, or "
@@ -65,16 +65,15 @@ class Overtaken(RequestError):
         self.serial = serial
 
 
-class _Waiting:
-    """A change that a thread waits for. ``outcome``: the serial of the change, or what to raise."""
+class _Waiting(NamedTuple):
+    """A change that a thread waits for; ``done`` gets its serial."""
 
-    def __init__(self, change: Change) -> None:
-        self.change = change
-        self.outcome: int | RequestError | None = None
+    change: Change
+    done: Future[int]
 
 
 class Commits(Background):
-    """While entered, commits changes, and has ``copy`` apply all that is committed. For any number
+    """While entered, commits changes, and applies all that is committed to ``copy``. For any number
     of threads.
     """
 
@@ -86,82 +85,81 @@ class Commits(Background):
         self._failures = Failures()
         self._poll_at = self._try_at = 0.0
         self._forget_at = time.monotonic()
-        # Whether all was read that there was at the last look, and the other history was noticed.
-        self._is_current = False
-        self._first_head: int | None = None
+        # The hub's serial at the last look; whether the copy had all up to there, or ever had.
+        self._head = copy.mark.serial
+        self._is_current = self._was_current = False
         self._is_checked = False
         self.has_other_history = False
-        # What the database said at the last failure, for operators.
+        # What the last failure was, for operators.
         self.problem: Exception | None = None
 
     def commit(self, change: Change) -> int:
-        """Have a change committed; it is when this returns its serial, or that of the newest
-        change, where it has no files.
+        """Commit and apply a change; returns its serial, or that of the newest change, where it has
+        no files.
 
         Raises Overtaken; StoreUnavailable, after which it may be committed nevertheless.
         """
-        waiting = _Waiting(change)
+        waiting = _Waiting(change, Future())
         with self._changed:
             self._waiting.append(waiting)
             self._changed.notify_all()
-            if not self._await(lambda: waiting.outcome is not None):
-                self._waiting.remove(waiting)
-                raise StoreUnavailable(self._reason())
-        if isinstance(waiting.outcome, RequestError):
-            raise waiting.outcome
-        return waiting.outcome
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            left = until - time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                return waiting.done.result(min(left, FAILING_PATIENCE_SECONDS))
+            with self._changed:
+                if (left <= 0 or self._failures.count) and waiting.done.cancel():
+                    self._waiting.remove(waiting)
+                    raise self._unavailable()
+
+    def wait_applied(self, serial: int, seconds: float) -> bool:
+        """Whether the copy has all up to a serial within so many seconds."""
+        with self._changed:
+            if self._copy.mark.serial < serial:
+                self._poll_at = 0.0
+                self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._copy.mark.serial >= serial, seconds)
 
     def wait_current(self) -> None:
-        """Wait until this node has read all that there was at its last look: it must not decide
-        while it is a page behind. Raises StoreUnavailable.
+        """Wait until this node has all that there was at its last look: it must not decide while it
+        is a page behind. Raises StoreUnavailable.
         """
         with self._changed:
-            if not self._await(lambda: self._is_current):
-                raise StoreUnavailable(self._reason())
+            fails = self._failures.count > 0
+            seconds = FAILING_PATIENCE_SECONDS if fails else PATIENCE_SECONDS
+            self._changed.wait_for(lambda: self._is_current or self.has_other_history, seconds)
+            if self.has_other_history or not self._is_current:
+                raise self._unavailable()
 
-    def first_head(self, seconds: float) -> int | None:
-        """The serial of the last change that there was when this node had first read all; None if
-        it has not, within so many seconds.
-        """
+    def wait_ready(self, seconds: float) -> bool:
+        """Whether the copy has what there was at the start, within so many seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: self._first_head is not None, seconds)
-            return self._first_head
-
-    def hurry(self) -> None:
-        """Have others' changes looked for at once."""
-        with self._changed:
-            self._poll_at = 0.0
-            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._was_current, max(seconds, 0))
 
     def note_other_history(self) -> StoreUnavailable:
         """Stop writing for good; returns what to raise."""
         with self._changed:
             if not self.has_other_history:
                 log_event(log, logging.ERROR, "commits", reason=OTHER_HISTORY)
-            self.has_other_history = True
-            self._failures.add(OTHER_HISTORY)
-            self._end(self._waiting, lambda _: StoreUnavailable(OTHER_HISTORY))
-        return StoreUnavailable(OTHER_HISTORY)
+                self.has_other_history = True
+                self._failures.add(OTHER_HISTORY)
+            self._end(self._waiting, lambda _: self._unavailable())
+            return self._unavailable()
 
     def status(self) -> dict[str, Any]:
         """For people and monitors."""
         with self._changed:
-            return {"head": self._copy.head.serial, **self._failures.status()}
+            applied = self._copy.mark.serial
+            return {
+                "applied": applied,
+                "behind": max(self._head - applied, 0),
+                "other_history": self.has_other_history,
+                **self._failures.status(),
+            }
 
-    def _reason(self) -> str:
-        return OTHER_HISTORY if self.has_other_history else UNAVAILABLE
-
-    def _await(self, is_done: Callable[[], bool]) -> bool:
-        """Wait until something is done, less long while the database fails. Has the lock."""
-        began = time.monotonic()
-        while not is_done():
-            fails = self._failures.count > 0
-            longest = FAILING_PATIENCE_SECONDS if fails else PATIENCE_SECONDS
-            left = began + longest - time.monotonic()
-            if left <= 0 or self.has_other_history:
-                return False
-            self._changed.wait(left)
-        return True
+    def _unavailable(self) -> StoreUnavailable:
+        return StoreUnavailable(OTHER_HISTORY if self.has_other_history else UNAVAILABLE)
 
     # The thread
 
@@ -206,46 +204,55 @@ class Commits(Background):
         return group
 
     def _take(self, group: list[_Waiting]) -> None:
-        mark = self._copy.head
-        with (
-            _closed_on_failure(self._connections) as connection,
-            self._connections.limiting(connection, ANSWER_SECONDS),
-        ):
-            if not self._is_checked and self._copy.highest.request:
-                # A process that was killed may have left more than it knew to be on the disk.
-                rows.newer(connection, "", "", self._copy.highest, by_owner=False)
-            self._is_checked = True
-            if isinstance(self.problem, LockNotAvailable):
-                rows.end_stopped(connection)
-            if group:
-                changes = [waiting.change for waiting in group]
-                committed = rows.commit(connection, changes, mark)
-            else:
-                committed = Committed({}, rows.read_page(connection, mark))
-                if time.monotonic() >= self._forget_at:
-                    connection.execute(FORGET_ANSWERS, (int(time.time()),))
-                    self._forget_at = time.monotonic() + FORGET_SECONDS
-        page = committed.rows
-        self._copy.put(page)
-        head, serials = self._copy.head.serial, committed.serials
-        with self._changed:
-            self._end(group, lambda one: serials.get(one.requests[-1], Overtaken(head)))
-            self._is_current = not _is_full(page)
-            if self._is_current and self._first_head is None:
-                self._first_head = self._copy.head.serial
-            self._poll_at = time.monotonic() + (POLL_SECONDS if self._is_current else 0.0)
-            self._changed.notify_all()
+        with self._connections.asking(ANSWER_SECONDS) as connection:
+            serials, page = self._ask(connection, [waiting.change for waiting in group])
+        self._copy.apply(page.rows)
+        applied = self._copy.mark.serial
 
-    def _end(self, group: list[_Waiting], outcome: Callable[[Change], int | RequestError]) -> None:
-        """Tell the threads that wait for these what became of their changes. Has the lock."""
-        for waiting in group:
-            waiting.outcome = outcome(waiting.change)
-        self._waiting = [waiting for waiting in self._waiting if waiting.outcome is None]
+        def outcome(change: Change) -> int | RequestError | None:
+            serial = serials.get(change.requests[-1])
+            if serial is None:
+                return Overtaken(applied)
+            # Otherwise it is on a later page.
+            return serial if serial <= applied or not change.files else None
+
+        with self._changed:
+            self._head = page.head
+            self._is_current = applied >= page.head
+            self._was_current = self._was_current or self._is_current
+            self._poll_at = time.monotonic() + (POLL_SECONDS if self._is_current else 0.0)
+            self._end(group, outcome)
+
+    def _ask(
+        self, connection: psycopg.Connection, changes: list[Change]
+    ) -> tuple[dict[uuid.UUID, int], Page]:
+        if not self._is_checked and self._copy.highest.request:
+            # A process that was killed may have left more than it knew to be on the disk.
+            rows.newer(connection, "", "", self._copy.highest, by_owner=False)
+        self._is_checked = True
+        if changes:
+            return rows.commit(connection, changes, self._copy.mark)
+        if time.monotonic() >= self._forget_at:
+            connection.execute(FORGET_ANSWERS, (int(time.time()),))
+            self._forget_at = time.monotonic() + FORGET_SECONDS
+        return {}, rows.read_page(connection, self._copy.mark)
+
+    def _end(
+        self, group: list[_Waiting], outcome: Callable[[Change], int | RequestError | None]
+    ) -> None:
+        """Give the threads that wait for these what became of their changes. Has the lock."""
+        for change, done in group:
+            result = None if done.cancelled() else outcome(change)
+            if isinstance(result, RequestError):
+                done.set_exception(result)
+            elif result is not None:
+                done.set_result(result)
+        self._waiting = [waiting for waiting in self._waiting if not waiting.done.done()]
         self._changed.notify_all()
 
     def _fail(self, error: Exception, group: list[_Waiting]) -> None:
         with self._changed:
-            self._failures.add("The database cannot be used; the log has the cause.")
+            self._failures.add("A change cannot be committed or applied; the log has the cause.")
             self.problem = error
             if isinstance(error, psycopg.IntegrityError):
                 # A decision contradicts the database; it would do so again.
@@ -259,19 +266,3 @@ class Commits(Background):
                 log_event(log, logging.WARNING, "commits", reason=str(error), failures=count)
             else:
                 log_event(log, logging.ERROR, "commits", error, failures=count)
-
-
-@contextlib.contextmanager
-def _closed_on_failure(connections: Connections):
-    """A connection, which is closed if anything fails: nobody knows what it is doing."""
-    with connections.taken() as connection:
-        try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-
-
-def _is_full(page: list[Row]) -> bool:
-    """Whether there may be more after a page."""
-    return len(page) >= rows.PAGE_ROWS or sum(row.size for row in page) >= rows.PAGE_BYTES // 2

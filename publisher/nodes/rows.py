@@ -1,9 +1,10 @@
-"""What a change is, and the one round trip that commits a group of them.
+"""The rows that nodes read and commit, each in one round trip.
 
-All of it is sent at once: BEGIN, the lock of the hub's row, what is to be put, the page after what
-this node has, COMMIT. So nobody holds the lock while something travels, and a process that stops
-in between has sent all or nothing. The answer to COMMIT can be lost; then the same requests are
-sent again: they tell what is there already, and wait for a transaction that is not over yet.
+A group of changes is committed by one message to the server: BEGIN, the function
+``commit_changes`` (see ``shared_tables``), COMMIT, and the page after the rows that this node has.
+The server begins when it has all of the message, and sends the page after COMMIT. So a node that
+stops holds the hub's row at no moment. The answer can be lost; then the node sends the same
+requests again, and the function finds those that are committed.
 """
 
 import time
@@ -11,39 +12,49 @@ import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
 import psycopg
 from msgspec import Struct
 
-from builder.model.withdrawn import WHOLE
 from builder.store.content import FORMAT_FILE, HOME_FILE
 from builder.store.restored import RESTORED_FILE
-from publisher.nodes.statements import END_STOPPED, LOCK, NEWER, PUT, SINCE, TAKE_TEXTS
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
-# Of one page.
+# The most that one page has.
 PAGE_ROWS, PAGE_BYTES = 500, 8 * 1024 * 1024
-# For the hub's row, which others have for no longer than a commit takes; and after so long the
-# server ends the transaction of a node that has stopped within it.
-LOCK_SECONDS, STOPPED_SECONDS = 2.0, 2.0
-
-# A commit waits for the disk, whatever the server's default is. For this transaction alone, since
-# a pooler gives the next one to another connection.
-_LIMITS = (
-    "SELECT set_config('lock_timeout', %s, true), "
-    "set_config('idle_in_transaction_session_timeout', %s, true), "
-    "set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'),"
-    " true)"
-)
+# How long a commit waits for those of other nodes.
+LOCK_SECONDS = 2.0
 
 VERSION, EVENT, WITHDRAWAL, PROFILE = "version", "label", "withdrawal", "profile"
 # Kinds that are files of the hub itself, which has no owner; as of profiles, the last one counts.
 HUB_FILES = (FORMAT_FILE, HOME_FILE, RESTORED_FILE)
 
+# With `>=`, the first row is the one that the node has, or this is another history. The server does
+# not send the content of that row, nor of those that the node itself has just committed.
+_PAGE = """SELECT serial, request, owner, repo, kind, name,
+    CASE WHEN is_new THEN record END, CASE WHEN is_new THEN text END,
+    (SELECT serial FROM hub WHERE id = 1) AS head
+FROM (
+    SELECT *, serial > %(serial)s AND request <> ALL(%(own)s::uuid[]) AS is_new,
+        sum(octet_length(record) + coalesce(octet_length(text), 0)) OVER (ORDER BY serial) AS size
+    FROM change WHERE serial >= %(serial)s ORDER BY serial LIMIT %(rows)s
+) AS page WHERE size <= %(bytes)s OR serial <= %(serial)s + 1 ORDER BY serial"""
+_COMMIT = f"""BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %(lock)s;
+SELECT * FROM commit_changes(%(changes)s, %(serial)s, %(request)s, %(now)s, %(keep_until)s);
+COMMIT; {_PAGE}"""
+# The hub's serial, the request of the row that a decision saw last, and the newest change since
+# then of what it depends on.
+_NEWER = """SELECT serial, (SELECT request FROM change WHERE serial = %(seen)s),
+    greatest(
+        (SELECT max(serial) FROM change WHERE repo = %(repo)s AND serial > %(seen)s),
+        (SELECT max(serial) FROM change
+            WHERE %(by_owner)s AND owner = %(owner)s AND serial > %(seen)s))
+FROM hub WHERE id = 1"""
+FORGET_ANSWERS = "DELETE FROM answer WHERE kept_until <= %s"
+
 
 class Mark(NamedTuple):
-    """A row of the history: it has all up to ``serial``, and ``request`` tells which history. None:
-    there is no row yet.
-    """
+    """The last row that a copy has; ``request`` tells which history it is of. None: no row yet."""
 
     serial: int
     request: uuid.UUID | None
@@ -65,10 +76,6 @@ class Row(NamedTuple):
     def mark(self) -> Mark:
         return Mark(self.serial, self.request)
 
-    @property
-    def size(self) -> int:
-        return len(self.record) + len(self.text or b"")
-
 
 class File(NamedTuple):
     """A file that is to be published; as in ``Row``."""
@@ -81,7 +88,7 @@ class File(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is kept for a request. ``known``: so many attempts of it were known before."""
+    """An answer to keep with a change. ``known``: how many there were when it was decided."""
 
     key: IdempotencyKey
     kept: KeptAnswer
@@ -89,14 +96,14 @@ class Answer(NamedTuple):
 
 
 class Change(Struct, frozen=True):
-    """What happens whole or not at all, decided by all of its prompt up to ``seen``, and
-    ``by_owner`` by all that the owner has. Without ``files`` it is only an answer.
+    """What happens whole or not at all, decided by all that its prompt has up to the serial
+    ``seen``, and ``by_owner`` by all that the owner has. Without ``files`` it is only an answer.
     """
 
     owner: str
     repo: str
     files: Sequence[File]
-    seen: Mark
+    seen: int
     by_owner: bool
     answer: Answer | None
     requests: Sequence[uuid.UUID]
@@ -114,15 +121,15 @@ class OtherHistory(Exception):
     """The database does not have what this node has."""
 
 
-class Committed(NamedTuple):
-    """``serials``: of what is there, by request. ``rows``: the page after a mark, without it."""
+class Page(NamedTuple):
+    """The rows after a mark, and the serial of all that there is."""
 
-    serials: dict[uuid.UUID, int]
     rows: list[Row]
+    head: int
 
 
 def make_change(
-    owner: str, repo: str, files: Sequence[File], seen: Mark, by_owner: bool,
+    owner: str, repo: str, files: Sequence[File], seen: int, by_owner: bool,
     answer: Answer | None = None,
 ) -> Change:  # fmt: skip
     # An answer alone is a row, too.
@@ -130,83 +137,84 @@ def make_change(
     return Change(owner, repo, files, seen, by_owner, answer, requests)
 
 
-def commit(connection: psycopg.Connection, group: Sequence[Change], mark: Mark) -> Committed:
-    """Commit those of a group that nobody overtook. Raises OtherHistory, psycopg.Error."""
-    columns = _columns(group)
-    limits = [f"{round(one * 1000)}ms" for one in (LOCK_SECONDS, STOPPED_SECONDS)]
-    with connection.pipeline():  # nothing is fetched inside
-        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-        connection.execute(_LIMITS, limits)
-        connection.execute(LOCK)  # so PUT sees all that was committed before
-        put = connection.execute(PUT, columns, binary=True)
-        if any(one.kind == WITHDRAWAL for change in group for one in change.files):
-            connection.execute(TAKE_TEXTS, {"request": columns["request"], "whole": WHOLE})
-        since = connection.execute(SINCE, _page(mark), binary=True)
-        connection.execute("COMMIT")
-    return Committed(dict(put.fetchall()), _after(since, mark))
-
-
-def read_page(connection: psycopg.Connection, mark: Mark) -> list[Row]:
-    """The page after a mark. Raises OtherHistory, psycopg.Error."""
-    return _after(connection.execute(SINCE, _page(mark), binary=True), mark)
-
-
-def end_stopped(connection: psycopg.Connection) -> None:
-    """End transactions whose processes have stopped while they held the hub's row. Raises
-    psycopg.Error.
+def commit(
+    connection: psycopg.Connection, group: Sequence[Change], mark: Mark
+) -> tuple[dict[uuid.UUID, int], Page]:
+    """Commit the changes of a group that no other overtook; returns the serials of all requests
+    that are committed, and the page after a mark. Raises OtherHistory, psycopg.Error.
     """
-    connection.execute(END_STOPPED, (LOCK_SECONDS,))
+    now = int(time.time())
+    sent = [row for change in group for row in _rows(change)]
+    numbered = [row | {"n": number} for number, row in enumerate(sent)]
+    values = {
+        "changes": msgspec.json.encode(numbered).decode(), "request": mark.request, "now": now,
+        "keep_until": now + KEPT_SECONDS, "lock": f"{round(LOCK_SECONDS * 1000)}ms",
+    }  # fmt: skip
+    own = {
+        request: file
+        for change in group
+        for request, file in zip(change.requests, change.files, strict=False)
+    }
+    cursor = psycopg.ClientCursor(connection)  # one message for all statements
+    cursor.execute(_COMMIT, values | _page(mark, [*own]))
+    results = []
+    while cursor.nextset():
+        results.append(cursor.fetchall() if cursor.description else None)
+    _, serials, _, page = results
+    return dict(serials), _after(page, mark, own)
+
+
+def read_page(connection: psycopg.Connection, mark: Mark) -> Page:
+    """The page after a mark. Raises OtherHistory, psycopg.Error."""
+    found = connection.execute(_PAGE, _page(mark, []), binary=True).fetchall()
+    return _after(found, mark, {})
 
 
 def newer(
     connection: psycopg.Connection, owner: str, repo: str, seen: Mark, by_owner: bool
 ) -> tuple[int, int | None]:
-    """The serial of all there is, and of the newest change since what was seen. Raises
-    OtherHistory, psycopg.Error.
+    """The hub's serial, and that of the newest change after ``seen``. Raises OtherHistory,
+    psycopg.Error.
     """
     asked = {"seen": seen.serial, "repo": repo, "owner": owner, "by_owner": by_owner}
-    ((serial, request, touched),) = connection.execute(NEWER, asked).fetchall()
+    ((serial, request, touched),) = connection.execute(_NEWER, asked).fetchall()
     if seen.request and request != seen.request:
         raise OtherHistory
     return serial, touched
 
 
-def _page(mark: Mark) -> dict[str, int]:
-    return {"serial": mark.serial, "rows": PAGE_ROWS + 1, "bytes": PAGE_BYTES}
+def _page(mark: Mark, own: list[uuid.UUID]) -> dict[str, object]:
+    return {"serial": mark.serial, "rows": PAGE_ROWS + 1, "bytes": PAGE_BYTES, "own": own}
 
 
-def _after(cursor: psycopg.Cursor, mark: Mark) -> list[Row]:
-    rows = [Row(*row) for row in cursor.fetchall()]
+def _after(found: list[tuple], mark: Mark, own: dict[uuid.UUID, File]) -> Page:
+    rows = [Row(*row) for *row, _ in found]
     if mark.request and not (rows and rows[0].mark == mark):
         raise OtherHistory
-    return [row for row in rows if row.serial > mark.serial]
-
-
-def _columns(group: Sequence[Change]) -> dict[str, object]:
-    now = int(time.time())
-    rows = [row for change in group for row in _rows(change)]
-    names = rows[0].keys()
-    columns: dict[str, object] = {name: [row[name] for row in rows] for name in names}
-    return columns | {"now": now, "kept_until": now + KEPT_SECONDS}
+    new = [
+        row._replace(record=own[row.request].record, text=own[row.request].text)
+        if row.request in own
+        else row
+        for row in rows
+        if row.serial > mark.serial
+    ]
+    return Page(new, found[-1][-1] if found else mark.serial)
 
 
 def _rows(change: Change) -> list[dict[str, object]]:
+    """The arguments of ``commit_changes``. All rows of a change have its key, so all are late
+    alike; the first one has its answer.
+    """
     answer = change.answer
     key = answer.key if answer else None
-    rows = []
-    for at, (request, file) in enumerate(
-        zip(change.requests, change.files or [File(change.repo, None, None, None)], strict=True)
+    rows: list[dict[str, object]] = []
+    for request, file in zip(
+        change.requests, change.files or [File(change.repo, None, None, None)], strict=True
     ):
-        # All rows are late alike, so they have the key; its answer is kept once.
-        kept = answer.kept if answer and not at else None
-        rows.append(
-            {
-                "request": request, "owner": change.owner, **file._asdict(),
-                "seen": change.seen.serial, "history": change.seen.request,
-                "by_owner": change.by_owner, "key_owner": key and key.owner,
-                "key": key and key.key, "known": answer.known if answer else 0,
-                "fingerprint": key and key.fingerprint,
-                **dict.fromkeys(KeptAnswer._fields), **(kept._asdict() if kept else {}),
-            }
-        )  # fmt: skip
+        row = {"request": request, "owner": change.owner, **file._asdict()}
+        row |= {"seen": change.seen, "by_owner": change.by_owner}
+        if answer:
+            row |= {"key_owner": key.owner, "key": key.key, "known": answer.known}
+            row |= {} if rows else {"fingerprint": key.fingerprint, **answer.kept._asdict()}
+        rows.append(row)
     return rows

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import psycopg
 
@@ -19,7 +19,7 @@ from builder.pipeline.context import Named
 from builder.store import content
 from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import rows
-from publisher.nodes.commits import Commits, Overtaken, StoreUnavailable
+from publisher.nodes.commits import OTHER_HISTORY, Commits, Overtaken, StoreUnavailable
 from publisher.nodes.copy import Copy, remove_left
 from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
 from publisher.write import durable
@@ -29,11 +29,6 @@ from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 PATIENCE_SECONDS = 30.0
 
 _T = TypeVar("_T")
-
-_BEHIND = (
-    "This node is behind the others. Send the same request again in a moment, or to another node: "
-    "with an Idempotency-Key nothing is saved twice."
-)
 
 
 class Shared:
@@ -55,57 +50,39 @@ class Shared:
         self._copy = Copy(root, on_applied, on_serial)
         self._commits = Commits(connections, self._copy)
         self._turn = threading.local()
-        self._running = contextlib.ExitStack()
+        self.wait_ready = self._commits.wait_ready
+        self.status = self._commits.status
 
     def __enter__(self) -> Self:
-        self._running.enter_context(self._copy)
-        self._running.enter_context(self._commits)
+        self._commits.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._running.close()
+        self._commits.__exit__()
+        self._copy.close()
 
     @property
     def serial(self) -> int:
         """Up to where the folder has all that was published, on any node."""
-        return self._copy.applied.serial
+        return self._copy.mark.serial
 
     @property
     def decided_serial(self) -> int:
         return getattr(self._turn, "serial", None) or 0
 
-    def wait_ready(self, seconds: float) -> bool:
-        """Whether the folder has, within so many seconds, what there was at the start."""
-        until = time.monotonic() + seconds
-        serial = self._commits.first_head(seconds)
-        return serial is not None and self._copy.wait(serial, until - time.monotonic())
-
     def check(self) -> None:
-        """Raises OperatorError where the database cannot be read now, and says why."""
+        """Raises OperatorError where the node cannot follow the database now, and says why."""
         if self._commits.has_other_history:
-            raise OperatorError(str(self._commits.note_other_history()))
+            raise OperatorError(OTHER_HISTORY)
         if self._commits.problem:
             raise OperatorError(str(self._commits.problem)) from self._commits.problem
-
-    def status(self) -> dict[str, Any]:
-        """For people and monitors."""
-        commits, copy = self._commits.status(), self._copy.status()
-        failing = max((commits, copy), key=lambda one: one["failures"])
-        return {
-            "applied": copy["applied"],
-            "behind": commits["head"] - copy["applied"],
-            "other_history": self._commits.has_other_history,
-            "failures": failing["failures"],
-            "failing_since": failing["failing_since"],
-            "last_error": failing["last_error"],
-        }
 
     # The store, as ``publisher.write.store.Store``
 
     def has_repo(self, owner: str, name: str) -> bool:
         path = content.repo_path(self.root, owner, name)
         if not os.path.isdir(path):
-            newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.applied, by_owner=False)
+            newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.mark, by_owner=False)
             self._wait(newest, time.monotonic() + PATIENCE_SECONDS)
         return os.path.isdir(path)
 
@@ -214,7 +191,7 @@ class Shared:
     def _begin_turn(self) -> None:
         self._commits.wait_current()
         turn = self._turn
-        turn.seen, turn.serial, turn.known, turn.answer = self._copy.applied, None, 0, None
+        turn.seen, turn.serial, turn.known, turn.answer = self._copy.mark, None, 0, None
 
     def _check_newest(self, owner: str, repo: str, by_owner: bool) -> None:
         """Raises Overtaken where something was committed that a decision has not seen."""
@@ -224,7 +201,7 @@ class Shared:
 
     def _newer(self, owner: str, repo: str, seen: Mark, by_owner: bool) -> tuple[int, int | None]:
         try:
-            with self._connections.taken() as connection, self._connections.limiting(connection):
+            with self._connections.asking() as connection:
                 return rows.newer(connection, owner, repo, seen, by_owner)
         except rows.OtherHistory:
             raise self._commits.note_other_history() from None
@@ -236,20 +213,17 @@ class Shared:
     ) -> None:
         turn = self._turn
         change = rows.make_change(
-            owner, repo, files, turn.seen, by_owner or self._has_quotas, turn.answer
+            owner, repo, files, turn.seen.serial, by_owner or self._has_quotas, turn.answer
         )
         turn.serial = self._commits.commit(change)
         turn.answer = None
         if files:
             # Nothing of what it was decided by was committed in between.
             turn.seen = Mark(turn.serial, change.requests[-1])
-            self._wait(turn.serial, time.monotonic() + PATIENCE_SECONDS)
 
     def _wait(self, serial: int, until: float) -> None:
-        if self._copy.head.serial < serial:
-            self._commits.hurry()
-        if not self._copy.wait(serial, until - time.monotonic()):
-            raise StoreUnavailable(_BEHIND)
+        if not self._commits.wait_applied(serial, until - time.monotonic()):
+            raise StoreUnavailable
 
 
 def _profile(owner: str, data: bytes) -> File:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,23 +29,25 @@ from publisher.nodes.rows import (
     File,
     Mark,
     Row,
+    commit,
+    make_change,
     read_page,
 )
 
+# SHA-256 of a record, and of a text.
+Hashes = tuple[bytes | None, ...]
 # Called with (what, done, total), as ``cli.progress.Progress``.
 Progress = Callable[[str, int, int], None]
 
-_GROUP_FILES, _GROUP_BYTES = 500, 1024 * 1024
+# The most that one transaction copies.
+_GROUP_FILES, _GROUP_BYTES = 100, 1024 * 1024
+# A serial that no change overtakes.
+_LAST_SERIAL = 2**62
 
-_PUT = """INSERT INTO change (serial, request, owner, repo, kind, name, record, text)
-SELECT ? + n, request, owner, repo, kind, name, record, text
-FROM unnest(?::uuid[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bytea[], ?::bytea[])
-    WITH ORDINALITY AS w(request, owner, repo, kind, name, record, text, n)"""
-_HASHES = """SELECT repo, kind, name, sha256(record), sha256(text) FROM change
-WHERE owner = ? AND (kind <> 'version' OR text IS NOT NULL) ORDER BY serial"""
+_HASHES = """SELECT serial, request, repo, kind, name, sha256(record), sha256(text) FROM change
+WHERE {} AND (kind <> 'version' OR text IS NOT NULL) ORDER BY serial LIMIT ?"""
 _RECORDS = """SELECT serial, repo, kind, name, record FROM change
 WHERE serial > ? AND kind IN ('version', 'withdrawal', 'restored.json') ORDER BY serial LIMIT 500"""
-_LAST = "SELECT serial, request FROM change ORDER BY serial DESC LIMIT 1"
 
 _decoders = {
     kind: msgspec.json.Decoder(record).decode
@@ -55,56 +58,76 @@ _decoders = {
 }  # fmt: skip
 
 
-def copy_in(
-    root: str, database: Database, told_serial: int, progress: Progress,
-    copy_more: Callable[[], None],
-) -> int:  # fmt: skip
-    """Copy a folder into a database that has nothing, and make the folder a copy of that; returns
-    how many files it has. All of it or nothing: ``copy_more`` is part of the transaction.
+def copy_in(root: str, database: Database, told_serial: int, progress: Progress) -> int:
+    """Copy a folder into a database that has nothing, or the first files of this folder, as an
+    interrupted copy leaves it. Makes the folder a copy of the database; returns how many files it
+    has. Readers know ``told_serial``, so the database counts from there.
 
-    Readers know ``told_serial``, so the database counts from there. A database that has the same
-    already, because the answer to the commit was lost, is left as it is. Raises OperatorError;
-    ContentError; RequestError ``storage_unavailable``.
+    Raises OperatorError; ContentError; RequestError ``storage_unavailable``; psycopg.Error.
     """
-    with contextlib.ExitStack() as held, database.transaction():
-        held.callback(os.close, lock_folder(root))  # of a node that still runs, it is not copied
-        # Reading the folder may take longer than a node may stop.
-        database.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
-        if not database.execute(_LAST):
-            serial = max(told_serial, serial_base(root))
-            for group in _groups(_files(root, progress)):
-                _put(database, serial, group)
-                serial += len(group)
-            if not database.execute(
-                "UPDATE hub SET serial = ? WHERE id = 1 AND serial = 0 RETURNING serial", (serial,)
-            ):
-                raise OperatorError("A node publishes. Stop all nodes, and copy again.")
-            copy_more()
+    with contextlib.ExitStack() as held:
+        held.callback(os.close, lock_folder(root))  # a node that runs is not copied
+        files = _files(root, progress)
+        mark, count = Mark(0, None), 0
+        for found, path, hashes in _copied(database):
+            _, file = next(files, (None, None))
+            if file is None or _hashes_of(file) != (path, hashes):
+                raise _differs(root, path)
+            mark, count = found, count + 1
+        if not count:
+            base = max(told_serial, serial_base(root))
+            database.execute("UPDATE hub SET serial = greatest(serial, ?) WHERE id = 1", (base,))
+        for group in _groups(files):
+            mark = _commit(database, group, mark)
+            count += len(group)
         if different := next(find_differences(root, database, progress), None):
-            raise OperatorError(
-                f"The database does not have what {root} has: {different} differs. Stop the hub "
-                "and all nodes, and copy into an empty database."
-            )
-        (last,) = database.execute(_LAST) or [(0, None)]
-        ((count,),) = database.execute("SELECT count(*) FROM change")
-    mark_as_copy(root, Mark(*last))
+            raise _differs(root, different)
+        mark_as_copy(root, mark)
     return count
+
+
+def _copied(database: Database) -> Iterator[tuple[Mark, str, Hashes]]:
+    """What the database has, in its order."""
+    serial = 0
+    while found := database.execute(_HASHES.format("serial > ?"), (serial, 1000)):
+        for serial, request, repo, kind, name, *hashes in found:
+            yield Mark(serial, request), _path(repo, kind, name), tuple(hashes)
+
+
+def _commit(database: Database, group: list[tuple[str, File]], mark: Mark) -> Mark:
+    changes = [
+        make_change(owner, owner, [file for _, file in files], _LAST_SERIAL, by_owner=False)
+        for owner, files in itertools.groupby(group, lambda one: one[0])
+    ]
+    with database.engine.connections.asking() as connection:
+        _, page = commit(connection, changes, mark)
+    if len(page.rows) != len(group):
+        raise OperatorError("A node publishes. Stop all nodes, and copy again.")
+    return page.rows[-1].mark
+
+
+def _differs(root: str, path: str) -> OperatorError:
+    return OperatorError(
+        f"The database does not have what {root} has: {path} differs. Stop the hub and all nodes, "
+        "and copy into an empty database."
+    )
 
 
 def find_differences(root: str, database: Database, progress: Progress) -> Iterator[str]:
     """The paths of files that a folder and a database do not have alike."""
-    there = {owner for (owner,) in database.execute("SELECT DISTINCT owner FROM change")}
-    owners = sorted({"", *content.list_owners(root)} | there)
+    known = {owner for (owner,) in database.execute("SELECT DISTINCT owner FROM change")}
+    owners = sorted({"", *content.list_owners(root)} | known)
     for done, owner in enumerate(owners):
         progress("Verifying owners", done, len(owners))
-        hashes: dict[str, tuple[bytes, bytes | None]] = {}
-        for repo, kind, name, record, text in database.execute(_HASHES, (owner,)):
-            hashes[_path(repo, kind, name)] = (record, text)
+        there: dict[str, Hashes] = {}
+        rows = database.execute(_HASHES.format("owner = ?"), (owner, None))
+        for _, _, repo, kind, name, *hashes in rows:
+            there[_path(repo, kind, name)] = tuple(hashes)
         for file in _files_of(root, owner):
-            path = _path(file.repo, file.kind, file.name)
-            if hashes.pop(path, None) != (_hash(file.record), _hash(file.text)):
+            path, hashes = _hashes_of(file)
+            if there.pop(path, None) != hashes:
                 yield path
-        yield from hashes
+        yield from there
 
 
 def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
@@ -118,10 +141,10 @@ def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
 
 
 def put_hub_file(database: Database, name: str, data: bytes) -> None:
-    """Publish a file of the hub itself, one of HUB_FILES, in the database's transaction."""
-    ((serial,),) = database.execute("SELECT serial FROM hub WHERE id = 1 FOR UPDATE")
-    _put(database, serial, [("", File("", name, uuid.uuid4().hex, data))])
-    database.execute("UPDATE hub SET serial = serial + 1 WHERE id = 1")
+    """Publish a file of the hub itself, one of HUB_FILES."""
+    file = File("", name, uuid.uuid4().hex, data)
+    with database.engine.connections.asking() as connection:
+        commit(connection, [make_change("", "", [file], _LAST_SERIAL, False)], Mark(0, None))
 
 
 def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[str]:
@@ -130,7 +153,7 @@ def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[
     withdrawals = "SELECT repo, name, serial FROM change WHERE kind = 'withdrawal'"
     withdrawn = {(repo, name): at for repo, name, at in connection.execute(withdrawals)}
     mark = Mark(0, None)
-    while page := read_page(connection, mark):
+    while page := read_page(connection, mark).rows:
         progress("Checking changes", page[-1].serial, serial)
         for row in page:
             if mark.serial and row.serial != mark.serial + 1:
@@ -220,11 +243,11 @@ def _path(repo: str, kind: str, name: str) -> str:
     return f"{repo}/{withdrawn_file(name) if kind == WITHDRAWAL else name}"
 
 
-def _hash(data: bytes | None) -> bytes | None:
-    return None if data is None else hashlib.sha256(data).digest()
-
-
-# The database
+def _hashes_of(file: File) -> tuple[str, Hashes]:
+    record, text = (
+        None if data is None else hashlib.sha256(data).digest() for data in (file.record, file.text)
+    )
+    return _path(file.repo, file.kind, file.name), (record, text)
 
 
 def _groups(files: Iterator[tuple[str, File]]) -> Iterator[list[tuple[str, File]]]:
@@ -238,10 +261,3 @@ def _groups(files: Iterator[tuple[str, File]]) -> Iterator[list[tuple[str, File]
             group, size = [], 0
     if group:
         yield group
-
-
-def _put(database: Database, serial: int, group: list[tuple[str, File]]) -> None:
-    owners, files = zip(*group, strict=True)
-    requests = [uuid.uuid4() for _ in group]
-    columns = [[*column] for column in zip(*files, strict=True)]
-    database.execute(_PUT, (serial, requests, [*owners], *columns))

@@ -96,6 +96,6 @@ class Turn:
     def _ask(self, sql: str) -> list[tuple]:
         values = {"what": self._what, "holder": self._holder}
         values |= {"seconds": self.seconds, "noted": self.noted}
-        with self._connections.taken() as connection, self._connections.limiting(connection):
+        with self._connections.asking() as connection:
             cursor = connection.execute(sql, values)
             return cursor.fetchall() if cursor.description else []

@@ -2,16 +2,23 @@
 
 import contextlib
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
+from builder.model.records import Draft
 from cli.hubctl import main
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.nodes.store import Shared
+from publisher.write.publish import publish
+from publisher.write.store import Folder
 from tests.support.postgres import Postgres
+from tests.support.servers import HUBCTL, wait_until
 
 
 class Hub:
@@ -46,6 +53,36 @@ class Hub:
 
     def execute(self, *statements: str) -> list[tuple]:
         return self._postgres.execute(self.url.rpartition("/")[2], *statements)
+
+    def begin(self, *args: str) -> subprocess.Popen:
+        """A process that runs ``hubctl store``."""
+        root = self.folder / "old"
+        places = ["--content", root / "content", "--state", root / "var", "--out", root / "out"]
+        return subprocess.Popen(
+            [HUBCTL, "store", *args, "--database", self.url, *places], stderr=subprocess.DEVNULL
+        )
+
+    @contextlib.contextmanager
+    def holding(self, repo: str, name: str) -> Iterator[None]:
+        """Whoever inserts a certain change waits until this ends."""
+        self.execute(
+            "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$",
+            "CREATE TRIGGER wait BEFORE INSERT ON change FOR EACH ROW "
+            f"WHEN (NEW.repo = '{repo}' AND NEW.name = '{name}') EXECUTE FUNCTION wait()",
+        )
+        with psycopg.connect(self.url) as held:
+            held.execute("SELECT pg_advisory_xact_lock(1)")
+            yield
+            # The server ends what waits for a client that is gone before it lets it insert.
+            held.execute("SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE NOT granted")
+        self.execute("DROP TRIGGER wait ON change")
+
+    def write(self, text: str, name: str) -> None:
+        """Publish without a command."""
+        root = Folder(str(self.folder / "old" / "content"))
+        owner, _, repo = name.partition("/")
+        publish(root, owner, repo, Draft(content=text), publisher=owner, sync=False)
 
     def publish(self, text: str, name: str = "ann/story", *more: str, **place: str) -> None:
         (self.folder / "text.md").write_text(text)
@@ -150,7 +187,7 @@ def test_a_hub_that_runs_is_not_copied(hub: Hub, tmp_path: Path):
             assert "Another process has" in hub.store("copy", "--to", target, status=1)
 
 
-def test_a_copy_that_fails_in_the_middle_leaves_nothing(hub: Hub):
+def test_beside_other_accounts_nothing_is_copied(hub: Hub):
     with Database(hub.url) as database:
         Accounts(database).add_owner("eve")
     told = hub.store("copy", "--to", "database", status=1)
@@ -222,3 +259,31 @@ def test_a_withdrawn_text_that_is_still_there_is_found(hub: Hub):
 
 def test_a_database_without_tables_is_not_sound(hub: Hub):
     assert "has no tables" in hub.store("check", status=1)
+
+
+def test_a_copy_that_was_killed_continues_after_what_it_has_copied(hub: Hub):
+    for number in range(250):
+        hub.write(f"{number}\n", "cleo/long")
+    before = hub.files("old")
+    Database(hub.url).close()
+    with hub.holding("cleo/long", "1.0.20100"):
+        process = hub.begin("copy", "--to", "database")
+        wait_until(lambda: hub.execute("SELECT 1 FROM pg_locks WHERE NOT granted"), "the stop")
+        process.kill()
+        process.wait()
+    done = hub.execute("SELECT serial, request FROM change ORDER BY serial")
+    assert 100 <= len(done) < len(before) / 2
+    assert not (hub.folder / "old/content/.hub-store").exists()
+    hub.store("copy", "--to", "database")
+    assert hub.execute("SELECT serial, request FROM change ORDER BY serial")[: len(done)] == done
+    hub.store("copy", "--to", "folder", place="new")
+    assert hub.files("new") == before
+
+
+def test_a_copy_does_not_continue_another(hub: Hub):
+    hub.store("copy", "--to", "database")
+    (hub.folder / "old/content/.hub-store").unlink()
+    hub.execute("DELETE FROM change WHERE serial = (SELECT max(serial) FROM change)")
+    hub.publish("before all that was copied\n", "ann/early")
+    told = hub.store("copy", "--to", "database", status=1)
+    assert "differs" in told and "empty database" in told

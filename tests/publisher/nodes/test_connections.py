@@ -1,8 +1,6 @@
 """What becomes of publications when the connection to the database fails, at each moment."""
 
-import contextlib
-import socket
-import threading
+import os
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -16,8 +14,8 @@ from tests.publisher.nodes.test_store import key_of, meet, put
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.servers import wait_until
 
-# The last piece of a group, with which it is committed.
-COMMIT = "COMMIT\0"
+# In the message that commits a group.
+COMMIT = "commit_changes"
 
 
 @pytest.fixture
@@ -76,88 +74,26 @@ def test_an_answer_that_never_comes_is_taken_for_lost(
     assert put(one, "first\n").version == "1.0.0"
 
 
-def stop_while_sending(nodes: Nodes, connection: psycopg.Connection) -> None:
-    """As a node does that is stopped when the server has the first half of a group."""
-    connection.pgconn.enter_pipeline_mode()
-    for sql in (b"BEGIN", b"SELECT serial FROM hub FOR UPDATE"):
-        connection.pgconn.send_query_params(sql, None)
-    connection.pgconn.send_flush_request()
-    connection.pgconn.flush()
-    wait_until(
-        lambda: nodes.execute(
-            "SELECT 1 FROM pg_locks WHERE relation = 'hub'::regclass AND granted"
-        ),
-        "the lock",
-    )
-
-
-def test_a_node_that_stops_while_it_sends_holds_nobody(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-):
-    """Its transaction waits for the rest, which ends no timeout of the server's."""
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
+def test_a_node_that_stops_while_it_sends_holds_nobody(nodes: Nodes):
+    """The server does nothing before it has the whole message."""
     one = nodes.start("one")
-    with psycopg.connect(nodes.url, application_name="prompt-hub", autocommit=True) as stopped:
-        stopped.execute("SET idle_in_transaction_session_timeout = 1")
-        stop_while_sending(nodes, stopped)
+    with psycopg.connect(nodes.url, sslmode="disable") as stopped:
+        message = b"BEGIN; SELECT serial FROM hub WHERE id = 1 FOR UPDATE; COMMIT; SELECT 1\0"
+        os.write(stopped.fileno(), b"Q" + (len(message) + 4).to_bytes(4, "big") + message[:-2])
         assert put(one, "first\n").version == "1.0.0"
         stopped.close()
 
 
-class Silent:
-    """A way to a server that holds all answers back, while it is told to, until COMMIT is sent."""
-
-    def __init__(self, upstream: str) -> None:
-        self.is_silent = False
-        self.commits = 0
-        self._sent = threading.Condition()
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._upstream)
-                for work in (self._ask, self._answer):
-                    threading.Thread(target=work, args=(client, server), daemon=True).start()
-
-    def _ask(self, client: socket.socket, server: socket.socket) -> None:
-        with server, contextlib.suppress(OSError):
-            while piece := client.recv(1 << 16):
-                server.sendall(piece)
-                with self._sent:
-                    self.commits += piece.count(COMMIT.encode())
-                    self._sent.notify_all()
-
-    def _answer(self, client: socket.socket, server: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
-            while piece := server.recv(1 << 16):
-                with self._sent:
-                    self._sent.wait_for(lambda: not self.is_silent or self.commits, LONG)
-                client.sendall(piece)
-
-
-def test_a_group_takes_one_round_trip(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
-    """All of it is sent before anything is answered."""
-    there = urlsplit(nodes.url).netloc.rpartition("@")[2]
+def test_a_group_takes_one_round_trip(
+    nodes: Nodes, proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(commits_module, "POLL_SECONDS", LONG)
-    monkeypatch.setattr(commits_module, "ANSWER_SECONDS", 5.0)
-    with contextlib.closing(Silent(there)) as way:
-        one = nodes.start("one", nodes.url.replace(there, way.address) + "?sslmode=disable")
-        put(one, "first\n")
-        way.is_silent, way.commits = True, 0
-        assert put(one, "second\n").version == "1.0.1"
-        assert way.commits == 1
-        way.is_silent = False
-        nodes.stop("one")
+    one = nodes.start("one", url)
+    put(one, "first\n")
+    proxy.take_seen()
+    assert put(one, "second\n").version == "1.0.1"
+    (sent,) = proxy.take_seen()
+    assert COMMIT in sent.target
 
 
 def test_the_log_says_why_the_database_cannot_be_used(

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
 import pytest
 
 from publisher.nodes import commits as commits_module
 from publisher.nodes.store import Shared
 from tests.publisher.nodes.conftest import LONG, Nodes
-from tests.publisher.nodes.test_connections import COMMIT, stop_while_sending
+from tests.publisher.nodes.test_connections import COMMIT
 from tests.publisher.nodes.test_store import key_of, label, meet, put, take_back
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.postgres import Postgres
@@ -62,16 +61,3 @@ def test_a_lost_answer_makes_no_second_version(
         assert put(one, "second\n").version == "1.0.1"
         nodes.stop("one")
     assert nodes.execute("SELECT count(*) FROM change WHERE kind = 'version'") == [(2,)]
-
-
-def test_a_node_that_stops_while_it_sends_holds_no_other(
-    pgbouncer: str, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-):
-    """The server knows its connection by the name that PgBouncer passes on."""
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
-    url = by_way_of(nodes, pgbouncer)
-    one = nodes.start("one", url)
-    with psycopg.connect(url, application_name="prompt-hub", autocommit=True) as stopped:
-        stop_while_sending(nodes, stopped)
-        assert put(one, "first\n").version == "1.0.0"
-        stopped.close()

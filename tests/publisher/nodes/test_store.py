@@ -1,11 +1,13 @@
 """Publishing through nodes of one database: one order for all, and each folder a copy of it."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.records import Draft, LabelDraft, OwnerFile, WithdrawalDraft
@@ -44,7 +46,7 @@ def meet(nodes: Nodes, *stores: Shared) -> None:
     """Wait until nodes have what the database has."""
     ((serial,),) = nodes.execute("SELECT serial FROM hub")
     for store in stores:
-        assert store._copy.wait(serial, LONG)
+        assert store._commits.wait_applied(serial, LONG)
 
 
 def before_next_group(store: Shared, work) -> None:
@@ -62,10 +64,14 @@ def before_next_group(store: Shared, work) -> None:
 
 def stop_reading(store: Shared) -> None:
     """Let nothing reach a node by itself any more."""
-    with store._commits._changed:
-        store._commits._try_at = 0.0
     take = store._commits._take
-    store._commits._take = lambda group: take(group) if group else None
+
+    def take_own(group: list) -> None:
+        if group:
+            take(group)
+        store._commits._poll_at = time.monotonic() + LONG
+
+    store._commits._take = take_own
 
 
 def key_of(nodes: Nodes, name: str) -> IdempotencyKey:
@@ -154,16 +160,9 @@ def test_a_text_that_is_taken_twice_is_refused_by_the_database(nodes: Nodes):
     meet(nodes, one, two)
     stop_reading(two)
     put(one, "second\n")
-    newest = two._copy.head
-
-    def forget(change):
-        seen = commits_module.rows.Mark(newest.serial + 1, None)
-        return commits_module.rows.Change(
-            change.owner, change.repo, change.files, seen, change.by_owner, None, change.requests
-        )
-
+    unseen = two._copy.mark.serial + 1
     commit = two._commits.commit
-    two._commits.commit = lambda change: commit(forget(change))
+    two._commits.commit = lambda change: commit(structs.replace(change, seen=unseen))
     with pytest.raises(StoreUnavailable):
         put(two, "third\n")
     rows = nodes.execute("SELECT name FROM change WHERE kind = 'version' ORDER BY serial")
