@@ -36,6 +36,8 @@ ENDED_KEPT_MAX = 1000
 TRUSTED_ONLY_MAX = 1000
 LABELS_PER_TOKEN_MAX = 20
 # A last use is written at most this often, or each publication would wait for it.
+# After so many, this process looks for each event once more.
+ADDRESSES_NOTED_MAX = 10_000
 USE_NOTED_EVERY_SECONDS = 60
 # How long a job of a trusted publisher has.
 TRUSTED_SECONDS = 15 * 60
@@ -122,6 +124,8 @@ class Accounts(Owners):
         super().__init__(database)
         self._events = Events(database)
         self._protected = ProtectedLabels(database)
+        # Tokens and addresses that have an event: each publication would look for it again.
+        self._noted: set[tuple[str, str]] = set()
 
     def create_token(
         self,
@@ -318,11 +322,7 @@ class Accounts(Owners):
         Each job has another address, so those of trusted publishers' tokens tell nothing.
         """
         if address and token.trusted_publisher is None:
-            alike = {"subject": token.id, "address": address}
-            if not self._events.has(token.owner, "token_new_address", **alike):
-                self._events.note(
-                    token.owner, "token_new_address", **alike, note=token.name, now=now
-                )
+            self._note_address(token, address, now)
         seconds = clock.seconds(now)
         stale = seconds - USE_NOTED_EVERY_SECONDS
         if token.last_used_at is None or token.last_used_at <= stale:
@@ -332,6 +332,16 @@ class Accounts(Owners):
                 "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)",
                 (seconds, token.id, stale),
             )
+
+    def _note_address(self, token: Token, address: str, now: datetime | None) -> None:
+        if (token.id, address) in self._noted:
+            return
+        alike = {"subject": token.id, "address": address}
+        if not self._events.has(token.owner, "token_new_address", **alike):
+            self._events.note(token.owner, "token_new_address", **alike, note=token.name, now=now)
+        if len(self._noted) >= ADDRESSES_NOTED_MAX:
+            self._noted.clear()
+        self._noted.add((token.id, address))
 
     def trusted_only(self, owner: str) -> set[str]:
         """The repos of an owner that take publications from trusted publishers alone."""

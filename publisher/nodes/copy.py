@@ -19,7 +19,6 @@ from msgspec import Struct
 from builder.model.errors import OperatorError, RequestError
 from builder.model.labels import event_file
 from builder.model.withdrawn import withdrawn_file
-from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE, STORE_FILE
@@ -28,8 +27,6 @@ from publisher.write import disk, durable
 
 # How often the copy makes sure that what was applied is on the disk.
 SAVE_SECONDS = 30.0
-# A failed publication removes the folder of its prompt; so often in a row, another may have.
-_ATTEMPTS = 100
 # Python asks a file for its own size of a buffer otherwise.
 _BUFFER_BYTES = 8192
 _THEN = "the node tries again by itself"
@@ -155,14 +152,13 @@ def _put(target: str, data: bytes) -> None:
     """Write a file, which appears whole. Few system calls: each lets another thread go first."""
     folder = os.path.dirname(target)
     temporary = f"{folder}/.store.tmp"
-    for attempt in range(_ATTEMPTS):
+    while True:
         try:
             with open(temporary, "wb", _BUFFER_BYTES) as file:
                 file.write(data)
             return os.replace(temporary, target)
         except FileNotFoundError:
-            if attempt == _ATTEMPTS - 1:
-                raise
+            # It is new, or a publication that failed has just removed it.
             os.makedirs(folder, exist_ok=True)
 
 

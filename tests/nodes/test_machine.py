@@ -3,6 +3,11 @@ and limits fail, answer late or not at all; the primary crashes, its standby is 
 At rest nothing acknowledged is lost, there is one order of everything, and all nodes have the same
 site.
 
+A standby that takes over without the last changes is not among the troubles: it takes back what was
+acknowledged, and no node writes before an operator renews it, so nothing of the above can be
+checked. ``test_a_history_that_lost_changes_is_recognized_before_anything_is_written``, in
+``tests/publisher/nodes/test_standby.py``, fails over to such a standby while a node runs.
+
 NODES_OPERATIONS says how many operations there are, NODES_SEED what happens. What is done and what
 goes wrong is the same for a seed; when, is not.
 """
