@@ -116,6 +116,14 @@ class Reader:
             raise not_whole()
         return found.data
 
+    async def skill(self, owner: str, name: str) -> str | None:
+        """The latest version of a repo as an Agent Skill."""
+        data = await self._load(BY_NAME["skill"].file_for(owner=owner, name=name))
+        try:
+            return data and data.decode()
+        except UnicodeDecodeError:
+            raise not_whole() from None
+
     def is_withdrawn(self, owner: str, name: str) -> bool:
         """Whether there was such a repo, and all of it is withdrawn."""
         file = BY_NAME["withdrawn_repo"].file_for(owner=owner, name=name)

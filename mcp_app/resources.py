@@ -1,5 +1,6 @@
 """Prompts as resources: ``prompt://{owner}/{name}`` is the latest version's published text,
-``prompt://{owner}/{name}/{version}`` one version's, front matter included.
+``prompt://{owner}/{name}/{version}`` one version's, front matter included, and
+``skill://{owner}/{name}/SKILL.md`` the latest version as an Agent Skill.
 """
 
 import re
@@ -15,19 +16,21 @@ from builder.model.errors import RequestError
 from builder.model.routes import BY_NAME, max_age_seconds
 from builder.model.settings import Settings
 from mcp_app.cursors import refuse_cursor
-from mcp_app.prompt_text import PromptId, find_prompt
-from mcp_app.reader import Reader
+from mcp_app.prompt_text import PromptId, find_prompt, find_repo
+from mcp_app.reader import Reader, not_whole
 from mcp_app.top_prompts import list_top
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
+SKILL = "skill://{owner}/{name}/SKILL.md"
 MEDIA = "text/markdown"
 # Until 2025-11-25 a code of its own said that there is no such resource.
 RESOURCE_NOT_FOUND = -32002
 # What the protocol allows in one answer.
 COMPLETIONS_MAX = 100
 
-_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+))?")
+_prompt_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+))?")
+_skill_uri = re.compile(r"skill://([^/]+)/([^/]+)/SKILL\.md")
 
 
 async def list_resources(
@@ -59,6 +62,7 @@ async def list_templates(
             ONE_VERSION, "prompt-version", "One version of a prompt",
             "The published text of one version, for example 1.2.0. It never changes.",
         ),
+        (SKILL, "skill", "A prompt as a skill", "A prompt's latest version as an Agent Skill."),
     )  # fmt: skip
     return {
         "resourceTemplates": [
@@ -76,20 +80,53 @@ async def read_resource(
 ) -> dict[str, Any]:
     uri = str(params.uri)
     try:
-        wanted = _parse(uri)
-        prompt = await find_prompt(reader, wanted)
+        text, cache = await _find_text(reader, uri)
     except RequestError as error:
         if error.status >= 500:
             raise
-        is_old = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
-        code = RESOURCE_NOT_FOUND if is_old else types.INVALID_PARAMS
+        code = RESOURCE_NOT_FOUND if is_handshake(context) else types.INVALID_PARAMS
         raise MCPError(code, str(error), {"uri": uri}) from None
-    cache = BY_NAME["version_raw" if wanted.version else "raw"].cache
     return {
-        "contents": [{"uri": uri, "mimeType": MEDIA, "text": prompt.content}],
-        "ttlMs": max_age_seconds(cache) * 1000,
-        "cacheScope": cache_scope(reader.settings),
+        "contents": [{"uri": uri, "mimeType": MEDIA, "text": text}],
+        **freshness(reader.settings, cache),
     }
+
+
+async def _find_text(reader: Reader, uri: str) -> tuple[str, str]:
+    """The text of a resource, and its class of ``CACHE_CONTROL``. Raises RequestError."""
+    if uri.startswith("skill:"):
+        return await find_skill(reader, uri), BY_NAME["skill"].cache
+    found = _prompt_uri.fullmatch(uri)
+    if not found:
+        raise _unknown_uri()
+    wanted = PromptId.checked(*found.groups())
+    prompt = await find_prompt(reader, wanted)
+    return prompt.content, BY_NAME["version_raw" if wanted.version else "raw"].cache
+
+
+async def find_skill(reader: Reader, uri: str) -> str:
+    """The ``SKILL.md`` at a URI. Raises RequestError as ``find_repo`` does, also
+    ``invalid_parameter`` and ``invalid_name``.
+    """
+    found = _skill_uri.fullmatch(uri)
+    if not found:
+        raise _unknown_uri()
+    wanted = PromptId.checked(*found.groups(), None)
+    await find_repo(reader, wanted.owner, wanted.name)
+    text = await reader.skill(wanted.owner, wanted.name)
+    if text is None:
+        raise not_whole()
+    return text
+
+
+def is_handshake(context: ServerRequestContext) -> bool:
+    """Whether a client speaks a revision of the era of handshakes."""
+    return context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def freshness(settings: Settings, cache: str) -> dict[str, Any]:
+    """How long, and for whom, a client may keep a result of a class of ``CACHE_CONTROL``."""
+    return {"ttlMs": max_age_seconds(cache) * 1000, "cacheScope": cache_scope(settings)}
 
 
 def cache_scope(settings: Settings) -> Literal["public", "private"]:
@@ -97,16 +134,9 @@ def cache_scope(settings: Settings) -> Literal["public", "private"]:
     return "private" if settings.private else "public"
 
 
-def _parse(uri: str) -> PromptId:
-    found = _uri.fullmatch(uri)
-    if not found:
-        raise _unknown_uri()
-    return PromptId.checked(*found.groups())
-
-
 def _unknown_uri() -> RequestError:
     return RequestError(
-        "invalid_parameter", f"Unknown URI. Resources are {LATEST} and {ONE_VERSION}."
+        "invalid_parameter", f"Unknown URI. Resources are {LATEST}, {ONE_VERSION} and {SKILL}."
     )
 
 
@@ -116,7 +146,7 @@ async def complete(
     """What a parameter of a template could be, beginning with ``value``: all of them, or at least
     one more than COMPLETIONS_MAX. Raises RequestError ``invalid_parameter``.
     """
-    if uri not in (LATEST, ONE_VERSION):
+    if uri not in (LATEST, ONE_VERSION, SKILL):
         raise _unknown_uri()
     owner, name = given.get("owner", ""), given.get("name", "")
     if argument == "owner" and names.is_name(value.rstrip("-") or "a", names.OWNER_CHARS_MAX):

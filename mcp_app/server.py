@@ -13,7 +13,7 @@ from typing import Any
 import mcp_types as types
 import msgspec
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
@@ -22,10 +22,10 @@ from builder.model.errors import RequestError
 from builder.model.routes import max_age_seconds
 from builder.model.settings import Settings
 from builder.render.connect import client_name
-from mcp_app import prompts, resources
+from mcp_app import prompts, resources, skills
 from mcp_app.cursors import refuse_cursor
 from mcp_app.reader import Catalogue, Reader
-from mcp_app.resources import COMPLETIONS_MAX, cache_scope
+from mcp_app.resources import COMPLETIONS_MAX, cache_scope, is_handshake
 from mcp_app.schemas import schema
 from mcp_app.tools import TOOLS, Outcome, Tool, call
 
@@ -60,8 +60,9 @@ def make_server(catalogue: Catalogue) -> Server:
         async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
             try:
                 reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
-                # Older revisions do not know the type; the SDK drops it for them.
-                return {"resultType": "complete"} | await work(reader, context, params)
+                # Older revisions do not have the type.
+                kind = {} if is_handshake(context) else {"resultType": "complete"}
+                return kind | await work(reader, context, params)
             except RequestError as error:
                 code = types.INTERNAL_ERROR if error.status >= 500 else types.INVALID_PARAMS
                 raise MCPError(code, str(error)) from None
@@ -78,7 +79,7 @@ def make_server(catalogue: Catalogue) -> Server:
 
     settings = catalogue.settings
     lists = CacheHint(max_age_seconds("list") * 1000, cache_scope(settings))
-    return Server(
+    server = Server(
         client_name(settings),
         version=VERSION,
         title=settings.site_name,
@@ -100,6 +101,22 @@ def make_server(catalogue: Catalogue) -> Server:
         on_get_prompt=handler(prompts.get_prompt),
         on_completion=handler(_complete),
     )
+    server.extensions[skills.EXTENSION] = {}
+    server.middleware.append(_declare_extensions)
+    list_params, get_params = types.PaginatedRequestParams, skills.GetSkillParams
+    server.add_request_handler("skills/list", list_params, handler(skills.list_skills))
+    server.add_request_handler("skills/get", get_params, handler(skills.get_skill))
+    return server
+
+
+async def _declare_extensions(context: ServerRequestContext, call_next: CallNext) -> HandlerResult:
+    """Adds the extensions to the handshake. Its revisions lack the member, so the SDK drops it, but
+    clients of these revisions look for it.
+    """
+    result = await call_next(context)
+    if context.method == "initialize" and isinstance(result, dict):
+        result["capabilities"]["extensions"] = {skills.EXTENSION: {}}
+    return result
 
 
 async def _list_tools(

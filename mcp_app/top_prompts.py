@@ -12,12 +12,15 @@ from mcp_app.reader import Reader
 TOP_MAX = 200
 
 
-async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary], dict[str, Any]]:
-    """A page of the repos that are read most, and ``nextCursor`` if there is another.
+async def list_top(
+    reader: Reader, cursor: str | None, count: int = TOP_MAX
+) -> tuple[list[RepoSummary], dict[str, Any]]:
+    """A page of the ``count`` repos that are read most, and ``nextCursor`` if there is another.
 
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
-    start = read_cursor(cursor, Offset, "top", *reader.selection) if cursor is not None else 0
+    asked_for = ("top", count, *reader.selection)
+    start = read_cursor(cursor, Offset, *asked_for) if cursor is not None else 0
     try:
         rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
     except RequestError as error:
@@ -25,6 +28,6 @@ async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary
             raise
         rows, total = [], 0  # a selection that has lost its last repo
     end = start + len(rows)
-    if rows and end < min(total, TOP_MAX):
-        return rows, {"nextCursor": make_cursor(end, "top", *reader.selection)}
+    if rows and end < min(total, count):
+        return rows, {"nextCursor": make_cursor(end, *asked_for)}
     return rows, {}

@@ -63,6 +63,8 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
     ("tools/call", {"name": "list_versions", "arguments": {"id": "ann/review"}}),
     ("tools/call", {"name": "list_tags", "arguments": {"prefix": "c"}}),
     ("resources/read", {"uri": "prompt://ann/review/1.0.0"}),
+    ("skills/list", {}),
+    ("skills/get", {"uri": "skill://ann/review/SKILL.md"}),
     ("prompts/get", {"name": "ann/review", "arguments": {"code": "x"}}),
     ("completion/complete", {"ref": TEMPLATE, "argument": {"name": "owner", "value": "a"}}),
     ("completion/complete", {"ref": PROMPT, "argument": {"name": "code", "value": ""}}),

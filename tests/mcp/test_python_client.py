@@ -60,7 +60,7 @@ def test_it_connects(ask: Ask, mode: str):
     assert (server.version, server.title) == (VERSION, "Hub")
     assert server.name and server.website_url
     assert told == instructions(Settings())
-    offered = {"tools", "resources", "prompts", "completions"}
+    offered = {"tools", "resources", "prompts", "completions", "extensions"}
     assert capabilities.model_dump(exclude_none=True).keys() == offered
     # Nothing is ever pushed, and nothing says that it would be.
     assert not capabilities.tools.list_changed

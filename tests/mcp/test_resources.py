@@ -12,6 +12,7 @@ from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
+SKILL = "skill://{owner}/{name}/SKILL.md"
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
 INTERNAL_ERROR = -32603
@@ -36,7 +37,7 @@ def complete(
 
 def test_templates(hostile: Hub):
     templates = hostile.ask("resources/templates/list")["resourceTemplates"]
-    assert [template["uriTemplate"] for template in templates] == [LATEST, ONE_VERSION]
+    assert [template["uriTemplate"] for template in templates] == [LATEST, ONE_VERSION, SKILL]
     for template in templates:
         assert template["mimeType"] == "text/markdown"
         assert template["name"] and template["title"] and template["description"]
@@ -132,6 +133,7 @@ def test_owners_are_completed(hostile: Hub):
 def test_names_and_versions_are_completed(hostile: Hub):
     often = complete(hostile, "name", "often", owner="eve")
     assert (often["values"], often["hasMore"]) == (["often"], False)
+    assert complete(hostile, "name", "often", uri=SKILL, owner="eve") == often
     names = complete(hostile, "name", "prompt-", owner="many")
     assert (names["values"][0], len(names["values"])) == ("prompt-000", 100)
     assert names["hasMore"] is True

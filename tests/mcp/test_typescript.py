@@ -70,12 +70,28 @@ def test_results_are_checked_against_the_output_schema(seen: dict[str, Any]):
 
 def test_resources(seen: dict[str, Any], hub: Server):
     templates = [template["uriTemplate"] for template in seen["templates"]]
-    assert templates == ["prompt://{owner}/{name}", "prompt://{owner}/{name}/{version}"]
+    assert templates == [
+        "prompt://{owner}/{name}", "prompt://{owner}/{name}/{version}",
+        "skill://{owner}/{name}/SKILL.md",
+    ]  # fmt: skip
     assert f"prompt://{SQL_REVIEW}" in [resource["uri"] for resource in seen["resources"]]
     raw = f"/api/v1/repos/{SQL_REVIEW}/raw"
     assert [one["text"] for one in seen["resource"]["contents"]] == [hub.get(raw).text]
     (version,) = seen["resourceVersion"]["contents"]
     assert version["text"] == hub.get(f"{raw}?version=1.0.0").text
+
+
+def test_skills(client: str, seen: dict[str, Any], hub: Server):
+    if client == "first":
+        assert "skills" not in seen  # it does not have the extension
+        return
+    assert len(seen["skills"]) == len({*seen["skills"]}) == seen["allPrompts"]
+    assert f"skill://{SQL_REVIEW}/SKILL.md" in seen["skills"]
+    skill = seen["skill"]
+    assert skill["verified"] is True
+    assert skill["text"] == hub.get(f"/{SQL_REVIEW}/SKILL.md").text
+    assert skill["frontmatter"]["name"] == "sql-review"
+    assert seen["unknownSkill"]["code"] == INVALID_PARAMS
 
 
 def test_completions(seen: dict[str, Any]):

@@ -9,6 +9,7 @@
  */
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { SkillsClient } from '@modelcontextprotocol/client/ext/skills';
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ListPromptsResultSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -106,6 +107,14 @@ report.completedName = await client.complete({
 report.promptPages = await promptPages(client);
 report.allPrompts = (await client.listPrompts()).prompts.length;
 report.filledPrompt = await client.getPrompt({ name: id, arguments: filled });
+if (era !== 'first') {
+  const skills = new SkillsClient(client);
+  report.skills = (await skills.list()).skills.map((skill) => skill.uri);
+  const { skill } = await skills.get(`skill://${id}/SKILL.md`);
+  const { verified, text, frontmatter } = await skills.read(skill);
+  report.skill = { verified, text, frontmatter };
+  report.unknownSkill = await refusal(skills.get('skill://no/such/SKILL.md'));
+}
 report.unknownId = await call('get_prompt', { id: `${owner}/no-such-prompt` });
 report.unknownTool = await refusal(call('no_such_tool', {}));
 report.unknownResource = await refusal(client.readResource({ uri: 'prompt://no/such' }));
