@@ -32,6 +32,7 @@ COMMAND = "import sys; sys.path.insert(0, {!r}); from cli.hubctl import main; ma
 START_SECONDS_MAX = 600
 LABEL = "production"
 PUBLICATIONS = 30
+WORDS = "summary email report value change error system model context prompt plan code".split()
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -119,18 +120,21 @@ def measure(version: Version) -> Iterator[tuple[str, float]]:
     yield "build after one version", run(version.command("build")).cpu_seconds
     repo = f"/api/v1/repos/{owner}/{name}"
     with serving(version, owner) as server:
-        yield "1,000 reads", timed(server, 1_000, lambda _: server.ask("GET", f"{repo}/raw"))
+        yield "5,000 reads", timed(server, 5_000, lambda _: server.ask("GET", f"{repo}/raw"))
         yield (
-            "1,000 reads of a list",
-            timed(server, 1_000, lambda _: server.ask("GET", "/api/v1/repos?sort=top")),
+            "5,000 reads of a list",
+            timed(server, 5_000, lambda _: server.ask("GET", "/api/v1/repos?sort=top")),
         )
+        yield "1,000 searches", timed(server, 1_000, lambda number: server.ask(
+            "GET", f"/api/v1/repos?q=review+{WORDS[number % len(WORDS)]}&page=1"
+        ))  # fmt: skip
         yield "50 publications", timed(server, 50, lambda number: server.ask(
             "POST", f"/api/v1/repos/{owner}/bench-{number % 5}/versions",
             {"content": f"Text {number}."},
             Authorization=f"Bearer {server.token}", **{"Content-Type": "application/json"},
         ))  # fmt: skip
         call = {"name": "get_prompt", "arguments": {"id": f"{owner}/{name}"}}
-        yield "1,000 tool calls", timed(server, 1_000, lambda number: server.ask(
+        yield "5,000 tool calls", timed(server, 5_000, lambda number: server.ask(
             "POST", "/mcp",
             {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call},
             Accept="application/json, text/event-stream", **{"Content-Type": "application/json"},
