@@ -43,7 +43,7 @@ from builder.search.queries import ListQuery, Queries, parse_list_query, parse_p
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
 from server.answers import Answer, Body, FileBodies, FilePart, error_answer
-from server.min_serial import RETRY_SECONDS, MinSerial, TooOld
+from server.min_serial import CATCH_UP_SECONDS, MinSerial, TooOld
 from server.throttle import Throttle, client_of
 
 RESOLVED_MAX = 50_000
@@ -132,7 +132,7 @@ class ReadApp:
         except _Withdrawn as error:
             return error.answer
         except TooOld as error:
-            return error_answer(error, RETRY_SECONDS)
+            return error_answer(error, CATCH_UP_SECONDS)
         except RequestError as error:
             if error.status == 404 and not has_json_errors(self.below_base(path) or path):
                 page = self._redirected(path) or await self._not_found_page()

@@ -32,7 +32,7 @@ CONNECTIONS_MAX = 4096
 FILES_RESERVED = 384
 
 
-class Limits(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """What one connection, or one client address, may have."""
 
     per_network: int = 128
@@ -61,9 +61,9 @@ class Connections:
     """
 
     def __init__(
-        self, total_max: int, proxies: tuple[str, ...] = (), limits: Limits | None = None
+        self, total_max: int, proxies: tuple[str, ...] = (), limits: ConnectionLimits | None = None
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or ConnectionLimits()
         self.total = 0
         # By monotonic time: when the server that has them last got its turn.
         self.turned_at = time.monotonic()

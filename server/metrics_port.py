@@ -28,10 +28,10 @@ from prometheus_client.core import (
 
 from builder.model.metrics import METRICS, Counter, Gauge, Histogram, Labels, Parts, Reading
 from server.app import Receive, Scope, Send
-from server.connections import Connections, Limits
+from server.connections import ConnectionLimits, Connections
 
 METRICS_URL = "/metrics"
-KEPT_SECONDS = 1.0
+PAGE_KEPT_SECONDS = 1.0
 CONNECTIONS_MAX = 16
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -59,7 +59,9 @@ class MetricsPort:
             collector(registry=self._registry)
         self._page = b""
         self._kept_until = 0.0
-        connections = Connections(CONNECTIONS_MAX, limits=Limits(per_network=CONNECTIONS_MAX // 2))
+        connections = Connections(
+            CONNECTIONS_MAX, limits=ConnectionLimits(per_network=CONNECTIONS_MAX // 2)
+        )
         config = uvicorn.Config(
             self._answer, interface="asgi3", loop="uvloop", http=connections.protocol,
             ws="none", lifespan="off", log_level="error", access_log=False, server_header=False,
@@ -84,7 +86,7 @@ class MetricsPort:
         """All metrics in Prometheus' text format."""
         if self._kept_until <= time.monotonic():
             self._page = generate_latest(self._registry)
-            self._kept_until = time.monotonic() + KEPT_SECONDS
+            self._kept_until = time.monotonic() + PAGE_KEPT_SECONDS
         return self._page
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:

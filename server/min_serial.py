@@ -11,13 +11,13 @@ from builder.store.site import Mark, mark_of, read_hub
 
 PARAMETER = "min_serial"
 # When to ask again.
-RETRY_SECONDS = 1
+CATCH_UP_SECONDS = 1
 
 _number = re.compile("[0-9]{1,12}")
 
 
 class TooOld(RequestError):
-    """The site does not have yet what a reader wants. Try again after ``RETRY_SECONDS``."""
+    """The site does not have yet what a reader wants. Try again after ``CATCH_UP_SECONDS``."""
 
 
 class MinSerial:

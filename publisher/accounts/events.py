@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 
-KEPT_SECONDS = 180 * 86_400
+EVENT_SECONDS = 180 * 86_400
 # Of one kind about one subject: a guesser must not push out the rest, nor fill the disk. Of more,
 # the oldest goes from the address that has most: whoever comes often pushes out nobody else.
 KEPT_ALIKE_MAX = 200
@@ -77,7 +77,7 @@ class Events:
                 (owner, kind, subject, KEPT_ALIKE_MAX),
             )
             self._database.execute(
-                "DELETE FROM event WHERE owner = ? AND at < ?", (owner, at - KEPT_SECONDS)
+                "DELETE FROM event WHERE owner = ? AND at < ?", (owner, at - EVENT_SECONDS)
             )
 
     def has(self, owner: str, kind: Kind, subject: str, address: str) -> bool:

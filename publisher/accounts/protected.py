@@ -12,7 +12,7 @@ from builder.model.errors import Detail, validation_failed
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 
-PER_OWNER_MAX = 1000
+PROTECTED_MAX = 1000
 
 
 class ProtectedLabels:
@@ -54,8 +54,8 @@ class ProtectedLabels:
             there = self.of(owner)
             if is_on == ((repo, label) in there):
                 return False
-            if is_on and len(there) >= PER_OWNER_MAX:
-                told = f"is one too many: an owner protects at most {PER_OWNER_MAX:,} labels"
+            if is_on and len(there) >= PROTECTED_MAX:
+                told = f"is one too many: an owner protects at most {PROTECTED_MAX:,} labels"
                 raise validation_failed(Detail("label", told))
             self._database.execute(
                 "INSERT INTO protected_label VALUES (?, ?, ?)"

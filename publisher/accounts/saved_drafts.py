@@ -12,8 +12,8 @@ from builder.model.errors import RequestError, cut
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 
-PER_OWNER_MAX = 50
-KEPT_SECONDS = 90 * 86_400
+DRAFTS_PER_OWNER_MAX = 50
+DRAFT_SECONDS = 90 * 86_400
 DRAFT_BYTES_MAX = 512 * 1024
 TITLE_CHARS_MAX = 200
 ID_PATTERN = "[0-9a-f]{16}"
@@ -45,7 +45,7 @@ class SavedDrafts:
             "SELECT id, repo, title, changed_at, revision FROM draft "
             "WHERE owner = ?1 AND changed_at > ?2 AND (repo = ?3 OR ?3 IS NULL) "
             "ORDER BY changed_at DESC, id",
-            (owner, clock.seconds(now) - KEPT_SECONDS, repo),
+            (owner, clock.seconds(now) - DRAFT_SECONDS, repo),
         )
         return [SavedDraft(*row) for row in rows]
 
@@ -56,7 +56,7 @@ class SavedDrafts:
         rows = self._database.execute(
             "SELECT id, repo, title, changed_at, revision, data FROM draft "
             "WHERE owner = ? AND id = ? AND changed_at > ?",
-            (owner, draft_id, clock.seconds(now) - KEPT_SECONDS),
+            (owner, draft_id, clock.seconds(now) - DRAFT_SECONDS),
         )
         return (SavedDraft(*rows[0][:-1]), rows[0][-1]) if rows else None
 
@@ -79,7 +79,7 @@ class SavedDrafts:
         at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
         with self._database.transaction():
             # Those of all owners: an owner who does not come back keeps nothing for ever.
-            self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - KEPT_SECONDS,))
+            self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - DRAFT_SECONDS,))
             if over:
                 rows = self._database.execute(
                     "UPDATE draft SET title = ?, data = ?, changed_at = ?, revision = revision + 1 "
@@ -91,7 +91,7 @@ class SavedDrafts:
             ((count,),) = self._database.execute(
                 "SELECT count(*) FROM draft WHERE owner = ?", (owner,)
             )
-            if count >= PER_OWNER_MAX:
+            if count >= DRAFTS_PER_OWNER_MAX:
                 raise RequestError(
                     "validation_failed",
                     f"You have {count} drafts, which is the limit. Open My prompts in another tab "

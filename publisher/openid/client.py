@@ -23,23 +23,20 @@ from publisher.log import log_event
 from publisher.openid.provider import Provider
 from publisher.outside.fetch import FetchError, bounded, fetch_json
 from publisher.outside.private_way import is_private_way
+from publisher.trusted.id_tokens import LEEWAY_SECONDS
+from publisher.trusted.keys import ALGORITHMS
 
 # What the provider has said of itself is asked for again after this time, and after a failure no
 # sooner than that: who waits for an answer holds a thread. So do those who wait for that one.
 FRESH_SECONDS = 3600
 PAUSE_SECONDS = 2
 WAIT_SECONDS = 1
-LEEWAY_SECONDS = 60
 # OpenID Connect Core 1.0, section 2.
 SUBJECT_CHARS_MAX = 255
 
 _DISCOVERY = "/.well-known/openid-configuration"
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-# Never those with a shared secret (HS256 …), and never "none".
-_ALGORITHMS = (
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
-    "Ed25519",
-)  # fmt: skip
+_ALGORITHMS = (*ALGORITHMS, "Ed25519")
 
 log = logging.getLogger("hub.openid")
 

@@ -18,7 +18,7 @@ from publisher.trusted.claims import Job
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered, parse_fields, parse_labels
 
-PER_OWNER_MAX = 100
+PUBLISHERS_PER_OWNER_MAX = 100
 
 
 class TrustedPublisher(NamedTuple):
@@ -171,11 +171,11 @@ class TrustedPublishers:
 
     def _check_room(self, owner: str) -> None:
         Accounts(self._database).check_known(owner)
-        if len(self.of(owner)) >= PER_OWNER_MAX:
+        if len(self.of(owner)) >= PUBLISHERS_PER_OWNER_MAX:
             raise validation_failed(
                 Detail(
                     "project",
-                    f"is one too many: an owner has at most {PER_OWNER_MAX} trusted "
+                    f"is one too many: an owner has at most {PUBLISHERS_PER_OWNER_MAX} trusted "
                     "publishers. Remove one, or trust one for all prompts",
                 )
             )

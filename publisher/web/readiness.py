@@ -25,7 +25,7 @@ UNREADY_REASONS = (
 READY = Gauge("hub_ready", "1 if `/readyz` answers 200, else 0.")
 UNREADY = Gauge("hub_unready", "1 for each reason in `/readyz`, else 0.", reason=UNREADY_REASONS)
 
-KEPT_SECONDS = 1.0
+ANSWER_KEPT_SECONDS = 1.0
 # On each disk: more than a publication and its pages and differences take, beside what SQLite and
 # the search index write meanwhile.
 ROOM_BYTES = 32 * 1024 * 1024
@@ -69,12 +69,12 @@ class Readiness:
 
     def reasons(self) -> list[Reason]:
         """Why nothing can be served, or publications fail: each a code of UNREADY_REASONS and what
-        to do, without a path. Empty: all is well. At most KEPT_SECONDS old.
+        to do, without a path. Empty: all is well. At most ANSWER_KEPT_SECONDS old.
         """
         with self._turn:
             if self._kept_until <= time.monotonic():
                 self._reasons = list(self._look())
-                self._kept_until = time.monotonic() + KEPT_SECONDS
+                self._kept_until = time.monotonic() + ANSWER_KEPT_SECONDS
             return self._reasons
 
     def answer(self) -> dict[str, Any]:

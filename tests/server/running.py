@@ -11,17 +11,17 @@ import uvicorn
 import uvloop
 
 from server.app import Receive, Scope, Send
-from server.connections import Connections, Limits
+from server.connections import ConnectionLimits, Connections
 from tests.support.servers import (
     DEADLINE_SECONDS,
 )
 
 GET = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
 # Ticks that end soon, and ticks that no test lives to see.
-SOON = Limits(
+SOON = ConnectionLimits(
     tick_seconds=0.01, head_ticks=5, idle_ticks=5, proxy_idle_ticks=100_000, blocked_ticks=5
 )
-NEVER = Limits(tick_seconds=600)
+NEVER = ConnectionLimits(tick_seconds=600)
 LARGE_BYTES = 20_000_000
 
 
@@ -109,8 +109,8 @@ class Running:
 
 @contextlib.asynccontextmanager
 async def running(
-    app: Callable, limits: Limits = NEVER, total_max: int = 100, proxies: tuple[str, ...] = (),
-    send_buffer_bytes: int | None = None,
+    app: Callable, limits: ConnectionLimits = NEVER, total_max: int = 100,
+    proxies: tuple[str, ...] = (), send_buffer_bytes: int | None = None,
 ) -> AsyncIterator[Running]:  # fmt: skip
     connections = Connections(total_max, proxies, limits)
     config = uvicorn.Config(

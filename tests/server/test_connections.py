@@ -12,7 +12,7 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from server.connections import CONNECTIONS_MAX, Connections, Limits, connections_max
+from server.connections import CONNECTIONS_MAX, ConnectionLimits, Connections, connections_max
 from tests.server.running import (
     GET,
     LARGE_BYTES,
@@ -185,7 +185,7 @@ def test_head_that_does_not_come(before: bytes, sent: bytes, again: bytes) -> No
     ids=["a reader's", "a proxy's"],
 )
 def test_an_idle_connection_is_kept_longer_than_a_slow_one(
-    limits: Limits, proxies: tuple[str, ...]
+    limits: ConnectionLimits, proxies: tuple[str, ...]
 ) -> None:
     async def test() -> None:
         async with running(App(), limits, proxies=proxies) as server:
@@ -380,7 +380,7 @@ def test_connections_in_all() -> None:
 
 
 def test_networks_of_ipv6_count_as_one() -> None:
-    connections = Connections(100, (), Limits(per_network=2))
+    connections = Connections(100, (), ConnectionLimits(per_network=2))
     busy = [Mock(**{"is_idle.return_value": False}) for _ in range(6)]
     assert not connections.enter(busy[0], "2001:db8::1")
     assert not connections.enter(busy[1], "2001:db8::ffff:1")

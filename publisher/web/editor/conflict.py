@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from builder.text.prompts import parse_document, variable_names
-from publisher.web.editor.writing import PARAMETERS, Base, Row, Writing, rows_for
+from publisher.web.editor.writing import PARAMETERS, Base, VariableRow, Writing, rows_for
 
 # Fields that merge by themselves, each as a whole.
 _FIELDS = ("content", "title", "description", "tags", "license", "more")
@@ -36,7 +36,9 @@ def rebase(writing: Writing, base: Base | None, latest: Base) -> Writing:
     return structs.replace(writing, **changes)
 
 
-def _rebase_rows(writing: Writing, old: Writing, new: Writing, text: str) -> tuple[Row, ...]:
+def _rebase_rows(
+    writing: Writing, old: Writing, new: Writing, text: str
+) -> tuple[VariableRow, ...]:
     before, after = _by_name(old.rows), _by_name(new.rows)
     mine = {
         row.name: after.get(row.name, row) if before.get(row.name) == row else row
@@ -45,5 +47,5 @@ def _rebase_rows(writing: Writing, old: Writing, new: Writing, text: str) -> tup
     return rows_for(variable_names(parse_document(text).body), ({**after, **mine}).values())
 
 
-def _by_name(rows: tuple[Row, ...]) -> dict[str, Row]:
+def _by_name(rows: tuple[VariableRow, ...]) -> dict[str, VariableRow]:
     return {row.name: row for row in rows}

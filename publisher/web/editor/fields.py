@@ -17,7 +17,7 @@ from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.values import read_json, read_lines, read_number, read_value
-from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, Row, Writing, row_of
+from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, VariableRow, Writing, row_of
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 
@@ -107,7 +107,7 @@ def _variables(
     rows = {row.name: row for row in writing.rows}
     variables = []
     for name in found:
-        row = rows.get(name) or (row_of(known[name]) if name in known else Row(name))
+        row = rows.get(name) or (row_of(known[name]) if name in known else VariableRow(name))
         if name in known and row == row_of(known[name]):
             variables.append(msgspec.to_builtins(known[name]))
         else:
@@ -115,7 +115,7 @@ def _variables(
     return variables
 
 
-def _variable(row: Row, errors: Errors) -> dict[str, Any]:
+def _variable(row: VariableRow, errors: Errors) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "name": row.name, "type": row.type, "description": row.description
     }  # fmt: skip

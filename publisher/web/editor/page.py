@@ -16,9 +16,18 @@ from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, Errors, front_fields
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.mine import current_labels, tags_in_use
-from publisher.web.editor.plan import Plan
+from publisher.web.editor.plan import PublicationPlan
 from publisher.web.editor.values import show_value
-from publisher.web.editor.writing import AUTO, NO, PARAMETERS, YES, Base, Row, Writing, rows_for
+from publisher.web.editor.writing import (
+    AUTO,
+    NO,
+    PARAMETERS,
+    YES,
+    Base,
+    VariableRow,
+    Writing,
+    rows_for,
+)
 from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
 
@@ -49,7 +58,7 @@ class Page(NamedTuple):
 
 
 def show_editor(
-    frame: Frame, page: Page, *, plan: Plan | None = None, errors: Errors | None = None,
+    frame: Frame, page: Page, *, plan: PublicationPlan | None = None, errors: Errors | None = None,
     told: str = "", status: int = HTTPStatus.OK, before: Base | None = None,
 ) -> Response:  # fmt: skip
     """The editor: with what will happen, where there is a ``plan``; with what others changed since
@@ -76,7 +85,7 @@ def show_editor(
         rows=rows_for(found, (*known, *writing.rows)), found=set(found),
         tag_fields=_tag_fields(writing), offered_tags=tags_in_use(frame.settings),
         types=TYPES, parameters=PARAMETERS,
-        new_row=Row(NAME_TO_COME), required_choices=_CHOICES_OF_REQUIRED,
+        new_row=VariableRow(NAME_TO_COME), required_choices=_CHOICES_OF_REQUIRED,
         theirs=before and page.latest and compare(
             before.text, page.latest.text, str(before.version), str(page.latest.version)
         ),

@@ -17,7 +17,7 @@ from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
-from publisher.web.pages.difference import Difference, compare
+from publisher.web.pages.difference import TextDifference, compare
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.step import Step, interface_of, propose_step
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
     is_chosen: bool
 
 
-class Plan(NamedTuple):
+class PublicationPlan(NamedTuple):
     """What a publication comes to. ``base`` is None for a first version. ``filled``: the text as a
     reader sees it who gives the examples; ``is_filled`` is False where that would be too long.
     ``difference`` is that to ``base``. ``changes``: metadata before and after. ``seal`` is
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     size: int
     filled: Markup
     is_filled: bool
-    difference: Difference | None
+    difference: TextDifference | None
     changes: list[tuple[str, str, str]]
     seal: str
 
@@ -64,7 +64,9 @@ class Plan(NamedTuple):
         return CONTENT_BYTES_MAX - self.size
 
 
-def make_plan(root: str, owner: str, name: str, writing: Writing, base: Base | None) -> Plan:
+def make_plan(
+    root: str, owner: str, name: str, writing: Writing, base: Base | None
+) -> PublicationPlan:
     """What will happen. ``base`` is the version that the author began with.
 
     Raises WritingError where it cannot; RequestError ``base_version_mismatch`` where there is a
@@ -85,7 +87,7 @@ def make_plan(root: str, owner: str, name: str, writing: Writing, base: Base | N
     choices = _choices(base, bump) if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
     filled, is_filled = _fill(draft.content, metadata)
-    return Plan(
+    return PublicationPlan(
         draft=msgspec.structs.replace(draft, bump=bump),
         base=base,
         metadata=metadata,

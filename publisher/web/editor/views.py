@@ -23,7 +23,7 @@ from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.mine import Mine, list_mine
 from publisher.web.editor.page import Page, show_conflict, show_editor
 from publisher.web.editor.plan import (
-    Plan,
+    PublicationPlan,
     as_writing_error,
     make_plan,
     missing_changelog,
@@ -205,7 +205,7 @@ class _Editor:
         response.headers["Retry-After"] = str(wait_seconds)
         return response
 
-    def _plan(self, sent: _Sent, writing: Writing | None = None) -> Plan:
+    def _plan(self, sent: _Sent, writing: Writing | None = None) -> PublicationPlan:
         if not sent.is_new and not sent.base:
             raise RequestError("base_version_mismatch", "This version is not there any more.")
         return make_plan(self._root, sent.owner, sent.name, writing or sent.writing, sent.base)

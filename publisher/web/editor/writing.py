@@ -32,7 +32,7 @@ _variable = re.compile(VARIABLE_NAME)
 _NEW_LABELS_MAX = names.LABELS_PER_REPO_MAX
 
 
-class Row(Struct, frozen=True):
+class VariableRow(Struct, frozen=True):
     """The fields of a variable. ``required`` is AUTO, YES or NO; AUTO: unless it has a default."""
 
     name: str
@@ -57,7 +57,7 @@ class Writing(Struct, frozen=True):
     description: str = ""
     tags: tuple[str, ...] = ()
     license: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[VariableRow, ...] = ()
     parameters: dict[str, str] = {}
     more: str = ""
     changelog: str = ""
@@ -85,9 +85,9 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
     def line(field: str) -> str:
         return " ".join(form.get(field, "").split())
 
-    columns = (form.getlist(f"variable-{field}") for field in Row.__struct_fields__)
+    columns = (form.getlist(f"variable-{field}") for field in VariableRow.__struct_fields__)
     rows = tuple(
-        Row(*map(with_line_feeds, cells))
+        VariableRow(*map(with_line_feeds, cells))
         for cells in zip(*columns, strict=False)  # a page of ours sends as many of each
         if _variable.fullmatch(cells[0])
     )
@@ -152,10 +152,10 @@ def show_version(version: Version, record: VersionFile, text: str) -> Writing:
     )
 
 
-def row_of(variable: Variable) -> Row:
+def row_of(variable: Variable) -> VariableRow:
     """The fields of a variable."""
     is_usual = variable.required is (variable.default is None)
-    return Row(
+    return VariableRow(
         name=variable.name,
         type=variable.type,
         required=AUTO if is_usual else YES if variable.required else NO,
@@ -166,12 +166,12 @@ def row_of(variable: Variable) -> Row:
     )
 
 
-def rows_for(found: Iterable[str], known: Iterable[Row]) -> tuple[Row, ...]:
+def rows_for(found: Iterable[str], known: Iterable[VariableRow]) -> tuple[VariableRow, ...]:
     """A row for each variable ``found`` in a text: a known one (the last of its name), or a new
     one. Then those that are known and not in the text, as far as there is room.
     """
     rows = {row.name: row for row in known}
-    used = [rows.pop(name, None) or Row(name) for name in found]
+    used = [rows.pop(name, None) or VariableRow(name) for name in found]
     return (*used, *rows.values())[: max(VARIABLES_MAX, len(used))]
 
 

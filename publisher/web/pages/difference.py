@@ -19,7 +19,7 @@ _UNMARKED = (
 )
 
 
-class Difference(NamedTuple):
+class TextDifference(NamedTuple):
     """What changed from the text called ``old_name`` to the one called ``new_name``.
 
     ``rows`` is empty where the texts are equal. ``limits`` are sentences about what is not shown
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
     limits: list[str]
 
 
-def compare(old: str, new: str, old_name: str, new_name: str) -> Difference:
+def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
     """Compare two texts, to the word.
 
     Whatever the texts, it takes no more steps than builder.text.line_diff and
@@ -42,4 +42,4 @@ def compare(old: str, new: str, old_name: str, new_name: str) -> Difference:
     diff = LineDiff(old, new)
     rows, has_marked_all = readable(diff)
     limits = [_COARSE] if diff.is_coarse else [] if has_marked_all else [_UNMARKED]
-    return Difference(old_name, new_name, rows, limits)
+    return TextDifference(old_name, new_name, rows, limits)

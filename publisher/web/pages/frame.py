@@ -53,7 +53,7 @@ from server.throttle import Throttle
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
 # For the next page; those of pages that nobody looked at are dropped.
-MESSAGES_MAX = 5
+FLASHES_MAX = 5
 # Where to go on after a sign-in is kept in a cookie.
 ONWARDS_CHARS_MAX = 1600
 # The places of the account settings, in the order in which they are shown.
@@ -265,7 +265,7 @@ class Frame:
         """To another page, which says what was done."""
         if told:
             flash(told)
-            session["_flashes"] = session["_flashes"][-MESSAGES_MAX:]
+            session["_flashes"] = session["_flashes"][-FLASHES_MAX:]
         return _go_to(self.url(path))
 
     def asked_onwards(self) -> str:

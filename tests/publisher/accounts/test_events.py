@@ -8,8 +8,8 @@ import pytest
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import (
+    EVENT_SECONDS,
     KEPT_ALIKE_MAX,
-    KEPT_SECONDS,
     SHOWN_ALIKE_MAX,
     Event,
     Events,
@@ -72,7 +72,7 @@ def test_endless_addresses_do_not_fill_the_disk(events: Events):
 
 def test_half_a_year(events: Events):
     events.note("ann", "invited", now=NOW)
-    last = NOW + timedelta(seconds=KEPT_SECONDS)
+    last = NOW + timedelta(seconds=EVENT_SECONDS)
     events.note("ann", "signed_in", now=last)
     assert len(events.latest("ann", ALL)) == 2
     events.note("ann", "signed_in", now=last + timedelta(seconds=1))

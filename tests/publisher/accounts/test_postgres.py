@@ -20,7 +20,7 @@ from publisher.accounts import schema
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
-from publisher.accounts.saved_drafts import PER_OWNER_MAX, SavedDrafts
+from publisher.accounts.saved_drafts import DRAFTS_PER_OWNER_MAX, SavedDrafts
 from publisher.accounts.schema import ACCOUNTS_ERRORS, MIGRATIONS, SCHEMA_VERSION
 from tests.publisher.accounts.test_file import add_owner
 from tests.support.children import processes_at_once
@@ -262,8 +262,8 @@ def test_one_transaction_at_a_time(postgres: Postgres, url: str, isolation: str)
             return True
 
         with ThreadPoolExecutor(6) as threads:
-            kept = sum(threads.map(save, range(PER_OWNER_MAX + 10)))
-        assert kept == PER_OWNER_MAX == len(SavedDrafts(other).of("ann", now=NOW))
+            kept = sum(threads.map(save, range(DRAFTS_PER_OWNER_MAX + 10)))
+        assert kept == DRAFTS_PER_OWNER_MAX == len(SavedDrafts(other).of("ann", now=NOW))
 
 
 def test_a_statement_alone_waits_for_a_transaction(database: Database, url: str):

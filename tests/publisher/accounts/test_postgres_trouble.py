@@ -148,7 +148,7 @@ def _reads(database: Database) -> bool:
 def test_a_hub_whose_server_stops_is_not_ready(
     own: Postgres, small: Settings, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(readiness_module, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(readiness_module, "ANSWER_KEPT_SECONDS", 0)
     with Database(own.new_database()) as database, Rebuilder(small, lambda _: None) as rebuilder:
         readiness = Readiness(small, rebuilder, database, {})
 

@@ -10,7 +10,7 @@ from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.accounts import RIGHTS, Accounts, Grant, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.protected import PER_OWNER_MAX, ProtectedLabels
+from publisher.accounts.protected import PROTECTED_MAX, ProtectedLabels
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
@@ -134,9 +134,9 @@ def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
 def test_too_many_protected_labels(database: Database):
     labels = ProtectedLabels(database)
     with database.transaction():
-        for number in range(PER_OWNER_MAX):
+        for number in range(PROTECTED_MAX):
             labels.set("ann", f"story-{number}", "a", True)
-    with pytest.raises(RequestError, match=f"at most {PER_OWNER_MAX:,} labels"):
+    with pytest.raises(RequestError, match=f"at most {PROTECTED_MAX:,} labels"):
         labels.set("ann", "", "b", True)
     for repo, label in (("Story", "a"), ("", "latest"), ("", "A")):
         with pytest.raises(RequestError):

@@ -10,8 +10,8 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import (
     DRAFT_BYTES_MAX,
-    KEPT_SECONDS,
-    PER_OWNER_MAX,
+    DRAFT_SECONDS,
+    DRAFTS_PER_OWNER_MAX,
     SavedDrafts,
 )
 
@@ -48,7 +48,7 @@ def test_what_another_window_has_saved_is_not_replaced(drafts: SavedDrafts) -> N
 
 
 def test_a_draft_is_kept_for_so_long_after_its_last_change(drafts: SavedDrafts) -> None:
-    kept = timedelta(seconds=KEPT_SECONDS)
+    kept = timedelta(seconds=DRAFT_SECONDS)
     old = drafts.save("ada", "", "Old", b"", now=NOW)
     used = drafts.save("ada", "", "Used", b"", now=NOW)
     used = drafts.save("ada", "", "Used", b"", over=used, now=NOW + timedelta(days=1))
@@ -60,7 +60,7 @@ def test_a_draft_is_kept_for_so_long_after_its_last_change(drafts: SavedDrafts) 
 
 
 def test_limits(drafts: SavedDrafts) -> None:
-    for number in range(PER_OWNER_MAX):
+    for number in range(DRAFTS_PER_OWNER_MAX):
         last = drafts.save("ada", "", f"Draft {number}", b"", now=NOW)
     with pytest.raises(RequestError, match="50 drafts, which is the limit"):
         drafts.save("ada", "", "One more", b"", now=NOW)

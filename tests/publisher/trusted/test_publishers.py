@@ -14,7 +14,11 @@ from publisher.accounts.events import Event, Events
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import PER_OWNER_MAX, TrustedPublisher, TrustedPublishers
+from publisher.trusted.publishers import (
+    PUBLISHERS_PER_OWNER_MAX,
+    TrustedPublisher,
+    TrustedPublishers,
+)
 from tests.support.postgres import only_sqlite
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
@@ -246,7 +250,7 @@ def test_two_at_once_add_the_same(publishers: TrustedPublishers):
 
 def test_an_owner_has_a_hundred_at_most(database: Database, publishers: TrustedPublishers):
     with database.transaction():  # waits for the disk once
-        for number in range(PER_OWNER_MAX):
+        for number in range(PUBLISHERS_PER_OWNER_MAX):
             publishers.add("ann", GITHUB, Entered(f"octo/p{number}", "a.yml"))
     assert (
         "100" in wrong_fields(publishers, "ann", GITHUB, Entered("octo/more", "a.yml"))["project"]

@@ -9,7 +9,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.render import hunks
 from builder.render.pages import Pages
 from builder.text import line_diff
-from publisher.web.pages.difference import Difference, compare
+from publisher.web.pages.difference import TextDifference, compare
 from tests.builder.render.test_hunks import SLOW_WORDS, Table
 from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair
 from tests.support.catalogues import settings_in
@@ -28,7 +28,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
     return Pages(settings_in(tmp_path_factory.mktemp("hub")), str(account), str(folder))
 
 
-def show(pages: Pages, difference: Difference) -> str:
+def show(pages: Pages, difference: TextDifference) -> str:
     return pages.render("shown.html", difference=difference).decode()
 
 

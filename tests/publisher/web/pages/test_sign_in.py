@@ -25,7 +25,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.openid.provider import SignIn
 from publisher.web.pages.cookie import VisitorSession, _signer
-from publisher.web.pages.frame import MESSAGES_MAX, PLACES, START, after_login
+from publisher.web.pages.frame import FLASHES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
 from tests.support.hubs import Hub, MakeHub
 from tests.support.servers import wait_until
@@ -233,7 +233,7 @@ def test_messages_for_the_next_page_do_not_pile_up(people: People):
             f"{people.url}/account/publishers/only", data=sent, allow_redirects=False
         )
         assert answer.status_code == 303
-    assert visitor.get("/account/tokens").html.count('class="told"') == MESSAGES_MAX
+    assert visitor.get("/account/tokens").html.count('class="told"') == FLASHES_MAX
 
 
 # Enumeration
