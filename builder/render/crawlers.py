@@ -7,11 +7,11 @@ import re
 
 import msgspec
 
+from builder.model.links import Links
 from builder.model.records import RepoSummary
 from builder.model.routes import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.render.connect import mcp_url
-from builder.render.derive import Links
 from builder.text.one_line import one_line
 
 PROMPTS_MAX = 20

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from builder import installed_version
 from builder.model import records
 from builder.model.labels import NO_LABELS, Labels
+from builder.model.links import Links
 from builder.model.names import LATEST, Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.routes import BY_NAME, PUBLISH_URL
@@ -34,22 +35,6 @@ CARRIED_SHOWN_MAX = 5
 MOVES_SHOWN_MAX = 10
 
 Part = TypeVar("Part", records.ListedVersion, records.RepoSummary)
-
-
-class Links(NamedTuple):
-    """Makes the absolute URLs of records.
-
-    Links that programs follow name the file, with its extension, because that holds on every
-    host; ``page`` is for people.
-    """
-
-    base_url: str
-
-    def file(self, route: str, **params: object) -> str:
-        return f"{self.base_url}/{BY_NAME[route].file_for(**params)}"
-
-    def page(self, route: str, **params: object) -> str:
-        return self.base_url + BY_NAME[route].url_for(**params)
 
 
 class Stored(NamedTuple):

@@ -12,9 +12,10 @@ import msgspec
 
 from builder.model import records
 from builder.model.labels import NO_LABELS, Labels
+from builder.model.links import Links
 from builder.model.records import RepoSummary
 from builder.model.settings import Settings
-from builder.render.derive import Links, label_histories
+from builder.render.derive import label_histories
 
 ENTRIES_MAX = 50
 # When a feed without entries was updated.

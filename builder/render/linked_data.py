@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import json
 
+from builder.model.links import Links
 from builder.model.records import Repo
 from builder.model.settings import Settings
-from builder.render.derive import Links
 
 # What could end a script element, begin a comment in it, or end a line of JavaScript. In JSON
 # they stand in strings only, where an escape means the same.

@@ -3,15 +3,21 @@
 Knows the templates; not where bytes go, nor what they were before.
 """
 
+import contextlib
+import importlib.metadata
+import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from builder.model.links import Links
 from builder.model.routes import (
     ACCOUNT_URL,
     BY_NAME,
@@ -23,9 +29,7 @@ from builder.model.routes import (
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
-from builder.render.compiled import CompiledTemplates
 from builder.render.connect import mcp_url
-from builder.render.derive import Links
 from builder.render.frames import Frames
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
@@ -36,6 +40,21 @@ ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 SHORTENED_CHARS = 300
 # What a URL can have beside letters and digits (RFC 3986).
 URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
+
+
+class CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    """Compiled templates, where Python keeps compiled modules, and as with these, only if it can.
+    To compile them takes longer than a small build does.
+    """
+
+    def __init__(self) -> None:
+        folder = os.path.dirname(importlib.util.cache_from_source(__file__))
+        super().__init__(folder, f"%s.jinja2-{importlib.metadata.version('jinja2')}.pyc")
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):
+                super().dump_bytecode(bucket)
 
 
 class _Environment(jinja2.Environment):

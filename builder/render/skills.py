@@ -15,7 +15,8 @@ from typing import Literal
 import msgspec
 
 from builder.model import records
-from builder.render.derive import Links, Stored
+from builder.model.links import Links
+from builder.render.derive import Stored
 from builder.render.envelopes import json_bytes
 from builder.text.formats import SUFFIXES, use_of, write_as
 from builder.text.messages import parse_messages

@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from msgspec import UNSET
 
 from builder.model.errors import ContentError
+from builder.model.links import Links
 from builder.model.names import LATEST, Version
 from builder.model.records import LabelMove, ListedVersion, Repo
 from builder.model.records import Version as VersionRecord
@@ -19,7 +20,7 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
-from builder.render.derive import Links, Stored
+from builder.render.derive import Stored
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
 from builder.render.skills import Skill

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import chain, groupby, islice
 from typing import NamedTuple
 
+from builder.model.links import Links
 from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
-from builder.render.derive import Links
 from builder.store.site import Site
 from builder.store.state import State
 

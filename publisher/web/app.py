@@ -19,7 +19,7 @@ from builder.model.metrics import Counter
 from builder.model.routes import HEALTH_URL, READY_URL
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
-from builder.render.compiled import CompiledTemplates
+from builder.render.pages import CompiledTemplates
 from publisher.accounts.database import Database
 from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event

@@ -8,9 +8,9 @@ import json
 import re
 from textwrap import indent
 
+from builder.model.links import Links
 from builder.model.routes import BY_NAME, TRUSTED_URL
 from builder.model.settings import Settings
-from builder.render.derive import Links
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
 

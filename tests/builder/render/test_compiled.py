@@ -6,7 +6,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from builder.render.compiled import CompiledTemplates
+from builder.render.pages import CompiledTemplates
 
 
 @pytest.fixture

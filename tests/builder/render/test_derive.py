@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import records
+from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.settings import Settings
 from builder.render import derive, envelopes
-from builder.render.derive import HALF_LIFE_SECONDS, Links, epoch_seconds, trend
+from builder.render.derive import HALF_LIFE_SECONDS, epoch_seconds, trend
 from tests.support.catalogues import moment
 
 FIRST_SECOND = epoch_seconds("0001-01-01T00:00:00Z")

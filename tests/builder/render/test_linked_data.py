@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from builder.model.links import Links
 from builder.model.settings import Settings
 from builder.render import linked_data
-from builder.render.derive import Links
 from builder.render.pages import SHORTENED_CHARS, Pages
 from builder.text.one_line import one_line
 from tests.builder.render.test_feeds import hostile, make_repo

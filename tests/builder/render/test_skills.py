@@ -5,10 +5,11 @@ import json
 import msgspec
 import pytest
 
+from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.records import User, VersionFile
 from builder.render import skills
-from builder.render.derive import Links, Stored
+from builder.render.derive import Stored
 
 LINKS = Links("https://hub.example/base")
 

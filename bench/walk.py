@@ -1,0 +1,85 @@
+"""The walk of a build: how many modules a build of one changed prompt enters, and how often one of
+them calls another.
+
+A *room* is a module of the builder that has a part in the build; a *return* is a pair of rooms of
+which the first calls the second and gets its answer, however often. Run it from any folder:
+
+    .venv/bin/python bench/walk.py
+"""
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+from report import print_table, scratch_folder
+
+PROJECT = Path(__file__).parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from builder.model.records import Draft  # noqa: E402
+from builder.model.settings import Settings  # noqa: E402
+from builder.pipeline.build import build  # noqa: E402
+from publisher.write.publish import publish  # noqa: E402
+from publisher.write.store import Folder  # noqa: E402
+
+BUILDER = f"{PROJECT / 'builder'}/"
+# What decides and makes; the others are what these speak of, read and write with.
+MAKERS = ("pipeline", "write", "render")
+
+
+class Walk:
+    """While entered, notes the calls between modules of the builder; not those of templates."""
+
+    def __init__(self) -> None:
+        self.rooms: set[str] = set()
+        self.returns: set[tuple[str, str]] = set()
+
+    def __enter__(self) -> "Walk":
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        room = _room(frame)
+        if event != "call" or not room:
+            return
+        self.rooms.add(room)
+        caller = frame.f_back
+        while caller and not _room(caller):
+            caller = caller.f_back
+        if caller and _room(caller) != room:
+            self.returns.add((_room(caller), room))
+
+
+def _room(frame: FrameType) -> str:
+    """The module of a call, relative to the builder; empty for others."""
+    path = frame.f_code.co_filename
+    is_ours = path.startswith(BUILDER) and "/templates/" not in path
+    return path[len(BUILDER) :].removesuffix(".py") if is_ours else ""
+
+
+def main() -> None:
+    with scratch_folder(None) as folder:
+        settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state")
+        Path(settings.content).mkdir()
+        store = Folder(settings.content)
+        for name in ("a", "b"):
+            publish(
+                store, "ada", name, Draft(content="Hello {{name}}", tags=["x"]), publisher="ada"
+            )
+            build(settings)
+        publish(store, "ada", "a", Draft(content="Hello again, {{name}}"), publisher="ada")
+        with Walk() as walk:
+            build(settings, changed=[("ada", "a")])
+    rows = []
+    for title, packages in (("what decides and makes", MAKERS), ("all of the builder", None)):
+        inside = {room for room in walk.rooms if not packages or room.split("/")[0] in packages}
+        pairs = [pair for pair in walk.returns if inside.issuperset(pair)]
+        rows.append((title, len(inside), len(pairs)))
+    print_table("The walk of a build", ("modules", "rooms", "returns"), rows)
+
+
+if __name__ == "__main__":
+    main()
