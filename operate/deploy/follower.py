@@ -34,7 +34,7 @@ from operate.deploy.destination import open_destination
 from operate.deploy.notices import PATHS_MAX, Changed, Notices
 from operate.deploy.options import Job
 from operate.deploy.plan import Plan, Report
-from operate.deploy.snapshot import Kept
+from operate.deploy.snapshot import Files
 from publisher.log import log_event
 
 DEPLOY_BEHIND = Gauge(
@@ -75,7 +75,7 @@ class _Gathered:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._paths = snapshot.paths_in(folder)
-        self.files: dict[str, Kept | None] = {}
+        self.files: Files = {}
         self.build = 0
         self.serial: int | None = None
 
@@ -341,9 +341,10 @@ class Deployer(Background):
         job = self._job
         if gathered is None:
             return run.deploy(job.out, job.state, self._destination, job.options, hooks)
-        return run.deploy_changes(
-            gathered.files, gathered.serial, job.state, self._destination, job.options, hooks
+        report = run.deploy_changes(
+            gathered.files, job.state, self._destination, job.options, hooks
         )
+        return report._replace(serial=gathered.serial)
 
     def _continue(self, what: str, done: int, total: int) -> None:
         if self._is_stopping:

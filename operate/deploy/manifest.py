@@ -85,10 +85,7 @@ class Manifest:
         self._path = f"{path}.sqlite3"
         with self._explained():
             if is_checked and (damage := database.find_damage(self._path, _other_version)):
-                log.warning(
-                    "Cannot use %s (%s). Comparing every file with the destination.",
-                    self._path, damage,
-                )  # fmt: skip
+                log.warning("Replacing %s (%s): every file is compared.", self._path, damage)
                 database.remove(self._path)
             self._db = database.connect(self._path, read_only=False)
             self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION}")

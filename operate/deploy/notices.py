@@ -1,9 +1,9 @@
-"""Tells a URL what each deployment has changed, for the purge of a CDN.
+"""Sends a URL the paths that each deployment has changed, for the purge of a CDN.
 
-Signed as Standard Webhooks says (https://www.standardwebhooks.com): HMAC-SHA256 over id, time and
-body. What could not be delivered is part of the next notice, so each change is told of at least
-once. A file in the state folder outlives the process as long as something is to be told: a service
-that finds it at its start does not know what that was, and tells of everything.
+Messages are signed as in Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over id,
+time and body. A change that could not be delivered is part of the next message, so each is sent at
+least once. While changes wait, a file in the state folder outlives the process. A service that
+finds it at its start does not know the changes, so its first message says "everything".
 """
 
 import json
@@ -27,15 +27,15 @@ PATHS_MAX = 1_000
 ATTEMPTS = 8
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 
-# Whether each of these files or paths is there now, or was deleted. None: any may have changed.
+# For each file or path: True if it exists now, False if it was deleted. None: any may have changed.
 Changed = dict[str, bool] | None
 
 log = logging.getLogger("hub.deploy")
 
 
 class Notices(Background):
-    """While entered, tells the receiver what has been deployed, in a thread of its own.
-    ``base_url``: the site's, whose path each told path begins with.
+    """While entered, sends the receiver what has been deployed, in a thread of its own.
+    ``base_url``: the site's; its path is the beginning of each path that is sent.
     """
 
     def __init__(self, receiver: Receiver, state: str, base_url: str) -> None:
@@ -43,17 +43,17 @@ class Notices(Background):
         self._receiver = receiver
         self._mark = Path(state, "deploy-notice-due")
         self._base_url = base_url
-        # What is to be told, and what is being told.
+        # The changes of the next message, and of the one that is being sent.
         self._waiting: Changed = None if self._mark.exists() else {}
         self._under_way: Changed = {}
         self._is_deploying = False
-        self._is_due = False
+        self._can_send = False
         self._serial: int | None = None
         self._delivered_at: str | None = None
         self._failures = Failures()
 
     def begin(self) -> None:
-        """A deployment begins; from now on something may be to tell."""
+        """A deployment begins: from now on, files can change."""
         with self._changed:
             self._is_deploying = True
             self._keep_mark()
@@ -63,7 +63,7 @@ class Notices(Background):
         with self._changed:
             self._note(files)
             self._serial = serial
-            self._is_due = self._waiting != {}
+            self._can_send = self._waiting != {}
             self._changed.notify_all()
 
     def failed(self, files: Changed) -> None:
@@ -72,7 +72,7 @@ class Notices(Background):
             self._note(files)
 
     def status(self) -> dict[str, Any]:
-        """``waiting``: paths that are still to be told, None for everything."""
+        """``waiting``: the number of paths to send, None for everything."""
         with self._changed:
             paths = _merged(self._under_way, self._waiting)
             return {
@@ -84,8 +84,8 @@ class Notices(Background):
     def _note(self, files: Changed) -> None:
         base_path = urlsplit(self._base_url).path
         paths = files and {
-            base_path + path: is_there
-            for file, is_there in files.items()
+            base_path + path: exists
+            for file, exists in files.items()
             for path in (match_file(file).url, f"/{file}")
         }
         self._waiting = _merged(self._waiting, paths)
@@ -106,10 +106,10 @@ class Notices(Background):
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_due or self._is_stopping)
+                self._changed.wait_for(lambda: self._can_send or self._is_stopping)
                 if self._is_stopping:
                     return
-                self._is_due = False
+                self._can_send = False
                 self._under_way, self._waiting = self._waiting, {}
                 message = self._message()
             is_delivered = self._deliver(message)
@@ -125,15 +125,15 @@ class Notices(Background):
             "base_url": self._base_url,
             "serial": self._serial,
             "everything": self._under_way is None,
-            "changed": [path for path, is_there in paths.items() if is_there],
-            "deleted": [path for path, is_there in paths.items() if not is_there],
+            "changed": [path for path, exists in paths.items() if exists],
+            "deleted": [path for path, exists in paths.items() if not exists],
         }
-        told = {"type": "site.deployed", "timestamp": format_time(datetime.now(UTC)), "data": data}
-        return json.dumps(told).encode()
+        now = format_time(datetime.now(UTC))
+        return json.dumps({"type": "site.deployed", "timestamp": now, "data": data}).encode()
 
     def _deliver(self, body: bytes) -> bool:
-        """Send a message until it is taken; False where that took too many attempts, or the service
-        stops.
+        """Send a message until the receiver takes it; False after too many attempts, or at the end
+        of the service.
         """
         message_id = f"msg_{secrets.token_urlsafe(18)}"
         for attempt in range(1, ATTEMPTS + 1):

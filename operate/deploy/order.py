@@ -91,7 +91,7 @@ def is_certain(match: Match, has_prefix: Callable[[str], bool]) -> bool:
 
     A key like an owner's page may be any file, such as ``google0123.html``. It is the site's if the
     API has an object of the same owner, repo or version; those are deleted later. ``has_prefix``:
-    whether the destination has a key that begins so.
+    True if the destination has a key that begins so.
     """
     if match.route.is_api or "owner" not in match.params:
         return True

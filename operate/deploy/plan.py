@@ -19,8 +19,10 @@ SHOWN_KEYS = 10
 _CURRENT = """SELECT 1 FROM object JOIN listed USING (key)
 WHERE key = ? AND object.mark = ? AND rules = ? AND remote = listed.mark"""
 # Objects that are not known to be current, with what the manifest and the destination have.
-_DOUBTFUL = """SELECT key, file, route, wanted.mark, copy, x'', 0, listed.mark, md5, rules, remote
+_UNCERTAIN = """SELECT key, file, route, wanted.mark, copy, x'', 0, listed.mark, md5, rules, remote
 FROM wanted LEFT JOIN listed USING (key) LEFT JOIN object USING (key) WHERE copy IS NOT NULL"""
+_DELETE_UNSEEN = """DELETE FROM wanted
+WHERE file IN (SELECT file FROM wanted WHERE key = file AND round <> ?)"""
 _LOST = """SELECT key, listed.mark, remote FROM listed LEFT JOIN object USING (key)
 WHERE NOT EXISTS (SELECT 1 FROM wanted WHERE wanted.key = listed.key)"""
 _STEPS = "SELECT key, file, route, mark, copy, md5, size, old FROM step"
@@ -110,18 +112,15 @@ class Plan:
         self._unknown = 0
 
     def end_round(self) -> None:
-        self._manifest.write(
-            "DELETE FROM wanted WHERE file IN"
-            " (SELECT file FROM wanted WHERE key = file AND round <> ?)", [(self._round,)],
-        )  # fmt: skip
+        self._manifest.write(_DELETE_UNSEEN, [(self._round,)])
 
-    def doubtful(self) -> Iterator[tuple[Step, tuple]]:
+    def uncertain(self) -> Iterator[tuple[Step, tuple]]:
         """The upload of each object that is not known to be current, and what the manifest has of
         it: MD5, digest of the rules and the destination's mark.
         """
-        return ((Step(*row[:8]), row[8:]) for row in self._manifest.read(_DOUBTFUL))
+        return ((Step(*row[:8]), row[8:]) for row in self._manifest.read(_UNCERTAIN))
 
-    def count_doubtful(self) -> int:
+    def count_uncertain(self) -> int:
         return self._count("wanted WHERE copy IS NOT NULL")
 
     def add(self, step: Step) -> None:
@@ -164,13 +163,11 @@ class Plan:
 
     def report(self, seconds: float, build: int, serial: int | None) -> Report:
         ((new, changed, deleted, current, size),) = self._manifest.read(_COUNTS)
-        return Report(
-            new, changed, deleted, current, self._kept, self._foreign, self._unknown, size,
-            seconds, build, serial,
-        )  # fmt: skip
+        others = self._kept, self._foreign, self._unknown
+        return Report(new, changed, deleted, current, *others, size, seconds, build, serial)
 
     def check(self) -> None:
-        """Compare what is listed now with what the steps should have led to."""
+        """Compare the listing after the steps with the objects that the site needs."""
         count, is_missing = 0, False
         shown = ""
         for (line,) in self._manifest.read(_WRONG):

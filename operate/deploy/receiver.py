@@ -1,4 +1,4 @@
-"""Who is told of deployments, and how a message shows that it comes from this hub."""
+"""The receiver of messages about deployments, and the signature of a message."""
 
 import base64
 import binascii
@@ -16,14 +16,14 @@ SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
 
 
 class Receiver(NamedTuple):
-    """Who is told, and the key of the signatures."""
+    """The URL that gets the messages, and the key of their signatures."""
 
     url: str
     key: bytes
 
 
 def make_receiver(url: str | None, secret: str | None) -> Receiver | None:
-    """The receiver of these settings; None where there are none. Raises OperatorError."""
+    """The receiver of these settings; None without a URL. Raises OperatorError."""
     if not url:
         return None
     if not is_private_way(url) or urlsplit(url).fragment:

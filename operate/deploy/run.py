@@ -13,7 +13,7 @@ import functools
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from operate.deploy.manifest import Manifest, path_for, rules_digest
 from operate.deploy.options import Options
 from operate.deploy.order import Step, match_key
 from operate.deploy.plan import Plan, Report
-from operate.deploy.snapshot import Kept
+from operate.deploy.snapshot import Files
 from operate.folders import lock
 
 
@@ -88,7 +88,7 @@ class _Work(NamedTuple):
             await asyncio.sleep(0)
 
     async def _compare(self) -> None:
-        total, numbers = self.plan.count_doubtful(), itertools.count()
+        total, numbers = self.plan.count_uncertain(), itertools.count()
         # The two keys of a file are neighbors, or nearly.
         hashed = functools.lru_cache(256)(_hashed)
 
@@ -109,7 +109,7 @@ class _Work(NamedTuple):
             else:
                 self.plan.add(step)
 
-        await each(examine, self.plan.doubtful(), self.options.jobs, note)
+        await each(examine, self.plan.uncertain(), self.options.jobs, note)
 
     async def _carry_out(self) -> None:
         total, done = self.plan.count_steps(), 0
@@ -149,7 +149,7 @@ def deploy(
     hub = read_hub(site)  # before the files: its serial must not be newer than their lists
     if hub and hub.private and not (options.guarded or options.dry):
         raise OperatorError(
-            f"The site in {site} is private, and whoever can read the destination can read all of "
+            f"The site in {site} is private, and everyone who can read the destination can read "
             "it. If the destination keeps strangers out itself, pass --guarded. Else serve the "
             "site with nginx or Caddy: `hubctl hosts nginx --private`."
         )
@@ -172,27 +172,21 @@ def deploy(
 
 
 def deploy_changes(
-    changes: Mapping[str, Kept | None],
-    serial: int | None,
-    state: str,
-    destination: Destination,
-    options: Options,
-    hooks: Hooks,
+    files: Files, state: str, destination: Destination, options: Options, hooks: Hooks
 ) -> Report:
     """Give a destination the files that builds have changed since its last deployment, without a
     listing. The next ``deploy`` notices what others have changed there.
 
-    ``changes``: each file as it was after the last of the builds; None: it was removed. ``serial``:
-    that of the lists. Order and errors are those of ``deploy``.
+    Order and errors are those of ``deploy``.
     """
     started = time.perf_counter()
     with _begun(state, destination, options, hooks, is_checked=False) as work:
-        for file, kept in changes.items():
+        for file, kept in files.items():
             work.plan.add_remembered(file)
             if kept:
-                work.plan.want(file, kept.mark, lambda file: changes[file].path)
+                work.plan.want(file, kept.mark, lambda file: files[file].path)
         work.change()
-        return work.plan.report(time.perf_counter() - started, 0, serial)
+        return work.plan.report(time.perf_counter() - started, 0, None)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EAC
 # A build can remove a file that was listed a moment ago.
 _GONE = (FileNotFoundError, NotADirectoryError)
 
+Forgiven = tuple[type[OSError], ...]
+
 
 class Kept(NamedTuple):
     """A file as it was: its mark, and the path that keeps it."""
@@ -34,13 +36,12 @@ class Kept(NamedTuple):
     path: str
 
 
+# By name; None: the file is missing.
+Files = dict[str, Kept | None]
+
+
 def take(
-    site: str,
-    state: str,
-    folder: str,
-    plan: Plan,
-    on_wait: Callable[[], None],
-    progress: Progress = lambda what, done, total: None,
+    site: str, state: str, folder: str, plan: Plan, on_wait: Callable[[], None], progress: Progress
 ) -> int:
     """Note every file of the site in the plan, and keep in ``folder`` those that it asks for.
 
@@ -79,11 +80,9 @@ def paths_in(folder: str) -> Iterator[str]:
     return (f"{folder}/{number}" for number in itertools.count())
 
 
-def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> dict[str, Kept | None]:
-    """Keep these files of the site, each at the next of ``paths``; None: the file is missing.
-    Raises OSError.
-    """
-    kept: dict[str, Kept | None] = dict.fromkeys(files)
+def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> Files:
+    """Keep these files of the site, each at the next of ``paths``. Raises OSError."""
+    kept: Files = dict.fromkeys(files)
     for file in kept:
         with contextlib.suppress(*_GONE):
             mark = _mark(f"{site}/{file}")
@@ -98,11 +97,7 @@ def remove(folder: str) -> None:
 
 
 def _look(
-    site: str,
-    paths: Iterator[str],
-    plan: Plan,
-    progress: Progress,
-    forgiven: tuple[type[OSError], ...],
+    site: str, paths: Iterator[str], plan: Plan, progress: Progress, forgiven: Forgiven
 ) -> None:
     """Note each file of the site. ``forgiven``: errors that only mean that a file is missing."""
     for count, file in enumerate(_walk(site, "", forgiven)):
@@ -115,7 +110,7 @@ def _mark(path: str) -> str:
     return ".".join(map(str, mark_of(os.stat(path))))
 
 
-def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iterator[str]:
+def _walk(folder: str, prefix: str, forgiven: Forgiven) -> Iterator[str]:
     with contextlib.suppress(*forgiven), os.scandir(folder) as entries:
         for entry in entries:
             if is_hidden(prefix + entry.name):

@@ -22,7 +22,7 @@ THEIRS = (
 )  # fmt: skip
 
 
-def test_first_again_forgotten_and_changed(
+def test_first_repeated_forgotten_and_changed(
     opened: Destination, s3: S3, bucket: str, proxy: Proxy, look: Look, sites: Sites,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -79,7 +79,7 @@ def test_first_again_forgotten_and_changed(
     assert tree == new
 
 
-def test_other_peoples_objects_and_other_rules(
+def test_foreign_objects_and_changed_rules(
     opened: Destination, s3: S3, bucket: str, look: Look, sites: Sites, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -90,7 +90,7 @@ def test_other_peoples_objects_and_other_rules(
     deploy_to(opened, sites.old, tmp_path)
 
     # What is the site's is put right, what is theirs is left alone.
-    s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}ann/review", Body=b"somebody else's")
+    s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}ann/review", Body=b"another writer's")
     s3.client.delete_object(Bucket=bucket, Key=f"{PREFIX}top")
     report = deploy_to(opened, sites.old, tmp_path)
     within = sum(key.startswith(PREFIX) for key in theirs)
@@ -142,7 +142,7 @@ def test_a_key_that_cannot_be_listed_is_named(
 
 
 @pytest.mark.parametrize("prefix", ["ü+%20", "x/y"])
-def test_prefixes_are_taken_to_the_letter(
+def test_prefixes_are_taken_literally(
     s3: S3, bucket: str, prefix: str, sites: Sites, tmp_path: Path
 ) -> None:
     destination = open_destination(f"s3://{bucket}/{prefix}", endpoint_url=s3.url)
@@ -153,12 +153,12 @@ def test_prefixes_are_taken_to_the_letter(
 @pytest.mark.parametrize(
     "name", ["s3://", "s3://a b", "s3:///x", "s3://b//x", "s3://b/../x", "s3://b/./x"]
 )
-def test_names_that_mean_no_bucket(name: str) -> None:
+def test_invalid_names_of_buckets(name: str) -> None:
     with pytest.raises(OperatorError, match="Invalid destination"):
         open_destination(name)
 
 
 @pytest.mark.parametrize("name", ["gs://bucket", "s3:/bucket", "S3://bucket", "file:///x", "", " "])
-def test_what_is_neither_a_bucket_nor_a_folder_is_no_destination(name: str) -> None:
+def test_invalid_kinds_of_destination(name: str) -> None:
     with pytest.raises(OperatorError, match="Pass a folder"):
         open_destination(name)

@@ -44,7 +44,7 @@ def test_a_folder_dry_for_real_and_as_json(sites: Sites, tmp_path: Path) -> None
     assert read_tree(root) == read_tree(sites.new.out)
 
 
-def test_a_site_for_this_machine_alone_is_told(tmp_path: Path) -> None:
+def test_a_site_with_the_default_address_is_reported(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, DEFAULT_BASE_URL)
     build(settings, index=False)
     done = run(settings, str(tmp_path / "www"))

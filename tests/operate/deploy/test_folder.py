@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import shutil
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -42,7 +43,7 @@ def inodes(root: Path) -> dict[str, int]:
     return {str(path): path.stat().st_ino for path in root.rglob("*") if path.is_file()}
 
 
-def test_only_what_has_changed_goes(root: Path, sites: Sites, tmp_path: Path) -> None:
+def test_only_changed_files_are_copied(root: Path, sites: Sites, tmp_path: Path) -> None:
     before = inodes(root)
     again = deploy_to(Folder(str(root)), sites.old, tmp_path / "state")
     assert (again.new, again.changed, again.deleted) == (0, 0, 0)
@@ -61,7 +62,7 @@ def test_only_what_has_changed_goes(root: Path, sites: Sites, tmp_path: Path) ->
     assert report.bytes == sum(len(new[file]) for file in changed | (new.keys() - old.keys()))
 
 
-def test_without_a_manifest_nothing_goes_that_is_there(
+def test_without_a_manifest_equal_files_are_not_copied(
     root: Path, sites: Sites, tmp_path: Path
 ) -> None:
     before = inodes(root)
@@ -69,21 +70,25 @@ def test_without_a_manifest_nothing_goes_that_is_there(
     assert report.current == len(before) and inodes(root) == before
 
 
-@pytest.mark.parametrize("damage", [b"", b"no database", "cut"])
-def test_a_damaged_manifest_is_made_anew(
+@pytest.mark.parametrize("damage", [b"", b"no database", "cut", "another version"])
+def test_a_damaged_manifest_is_replaced(
     root: Path, sites: Sites, tmp_path: Path, damage: bytes | str
 ) -> None:
     (path,) = (tmp_path / "state").glob("deploy-*.sqlite3")
     data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2] if damage == "cut" else damage)
+    if damage == "another version":
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.executescript("DROP TABLE object; CREATE TABLE object (key); PRAGMA user_version=1")
+    else:
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else damage)
     report = deploy_to(Folder(str(root)), sites.new, tmp_path / "state")
     assert report.new and read_tree(root) == read_tree(sites.new.out)
 
 
-def test_what_somebody_else_changed_is_put_right_and_what_is_theirs_stays(
+def test_changed_files_are_repaired_and_foreign_files_stay(
     root: Path, sites: Sites, tmp_path: Path
 ) -> None:
-    (root / FILE).write_text("somebody else's")
+    (root / FILE).write_text("another writer's")
     (root / "home.html").unlink(missing_ok=True)
     (root / "index.html").unlink()
     (root / "index.html").symlink_to(root / "top.html")
@@ -106,9 +111,7 @@ def test_what_somebody_else_changed_is_put_right_and_what_is_theirs_stays(
     assert tree == read_tree(sites.old.out)
 
 
-def test_what_has_the_name_of_a_url_is_not_the_sites(
-    root: Path, sites: Sites, tmp_path: Path
-) -> None:
+def test_files_with_names_of_urls_are_foreign(root: Path, sites: Sites, tmp_path: Path) -> None:
     """A folder never gets a URL's key; pages of that name are found by rules."""
     (tmp_path / "other").mkdir()
     (root / "docs").symlink_to(tmp_path / "other")
@@ -138,7 +141,7 @@ def test_everything_and_no_delete(root: Path, sites: Sites, tmp_path: Path) -> N
     assert report.deleted and read_tree(root) == read_tree(sites.new.out)
 
 
-def test_everybody_can_read_whatever_the_umask(sites: Sites, tmp_path: Path) -> None:
+def test_everyone_can_read_with_any_umask(sites: Sites, tmp_path: Path) -> None:
     old = os.umask(0o077)
     try:
         deploy_to(Folder(str(tmp_path / "new" / "www")), sites.new, tmp_path / "state")
@@ -154,18 +157,18 @@ def test_everybody_can_read_whatever_the_umask(sites: Sites, tmp_path: Path) -> 
     assert stat.S_IMODE((tmp_path / "new/www/index.html").stat().st_mode) == 0o644
 
 
-def test_times_are_the_sites_but_never_make_new_bytes_look_old(
+def test_times_are_the_sites_unless_new_bytes_would_look_old(
     root: Path, sites: Sites, tmp_path: Path
 ) -> None:
     assert (root / FILE).stat().st_mtime_ns == Path(sites.old.out, FILE).stat().st_mtime_ns
-    # The destination is ahead of the site, as after a site was made anew elsewhere.
+    # The destination is ahead of the site, as after a new build elsewhere.
     ahead_ns = Path(sites.new.out, FILE).stat().st_mtime_ns + 5 * ONE_SECOND_NS
     os.utime(root / FILE, ns=(ahead_ns, ahead_ns))
     deploy_to(Folder(str(root)), sites.new, tmp_path / "state")
     assert (root / FILE).stat().st_mtime_ns == ahead_ns + ONE_SECOND_NS
 
 
-def test_a_rebuilt_site_with_the_same_bytes_goes_nowhere(
+def test_a_rebuilt_site_with_the_same_bytes_is_not_copied(
     root: Path, sites: Sites, tmp_path: Path
 ) -> None:
     before = inodes(root)
@@ -251,7 +254,9 @@ def test_a_dry_run_changes_nothing(root: Path, sites: Sites, tmp_path: Path) -> 
     assert would._replace(seconds=0) == done._replace(seconds=0)
 
 
-def test_leftovers_of_killed_deployments_go(root: Path, sites: Sites, tmp_path: Path) -> None:
+def test_leftovers_of_killed_deployments_are_removed(
+    root: Path, sites: Sites, tmp_path: Path
+) -> None:
     (root / "api" / ".repos.json.hubctl-deploy").write_bytes(b"half")
     (state,) = (tmp_path / "state").glob("deploy-*.lock")
     snapshot = state.with_suffix(".snapshot")
@@ -281,7 +286,7 @@ def test_a_file_that_hub_did_not_make_is_left_out(small: Settings, tmp_path: Pat
         (lambda root: (root / "index.html").mkdir(), "Is a directory"),
     ],
 )
-def test_what_is_in_the_way_is_named(sites: Sites, tmp_path: Path, make, message: str) -> None:
+def test_obstacles_are_named(sites: Sites, tmp_path: Path, make, message: str) -> None:
     root = tmp_path / "www"
     root.mkdir()
     make(root)
@@ -307,7 +312,7 @@ def command(settings: Settings, root: Path, state: Path, *options: str) -> list[
     return [HUBCTL, "deploy", str(root), "--out", settings.out, "--state", str(state), *options]
 
 
-def test_a_full_disk_is_said_and_what_fits_stays(small: Settings, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_files_that_fit_stay(small: Settings, tmp_path: Path) -> None:
     """The limit on a file's size stands in for a disk that is full."""
     write_version(small.content, "ann", "long", "1.0.0", "A long text. " * 20_000)
     build(small, index=False)
@@ -340,7 +345,7 @@ def test_a_second_deployment_waits_for_the_first(root: Path, sites: Sites, tmp_p
     assert read_tree(root) == read_tree(sites.new.out)
 
 
-def test_a_build_ends_before_the_site_is_looked_at(sites: Sites, tmp_path: Path) -> None:
+def test_a_deployment_waits_for_the_end_of_a_build(sites: Sites, tmp_path: Path) -> None:
     root, state = tmp_path / "www", tmp_path / "state"
     with build_lock(str(state)):
         process = Process(*command(sites.new, root, state))
@@ -350,7 +355,7 @@ def test_a_build_ends_before_the_site_is_looked_at(sites: Sites, tmp_path: Path)
     assert read_tree(root) == read_tree(sites.new.out)
 
 
-def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path: Path) -> None:
+def test_builds_wait_only_for_links(small: Settings, tmp_path: Path) -> None:
     """A build that begins while files go is not held up by that."""
     build(small, index=False)
 
@@ -370,7 +375,7 @@ def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path
     assert read_tree(tmp_path / "www") == read_tree(small.out)
 
 
-def test_a_cache_rule_that_changed_is_nothing_to_a_folder(
+def test_a_changed_cache_rule_changes_nothing_in_a_folder(
     root: Path, sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = inodes(root)

@@ -102,7 +102,7 @@ def test_a_publication_costs_the_requests_for_its_files(followed: Followed, prox
     assert status["deployed_at"] and "s3://" not in str(status)
 
 
-def test_what_builds_leave_and_remove_goes_with_the_one_that_settles(
+def test_changes_of_several_builds_are_deployed_when_one_settles(
     followed: Followed, proxy: Proxy
 ) -> None:
     followed.build()
@@ -117,7 +117,7 @@ def test_what_builds_leave_and_remove_goes_with_the_one_that_settles(
     assert followed.has_all() and proxy.count("DELETE") > 0 == proxy.count("GET")
 
 
-def test_under_constant_load_no_build_settles(
+def test_under_constant_load_unsettled_builds_are_deployed(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "UNSETTLED_SECONDS_MAX", 0.0)
@@ -175,14 +175,14 @@ def test_builds_of_other_processes_are_noticed(
     followed.wait()
     monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     write_version(followed.site.content, "ann", "aside", "1.0.0", "Say it.\n")
-    build(followed.site, index=False)  # nobody is told
+    build(followed.site, index=False)  # in a process of its own, as it were
     wait_until(lambda: followed.has("ann/aside"), "the other build")
     followed.publish("own")
     followed.wait()
     assert followed.has_all()
 
 
-def test_a_build_that_fails_leaves_nothing_out(followed: Followed) -> None:
+def test_a_failed_build_leaves_nothing_out(followed: Followed) -> None:
     followed.build()
     followed.wait()
     followed.deployer.tell(OperatorError("No space left."))
@@ -192,7 +192,7 @@ def test_a_build_that_fails_leaves_nothing_out(followed: Followed) -> None:
     assert followed.has_all()
 
 
-def test_it_stops_at_once_and_goes_on_at_the_next_start(
+def test_it_stops_during_an_upload_and_continues_at_the_next_start(
     site: Settings, job: Job, s3: S3, bucket: str, proxy: Proxy
 ) -> None:
     stuck = threading.Event()
@@ -206,6 +206,8 @@ def test_it_stops_at_once_and_goes_on_at_the_next_start(
     with Deployer(job) as deployer:
         deployer.tell(report)
         wait_until(lambda: proxy.count("PUT") > 20, "some uploads")
+    # The uploads would never end.
+    assert "deploy" not in {thread.name for thread in threading.enumerate()}
     stuck.set()
     proxy.before = lambda seen: None
     assert not list(Path(site.state).glob("deploy-following*"))
@@ -216,9 +218,9 @@ def test_it_stops_at_once_and_goes_on_at_the_next_start(
         assert followed.has_all()
 
 
-def test_a_destination_that_cannot_be_is_refused_at_the_start(site: Settings) -> None:
-    for name, told in (("s3:/x", "Unknown kind"), (site.out, "overlap"), ("s3://", "Invalid")):
-        with pytest.raises(OperatorError, match=told):
+def test_an_invalid_destination_is_refused_at_the_start(site: Settings) -> None:
+    for name, message in (("s3:/x", "Unknown kind"), (site.out, "overlap"), ("s3://", "Invalid")):
+        with pytest.raises(OperatorError, match=message):
             Deployer(Job(site.out, site.state, name, None, Options())).__enter__()
 
 

@@ -52,8 +52,8 @@ class Node(Process):
 
     def status(self) -> str:
         """What it deploys now, and the serial of that."""
-        told = [line for line in self.lines if line.startswith("Status ")]
-        return told[-1].removeprefix("Status ") if told else ""
+        statuses = [line for line in self.lines if line.startswith("Status ")]
+        return statuses[-1].removeprefix("Status ") if statuses else ""
 
     def build(self) -> None:
         """Build what the content has now, as a node does that follows the others."""
@@ -110,7 +110,7 @@ def start(tmp_path: Path, content: str, bucket: str, database_url: str) -> Itera
         node.stop(signal.SIGKILL)
 
 
-def test_whoever_is_left_deploys(
+def test_another_node_takes_over(
     start: Start, content: str, s3: S3, bucket: str, tmp_path: Path
 ) -> None:
     def deployed(node: Node) -> Callable[[], bool]:

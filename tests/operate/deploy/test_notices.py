@@ -1,4 +1,4 @@
-"""Notices of deployments: what is told, how it is signed, and that nothing is left untold."""
+"""Messages about deployments: their paths, their signature, and that no change is left out."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ class Message(NamedTuple):
         return json.loads(self.body)["data"]
 
 
-class Told(ThreadingHTTPServer):
+class FakeReceiver(ThreadingHTTPServer):
     """A receiver that answers with the next of ``statuses``, and with 204 when there are none."""
 
     daemon_threads = True
@@ -59,8 +59,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    server = Told()
+def receiver() -> Iterator[FakeReceiver]:
+    server = FakeReceiver()
     with in_thread(server):
         yield server
 
@@ -70,16 +70,16 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "RETRY_SECONDS_MAX", 0.01)
 
 
-def telling(told: Told, state: Path) -> Notices:
-    return Notices(Receiver(told.url, KEY), str(state), BASE)
+def sending(receiver: FakeReceiver, state: Path) -> Notices:
+    return Notices(Receiver(receiver.url, KEY), str(state), BASE)
 
 
-def is_quiet(telling: Notices, state: Path) -> bool:
+def is_quiet(sending: Notices, state: Path) -> bool:
     """Whether nothing is left to tell, also for the next start."""
-    return telling.status()["waiting"] == 0 and not list(state.iterdir())
+    return sending.status()["waiting"] == 0 and not list(state.iterdir())
 
 
-def test_the_signature_is_the_standard_s() -> None:
+def test_the_signature_is_that_of_the_standard() -> None:
     # The example of https://github.com/standard-webhooks/standard-webhooks, and the one of Svix.
     key = base64.b64decode("plJ3nmyCDGBKInavdOK15jsl")
     body = b'{"event_type":"ping","data":{"success":true}}'
@@ -89,15 +89,17 @@ def test_the_signature_is_the_standard_s() -> None:
     assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_a_deployment_is_told_by_paths_and_signed(told: Told, tmp_path: Path) -> None:
-    with telling(told, tmp_path) as notices:
+def test_a_message_has_the_changed_paths_and_a_signature(
+    receiver: FakeReceiver, tmp_path: Path
+) -> None:
+    with sending(receiver, tmp_path) as notices:
         notices.begin()
         assert list(tmp_path.iterdir())
         notices.deployed(
             {"ann/x.html": True, "index.html": True, "api/v1/hub.json": True, "bob.html": False}, 7
         )
         wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
-    (message,) = told.messages
+    (message,) = receiver.messages
     assert message.data == {
         "base_url": BASE, "serial": 7, "everything": False,
         "changed": [
@@ -112,57 +114,63 @@ def test_a_deployment_is_told_by_paths_and_signed(told: Told, tmp_path: Path) ->
     assert message.headers["content-type"] == "application/json"
 
 
-def test_it_is_sent_again_with_the_same_id(told: Told, tmp_path: Path) -> None:
-    told.statuses = [500, 307, 404]  # a redirect is not followed
-    with telling(told, tmp_path) as notices:
+def test_a_message_is_repeated_with_the_same_id(receiver: FakeReceiver, tmp_path: Path) -> None:
+    receiver.statuses = [500, 307, 404]  # a redirect is not followed
+    with sending(receiver, tmp_path) as notices:
         notices.deployed({"ann.html": True}, 1)
         wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
-    assert len(told.messages) == 4
-    assert len({message.headers["webhook-id"] for message in told.messages}) == 1
-    assert len({message.body for message in told.messages}) == 1
+    assert len(receiver.messages) == 4
+    assert len({message.headers["webhook-id"] for message in receiver.messages}) == 1
+    assert len({message.body for message in receiver.messages}) == 1
 
 
-def test_what_could_not_be_told_is_told_with_the_next(told: Told, tmp_path: Path) -> None:
-    told.statuses = [500] * ATTEMPTS
-    with telling(told, tmp_path) as notices:
+def test_undelivered_changes_are_part_of_the_next_message(
+    receiver: FakeReceiver, tmp_path: Path
+) -> None:
+    receiver.statuses = [500] * ATTEMPTS
+    with sending(receiver, tmp_path) as notices:
         notices.deployed({"ann.html": True, "bob.html": True}, 1)
-        wait_until(lambda: len(told.messages) == ATTEMPTS, "the last attempt")
-        wait_until(lambda: not told.statuses and notices.status()["last_error"], "its answer")
+        wait_until(lambda: len(receiver.messages) == ATTEMPTS, "the last attempt")
+        wait_until(lambda: not receiver.statuses and notices.status()["last_error"], "its answer")
         assert notices.status()["waiting"] == 4
         status = notices.status()
         assert status["failing_since"] and status["last_error"] == "it answers HTTP 500"
-        assert len(told.messages) == ATTEMPTS and list(tmp_path.iterdir())
+        assert len(receiver.messages) == ATTEMPTS and list(tmp_path.iterdir())
         notices.deployed({"top.html": True, "bob.html": False}, 2)
         wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
         assert notices.status()["last_error"] is None
-    data = told.messages[-1].data
+    data = receiver.messages[-1].data
     assert data["changed"] == [
         "/prompts/ann", "/prompts/ann.html", "/prompts/top", "/prompts/top.html",
     ]  # fmt: skip
     assert data["deleted"] == ["/prompts/bob", "/prompts/bob.html"] and data["serial"] == 2
 
 
-def test_after_a_stop_in_between_everything_has_changed(told: Told, tmp_path: Path) -> None:
-    with telling(told, tmp_path) as first:
+def test_after_a_stop_the_first_message_says_everything(
+    receiver: FakeReceiver, tmp_path: Path
+) -> None:
+    with sending(receiver, tmp_path) as first:
         first.begin()  # and the deployment is cut short
-    with telling(told, tmp_path) as second:
+    with sending(receiver, tmp_path) as second:
         second.begin()
         second.deployed({}, 3)  # what is there is current
         wait_until(lambda: is_quiet(second, tmp_path), "the notice")
-    (message,) = told.messages
+    (message,) = receiver.messages
     assert message.data["everything"] and message.data["changed"] == []
-    with telling(told, tmp_path) as third:
+    with sending(receiver, tmp_path) as third:
         third.begin()
         third.deployed({}, 3)
         assert is_quiet(third, tmp_path)
-    assert len(told.messages) == 1
+    assert len(receiver.messages) == 1
 
 
-def test_a_failed_deployment_may_have_changed_something(told: Told, tmp_path: Path) -> None:
-    with telling(told, tmp_path) as notices:
+def test_a_failed_deployment_may_have_changed_something(
+    receiver: FakeReceiver, tmp_path: Path
+) -> None:
+    with sending(receiver, tmp_path) as notices:
         notices.begin()
         notices.failed({"ann.html": True})
-        assert not told.messages and list(tmp_path.iterdir())
+        assert not receiver.messages and list(tmp_path.iterdir())
         notices.begin()
         notices.deployed({}, 4)
         wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
@@ -170,22 +178,22 @@ def test_a_failed_deployment_may_have_changed_something(told: Told, tmp_path: Pa
         notices.failed(None)
         notices.deployed({}, 5)
         wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
-    first, second = (message.data for message in told.messages)
+    first, second = (message.data for message in receiver.messages)
     assert first["changed"] == ["/prompts/ann", "/prompts/ann.html"] and second["everything"]
 
 
-def test_many_paths_are_everything(told: Told, tmp_path: Path) -> None:
-    with telling(told, tmp_path) as notices:
+def test_many_paths_are_everything(receiver: FakeReceiver, tmp_path: Path) -> None:
+    with sending(receiver, tmp_path) as notices:
         for count in (PATHS_MAX // 2, PATHS_MAX // 2 + 1):
             notices.deployed({f"ann/p{number}.html": True for number in range(count)}, 1)
             wait_until(lambda: is_quiet(notices, tmp_path), "the notice")
-    few, many = (message.data for message in told.messages)
+    few, many = (message.data for message in receiver.messages)
     assert len(few["changed"]) == PATHS_MAX and not few["everything"]
     assert many["changed"] == [] and many["everything"]
 
 
 @pytest.mark.parametrize(
-    ("url", "secret", "told"),
+    ("url", "secret", "message"),
     [
         ("http://hub.example.org/x", SECRET, "https URL"),
         ("https://user:pass@hub.example.org/x", SECRET, "https URL"),
@@ -194,8 +202,8 @@ def test_many_paths_are_everything(told: Told, tmp_path: Path) -> None:
         ("https://hub.example.org/x", "not base64 at all, but long enough", "base64"),
     ],
 )
-def test_receivers_that_cannot_be(url: str, secret: str | None, told: str) -> None:
-    with pytest.raises(OperatorError, match=told) as raised:
+def test_invalid_receivers(url: str, secret: str | None, message: str) -> None:
+    with pytest.raises(OperatorError, match=message) as raised:
         make_receiver(url, secret)
     assert not secret or secret not in str(raised.value)
     url = "https://hub.example.org/x"

@@ -71,7 +71,7 @@ def deploy_step_by_step(
 
 
 @pytest.mark.parametrize(("memory", "steps"), [("remembered", 1), ("forgotten", 4)])
-def test_killed_at_any_point_readers_miss_nothing_and_the_next_goes_on(
+def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
     sites: Sites, tmp_path: Path, memory: str, steps: int
 ) -> None:
     root, state = tmp_path / "www", tmp_path / "state"
@@ -99,7 +99,7 @@ def test_killed_at_any_point_readers_miss_nothing_and_the_next_goes_on(
     assert deaths == (changed + len(old.keys() - new.keys()) - 1) // steps
 
 
-def test_the_first_deployment_has_records_only_of_what_is_there(
+def test_the_first_deployment_has_only_records_whose_links_work(
     sites: Sites, tmp_path: Path
 ) -> None:
     def look(tree: dict[str, bytes]) -> None:
@@ -156,7 +156,7 @@ def test_the_reverse_order_breaks_links(sites: Sites, groups: list[list[Step]]) 
     assert missed
 
 
-def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path) -> None:
+def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: Path) -> None:
     """Whatever is published during deployments, what is deployed is of one moment."""
     build(small, index=False)
     root, state = tmp_path / "www", Path(small.state)
@@ -200,7 +200,7 @@ def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path
     assert not list(state.glob("*.snapshot"))
 
 
-def test_every_route_has_its_place() -> None:
+def test_every_route_has_a_place() -> None:
     ranks = {scope: {RANKS[r.name] for r in ROUTES if r.scope == scope} for scope in (
         "version", "versions", "repo", "owner", "tag", "list",
     )}  # fmt: skip

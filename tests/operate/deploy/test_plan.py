@@ -37,7 +37,7 @@ def carry_out(lines: list[dict], site: str, tree: dict[str, bytes], *, check: bo
             assert not check or broken(tree, by_key) == []
 
 
-def test_without_a_destination_it_has_the_whole_site(sites: Sites) -> None:
+def test_without_a_destination_the_plan_has_the_whole_site(sites: Sites) -> None:
     lines = plan(sites.new)
     for line in lines:
         route = match_key(line["key"]).route
@@ -56,7 +56,7 @@ def test_without_a_destination_it_has_the_whole_site(sites: Sites) -> None:
     assert tree == read_tree(sites.new.out)
 
 
-def test_for_a_bucket_it_has_what_is_new_changed_and_lost_there(
+def test_for_a_bucket_the_plan_has_new_changed_and_lost_objects(
     opened: Destination, bucket: str, proxy: Proxy, sites: Sites, tmp_path: Path
 ) -> None:
     deploy_to(opened, sites.old, tmp_path)
@@ -70,8 +70,3 @@ def test_for_a_bucket_it_has_what_is_new_changed_and_lost_there(
     tree = dict(old)
     carry_out(lines, sites.new.out, tree, check=True)
     assert tree == new
-
-
-def test_without_a_site_there_is_none(small: Settings) -> None:
-    done = run(small, "--dry-run", "--json", status=1)
-    assert "hubctl build" in done.stderr and done.stdout == ""

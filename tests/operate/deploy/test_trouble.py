@@ -1,4 +1,4 @@
-"""What goes wrong between here and a bucket: it is told, nothing is lost, the next one goes on."""
+"""Faults between a deployment and a bucket: clear errors, no broken links, and a next one."""
 
 import signal
 import subprocess
@@ -65,7 +65,7 @@ def test_wrong_credentials(
         (503, "SlowDown", "busy"),
     ],
 )
-def test_what_a_service_refuses(
+def test_errors_of_a_service(
     opened: Destination, proxy: Proxy, status: int, code: str, message: str
 ) -> None:
     proxy.before = lambda seen: (status, code)
@@ -84,7 +84,7 @@ def test_what_a_service_refuses(
         ({"AWS_SECRET_ACCESS_KEY": None}, None, "Set AWS_ACCESS_KEY_ID"),
     ],
 )
-def test_settings_that_cannot_be_used(
+def test_invalid_settings(
     bucket: str, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str | None],
     endpoint: str | None, message: str,
 ) -> None:  # fmt: skip
@@ -110,7 +110,7 @@ def test_a_service_that_does_not_answer(
     answered.set()
 
 
-def test_a_certificate_is_trusted_that_the_operator_names(
+def test_aws_ca_bundle_names_a_trusted_certificate(
     s3: S3, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
@@ -144,7 +144,7 @@ def test_no_such_bucket(bucket: str, s3: S3, sites: Sites, tmp_path: Path) -> No
     assert "Traceback" not in done.stderr and done.stdout == ""
 
 
-def test_without_the_library_it_is_said_what_to_install(bucket: str, tmp_path: Path) -> None:
+def test_a_missing_library_is_named(bucket: str, tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['obstore'] = None; sys.argv = ['hubctl', 'deploy', 's3://x']; "
         "from cli.hubctl import main; main()"
@@ -179,7 +179,7 @@ main()
     assert done.returncode == 0, done.stderr
 
 
-def test_busy_damaged_and_meddled_with(
+def test_a_busy_service_a_damaged_upload_and_another_writer(
     opened: Destination, s3: S3, bucket: str, proxy: Proxy, look: Look, sites: Sites,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -201,7 +201,7 @@ def test_busy_damaged_and_meddled_with(
     # Somebody else is at work in the last moment.
     def meddle(seen: Seen) -> None:
         if seen.method == "PUT" and seen.key.endswith("hub.json"):
-            s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}top", Body=b"somebody else's")
+            s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}top", Body=b"another writer's")
             s3.client.delete_object(Bucket=bucket, Key=f"{PREFIX}search")
 
     proxy.before = meddle
@@ -215,7 +215,7 @@ def test_busy_damaged_and_meddled_with(
     assert look() == new
 
 
-def test_the_service_dies_and_the_deployer_is_killed(
+def test_the_service_ends_and_the_deployment_is_killed(
     opened: Destination, bucket: str, proxy: Proxy, look: Look, sites: Sites, tmp_path: Path
 ) -> None:
     old, new = expected(sites.old.out), expected(sites.new.out)
