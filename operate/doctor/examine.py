@@ -22,7 +22,7 @@ OFFLINE: dict[str, tuple[Look, str]] = {
     "databases": (data.databases, "all sound, caches included"),
     "content": (data.content, "no faults"),
     "site": (data.site, ""),
-    "accounts": (data.accounts, "no token ends soon, and clients have addresses of their own"),
+    "accounts": (data.accounts, "no token ends soon, and no proxy hides the addresses of clients"),
     "backups": (data.backups, "a hub on this machine alone"),
 }
 CERTIFICATE = "certificate"

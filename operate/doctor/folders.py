@@ -61,7 +61,7 @@ def _owners(path: str, levels: int) -> Iterator[Finding]:
     """Files of other users, which the hub cannot replace, and folders that everybody can write."""
     status = os.stat(path)
     user = _name_of(status.st_uid)
-    command = ["find", path, "-maxdepth", str(levels), "!", "-user", str(status.st_uid)]
+    command = ["find", "-H", path, "-maxdepth", str(levels), "!", "-user", str(status.st_uid)]
     found = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if others := found.stdout.splitlines():
         more = len(others) - _SHOWN_MAX
@@ -97,7 +97,10 @@ def _kind(option: str, path: str) -> Iterator[Finding]:
     kind, holds = kind_of(path), _LASTING[option]
     for kinds, what in (
         (("tmpfs", "ramfs"), f"in memory ({kind}): a restart of the machine loses the {holds}"),
-        (("overlayfs",), f"in a container's own layer: the {holds} go with the container"),
+        (
+            ("overlayfs", "overlay"),
+            f"in a container's own layer: the {holds} go with the container",
+        ),
         (_NETWORK, f"on a network file system ({kind}), which may ignore locks of other machines"),
     ):
         if kind in kinds:

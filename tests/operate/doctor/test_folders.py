@@ -75,6 +75,10 @@ def test_files_of_another_user(subject: Subject) -> None:
     os.chown(f"{subject.settings.content}/ann/review", NOBODY, NOBODY)
     found = only(folders.folders(subject), "problem")
     assert f"but not all that is in it: {subject.settings.content}/ann/review. Stop" in found
+    link = f"{subject.settings.content}-link"
+    os.symlink(subject.settings.content, link)
+    linked = subject._replace(settings=subject.settings._replace(content=link))
+    assert f"{link}/ann/review. Stop" in only(folders.folders(linked), "problem")
 
 
 def test_state_in_memory(subject: Subject) -> None:
