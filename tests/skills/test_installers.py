@@ -1,0 +1,252 @@
+"""The `skills` command of npm and Claude Code install, update and refuse what a build wrote.
+
+No service of ours runs: Python's file server has the site. Claude Code wants https and a host that
+is not called localhost, so it gets the machine's own name and a certificate for it.
+"""
+
+import http.server
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from tests.node import PACKAGES, PROGRAMS
+from tests.support.catalogues import (
+    settings_in,
+    write_label,
+    write_small_catalogue,
+    write_version,
+    write_withdrawn,
+)
+from tests.support.servers import in_thread
+
+pytestmark = pytest.mark.usefixtures("installed_tools")
+
+REVIEW = "ann/review"
+_colour = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Hub:
+    """A hub of plain files, and a program that reads it, with a home and a project of its own."""
+
+    def __init__(self, settings: Settings, folder: Path, command: list[str], **extra: str) -> None:
+        self.settings = settings
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.project.mkdir()
+        self.home.mkdir()
+        self._command = command
+        quiet = {"DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1", "DISABLE_AUTOUPDATER": "1",
+                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CI": "1"}  # fmt: skip
+        path = f"{PROGRAMS}:{os.environ['PATH']}"
+        self._environment = {"HOME": str(self.home), "PATH": path} | quiet | extra
+        self.build()
+
+    def build(self) -> None:
+        build(self.settings, index=False)
+
+    def publish(self, version: str, text: str) -> None:
+        write_version(self.settings.content, *REVIEW.split("/"), version, text)
+        self.build()
+
+    def label(self, number: int, version: str) -> None:
+        write_label(self.settings.content, REVIEW, number, "production", version)
+        self.build()
+
+    def withdraw(self, version: str | None = None) -> None:
+        write_withdrawn(self.settings.content, REVIEW, version)
+        self.build()
+
+    def url(self, path: str) -> str:
+        return f"{self.settings.base_url}/{path}"
+
+    def run(self, *arguments: str, status: int | None = 0) -> str:
+        """What the program prints. ``status`` is its exit status; None for any."""
+        done = subprocess.run(
+            [*self._command, *arguments], cwd=self.project, env=self._environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        told = _colour.sub("", done.stdout)
+        assert status is None or done.returncode == status, told
+        return told
+
+
+def certificate(folder: Path, host: str) -> tuple[str, str]:
+    """The files of a certificate for a host, and of its key."""
+    files = f"{folder}/cert.pem", f"{folder}/key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-out",
+         files[0], "-keyout", files[1], "-subj", f"/CN={host}", "-addext",
+         f"subjectAltName=DNS:{host}"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return files
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def serve(site: Path, host: str) -> http.server.ThreadingHTTPServer:
+    return http.server.ThreadingHTTPServer((host, 0), partial(Files, directory=site))
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Iterator[Hub]:
+    """The `skills` command, over http."""
+    server = serve(tmp_path / "site", "127.0.0.1")
+    with in_thread(server):
+        settings = settings_in(tmp_path, f"http://127.0.0.1:{server.server_port}")
+        write_small_catalogue(settings.content)
+        node = [str(PROGRAMS / "node"), str(PACKAGES / "skills/bin/cli.mjs")]
+        yield Hub(settings, tmp_path, node)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Iterator[Hub]:
+    """Claude Code, over https."""
+    host = socket.gethostname()
+    server = serve(tmp_path / "site", host)
+    pem, key = certificate(tmp_path, host)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with in_thread(server):
+        settings = settings_in(tmp_path, f"https://{host}:{server.server_port}")
+        write_small_catalogue(settings.content)
+        program = next(PACKAGES.glob("@anthropic-ai/claude-code-linux-*/claude"))
+        hub = Hub(settings, tmp_path, [str(program), "plugin"], NODE_EXTRA_CA_CERTS=pem)
+        hub.run("marketplace", "add", hub.url("ann/marketplace.json"))
+        yield hub
+
+
+# The skills command of npm
+
+
+def add(skills: Hub, path: str, status: int | None = 0) -> str:
+    return skills.run("add", skills.url(path), "-y", "--agent", "codex", status=status)
+
+
+def skill(skills: Hub) -> str:
+    """The text of the skill that is installed in the project."""
+    return (skills.project / ".agents/skills/review/SKILL.md").read_text()
+
+
+def test_a_prompt_is_added_listed_and_updated_after_a_publication(skills: Hub) -> None:
+    told = add(skills, REVIEW)
+    assert "Found 1 skill\n" in told
+    site = Path(skills.settings.out)
+    assert skill(skills) == (site / REVIEW / "SKILL.md").read_text()
+    assert "review ./.agents/skills/review" in skills.run("list")
+    lock = json.loads((skills.project / "skills-lock.json").read_text())
+    assert lock["skills"]["review"]["sourceUrl"] == skills.url(REVIEW)
+    assert "Updated review" not in skills.run("update", "-y")
+    skills.publish("1.2.0", "Review {{code}} twice.\n")
+    assert "Updated review" in skills.run("update", "-y")
+    assert "Review {{code}} twice." in skill(skills)
+
+
+def test_a_label_is_followed_back_and_forth(skills: Hub) -> None:
+    skills.label(1, "1.1.0")
+    add(skills, f"{REVIEW}/labels/production")
+    for number, version in ((2, "1.0.0"), (3, "1.1.0")):
+        skills.label(number, version)
+        assert "Updated review" in skills.run("update", "-y")
+        assert f'version: "{version}"' in skill(skills)
+
+
+def test_a_version_stays(skills: Hub) -> None:
+    add(skills, f"{REVIEW}/1.0.0")
+    skills.publish("1.2.0", "Review {{code}} twice.\n")
+    assert "Updated review" not in skills.run("update", "-y")
+    assert 'version: "1.0.0"' in skill(skills)
+
+
+def test_all_prompts_of_an_owner(skills: Hub) -> None:
+    add(skills, "ann")
+    assert {*os.listdir(skills.project / ".agents/skills")} == {"review", "story"}
+
+
+def test_another_text_than_the_digest_says_is_not_installed(skills: Hub) -> None:
+    (Path(skills.settings.out) / REVIEW / "1.1.0/SKILL.md").write_text("---\nname: x\n---\n")
+    add(skills, REVIEW, status=None)
+    assert not (skills.project / ".agents").exists()
+
+
+def test_what_is_withdrawn_is_not_found(skills: Hub) -> None:
+    add(skills, f"{REVIEW}/1.1.0")
+    skills.withdraw("1.1.0")
+    assert "Failed to check skills" in skills.run("update", "-y", status=None)
+    shutil.rmtree(skills.project / ".agents")
+    add(skills, f"{REVIEW}/1.1.0", status=None)
+    assert not (skills.project / ".agents").exists()
+    add(skills, REVIEW)  # the version below
+    assert 'version: "1.0.0"' in skill(skills)
+
+
+def test_the_file_alone_has_no_entry_in_the_lock(skills: Hub) -> None:
+    add(skills, f"{REVIEW}/SKILL.md")
+    assert "Review {{code}} with care." in skill(skills)
+    assert not (skills.project / "skills-lock.json").exists()
+
+
+# Claude Code
+
+
+def version_of(claude: Hub) -> str:
+    found = re.search(r"review@ann\s+Version: (\S+)", claude.run("list"))
+    assert found
+    return found[1]
+
+
+def update(claude: Hub, status: int = 0) -> str:
+    claude.run("marketplace", "update", "ann")
+    return claude.run("update", "review@ann", status=status)
+
+
+def test_a_plugin_is_installed_and_updated(claude: Hub) -> None:
+    claude.run("install", "review@ann")
+    assert version_of(claude) == "1.1.0"
+    assert re.search(r"Skills \(1\)\s+review\n", claude.run("details", "review@ann"))
+    claude.publish("1.2.0", "Review {{code}} twice.\n")
+    assert "updated from 1.1.0 to 1.2.0" in update(claude)
+    (text,) = (claude.home / ".claude/plugins/cache").glob("ann/review/1.2.0/SKILL.md")
+    assert "Review {{code}} twice." in text.read_text()
+
+
+def test_a_plugin_goes_back_when_its_latest_version_is_withdrawn(claude: Hub) -> None:
+    claude.run("install", "review@ann")
+    claude.withdraw("1.1.0")
+    assert "updated from 1.1.0 to 1.0.0" in update(claude)
+    assert version_of(claude) == "1.0.0"
+
+
+def test_labels_do_not_move_what_a_marketplace_has(claude: Hub) -> None:
+    claude.run("install", "review@ann")
+    claude.label(1, "1.0.0")
+    assert "already at the latest version" in update(claude)
+    assert version_of(claude) == "1.1.0"
+
+
+def test_another_archive_than_the_digest_says_is_not_installed(claude: Hub) -> None:
+    (archive,) = Path(claude.settings.out).glob(f"api/v1/repos/{REVIEW}/versions/1.1.0.skill.zip")
+    archive.write_bytes(archive.read_bytes() + b"x")
+    told = claude.run("install", "review@ann", status=1)
+    assert "Plugin archive integrity check failed" in told
+
+
+def test_a_withdrawn_prompt_has_no_plugin(claude: Hub) -> None:
+    claude.withdraw()
+    claude.run("marketplace", "update", "ann")
+    assert "not found" in claude.run("install", "review@ann", status=1)
