@@ -17,6 +17,7 @@ from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.hunks import Row
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
+from builder.render.skills import marketplace_name
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
@@ -239,6 +240,11 @@ def _use(
 ) -> Markup:
     """How to load the text that ``id`` names. ``pull``: the arguments of `hub pull`."""
     base_url = pages.links.base_url
+    page = pages.links.page("repo_page", owner=one.owner, name=one.name)
+    plugin = label = ""
+    if isinstance(one, Repo):
+        plugin = f"{one.name}@{marketplace_name(one.owner)}"
+        label = next(iter(one.labels or ()), "")
     parameters = [
         pages.fill("parameter.html", name=name, value=as_text(value))
         for name, value in one.parameters.items()
@@ -249,6 +255,10 @@ def _use(
         pull=pull,
         version=one.latest_version if isinstance(one, Repo) else one.version,
         raw_url=one.raw_url,
+        skill_url=page if plugin else f"{page}/{one.version}",
+        label_url=f"{page}/labels/{label}" if label else "",
+        plugin=plugin,
+        market_url=pages.links.page("marketplace", owner=one.owner),
         python=python_snippet(base_url, id, one),
         script=script_snippet(base_url, id, one),
         pinned_url=pinned_url,

@@ -138,14 +138,16 @@ def owner_index(rows: Sequence[bytes]) -> bytes:
     return index([row.split(b"\n")[0] for row in rows[:INDEXED_MAX]])
 
 
+def marketplace_name(owner: str) -> str:
+    """What Claude Code calls the marketplace of an owner."""
+    return f"{owner}-prompts" if owner in _RESERVED_MARKETPLACES else owner
+
+
 def marketplace(user: records.User, rows: Sequence[bytes]) -> bytes:
     """The marketplace of an owner, of what is ``remembered`` of the skills, in order of names."""
-    name = user.handle
-    if name in _RESERVED_MARKETPLACES:
-        name += "-prompts"
     plugins = [msgspec.Raw(plugin) for plugin in sorted(row.split(b"\n")[1] for row in rows)]
     owner = {"name": user.name or user.handle}
-    return json_bytes({"name": name, "owner": owner, "plugins": plugins})
+    return json_bytes({"name": marketplace_name(user.handle), "owner": owner, "plugins": plugins})
 
 
 def _sha256(data: bytes) -> str:

@@ -99,3 +99,26 @@ def test_it_needs_python_and_says_so(client: Client, host: Fake, tmp_path) -> No
     done = to.run("cat", "ann/review", "--as", "skill")
     assert (done.status, done.out) == (1, b"") and "`hub cat --as` needs python3" in done.err
     assert not host.requests
+
+
+def test_a_skill_is_saved_as_a_folder(client: Client, host: Fake) -> None:
+    to = client.to(host.url)
+    written = to.run("cat", "ann/review", "--as", "skill").out
+    for words, file in (
+        (("-o", ".agents/skills"), ".agents/skills/review/SKILL.md"),
+        ((), "review/SKILL.md"),
+    ):
+        done = to.run("pull", "ann/review", "--as", "skill", *words)
+        assert done.status == 0, done.err
+        assert (client.work / file).read_bytes() == written
+    assert to.run("pull", "ann/review", "--as", "skill", "-o", "-").out == written
+    (client.work / "review/SKILL.md").write_text("mine")
+    done = to.run("pull", "ann/review", "--as", "skill")
+    assert done.status == 1 and "--force" in done.err
+    assert to.run("pull", "ann/review", "--as", "skill", "--force").status == 0
+    assert (client.work / "review/SKILL.md").read_bytes() == written
+
+
+def test_a_skill_that_cannot_be_read_makes_no_folder(client: Client, host: Fake) -> None:
+    assert client.to(host.url).run("pull", "ann/none", "--as", "skill").status == 3
+    assert not (client.work / "none").exists()

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -232,6 +233,13 @@ def test_a_prompt_is_loaded_in_each_language(
     content, filled = page.evaluate(f"async () => {{ {script}\nreturn [prompt.content, text]; }}")
     assert (content, filled) == (text, loaded["text"])
     assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("MCP")[-1]
+    added = snippets("Agents")
+    path = urlsplit(added[0].split()[-1]).path
+    index = hub.get(f"{path}/.well-known/agent-skills/index.json").json()
+    assert hub.get(f"{path}/SKILL.md").status_code == 200 and len(index["skills"]) == 1
+    if not version:
+        market = hub.get(f"/{SQL_REVIEW.split('/')[0]}/marketplace.json").json()
+        assert f"claude plugin install {SQL_REVIEW.split('/')[1]}@{market['name']}" in added[-1]
     assert "hub pull" in page.locator(".choice-of").first.text_content()
 
 
