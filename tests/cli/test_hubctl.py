@@ -191,7 +191,7 @@ def test_build_check(small: Settings) -> None:
     # The other options count: another base URL is another site.
     other = hubctl("build", *folders(small), "--check", "--base-url", "https://hub.example")
     assert other.exit_code == 1
-    assert "differing: api/v1/hub.json" in other.stdout
+    assert "differing: ann.html" in other.stdout
 
 
 def test_build_with_faults(small: Settings) -> None:
