@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from builder.model import metrics
 from builder.model.errors import OperatorError
-from builder.model.metrics import LIMITS_HIT, Gauge, Reading
+from builder.model.metrics import LIMITS_HIT, Reading
+from operate.deploy.follower import DEPLOY_BEHIND, DEPLOY_FAILURES, DEPLOY_TURN
 from server import metrics_port
 from server.access import parse_address
 from server.connections import CONNECTIONS
@@ -80,21 +80,20 @@ def test_it_shows_counts_and_gauges_and_nothing_else(clock: Clock) -> None:
         assert ask(port, "POST")[0] == 405
 
 
-def test_parts_add_gauges_of_their_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "METRICS", [])
-    gauges = (
-        Gauge("hub_git_behind_seconds", "Behind.", part="git", key="behind_seconds"),
-        Gauge("hub_git_pushing", "Pushing.", part="git", key="is_pushing"),
-        Gauge("hub_git_error", "Text is no value.", part="git", key="error"),
-        Gauge("hub_deploy_behind_seconds", "None is deployed.", part="deploy", key="seconds"),
-    )
-    monkeypatch.setattr(metrics_port, "METRICS", gauges)
-    status = {"behind_seconds": 2.5, "is_pushing": True, "error": "no route"}
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ({"behind_seconds": 2.5, "failures": 3, "has_turn": True}, [2.5, 3.0, 1.0]),
+        ({"behind_seconds": "no number", "failures": 3}, [None, 3.0, None]),
+    ],
+)
+def test_parts_add_gauges_of_their_status(status: dict, shown: list[float | None]) -> None:
     with listen_for_metrics("127.0.0.1", 0) as listener:
-        page = MetricsPort(listener, [], {"git": lambda: status}).page()
-    shown = {name: value for name, value in values(page.decode()).items() if "_git_" in name}
-    assert shown == {"hub_git_behind_seconds": 2.5, "hub_git_pushing": 1}
-    assert b"hub_deploy" not in page
+        page = MetricsPort(listener, [], {"deploy": lambda: status}).page()
+    found = values(page.decode())
+    gauges = (DEPLOY_BEHIND, DEPLOY_FAILURES, DEPLOY_TURN)
+    assert [found.get(gauge.name) for gauge in gauges] == shown
+    assert "hub_git" not in page.decode()
 
 
 def test_who_holds_connections_gets_half_of_the_few_places() -> None:

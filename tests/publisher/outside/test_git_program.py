@@ -43,10 +43,17 @@ def test_the_end_of_the_service_ends_git(tmp_path: Path, silent_port: int) -> No
         made.run("version")
 
 
+def environment_of(made: Git) -> dict[str, str]:
+    """What git, and what it starts, finds in its environment."""
+    lines = made.run("-c", "alias.told=!env", "told").decode().splitlines()
+    return dict(line.partition("=")[::2] for line in lines)
+
+
 def test_nobody_is_asked_and_no_password_is_told(tmp_path: Path) -> None:
     made = program_for(tmp_path, "ssh://ada:hunter2@127.0.0.1:1/x.git")
-    assert made._environment["GIT_TERMINAL_PROMPT"] == "0"
-    assert "BatchMode=yes" in made._environment["GIT_SSH_COMMAND"]
+    given = environment_of(made)
+    assert given["GIT_TERMINAL_PROMPT"] == "0"
+    assert "BatchMode=yes" in given["GIT_SSH_COMMAND"]
     assert "hunter2" not in Path(made.folder, "config").read_text()
     with pytest.raises(GitError) as raised:
         made.run("fetch", "https://bob:hunter2@127.0.0.1:1/ada:hunter2/x", seconds=30.0)
@@ -66,7 +73,7 @@ def test_variables_that_name_another_repository_do_not_count(
     made = program_for(tmp_path, "/nowhere")
     assert made.run("config", "user.name") == b"Ada\n"
     assert made.run("config", "remote.hub.url") == b"/nowhere\n"
-    assert made._environment["GIT_SSH_COMMAND"].startswith("ssh -i key -o BatchMode")
+    assert environment_of(made)["GIT_SSH_COMMAND"].startswith("ssh -i key -o BatchMode")
 
 
 @pytest.mark.parametrize(
