@@ -64,24 +64,12 @@ class PromptId(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """One version of a prompt, in its repo."""
+    """One version of a prompt, in its repo. ``record`` has the version's texts and metadata."""
 
     repo: Repo
+    record: Repo | VersionRecord
     version: str
-    title: str
-    description: str
-    tags: list[str]
-    content: str
-    body: str
-    messages: list[Message] | None
     published_at: str
-    sha256: str
-    variables: list[Variable]
-    parameters: dict[str, Any]
-
-    @property
-    def repo_id(self) -> str:
-        return f"{self.repo.owner}/{self.repo.name}"
 
 
 def parse_id(text: str) -> PromptId:
@@ -124,9 +112,9 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.label:
         labelled = await _find_labelled(reader, wanted, wanted.label)
-        return _prompt(repo, labelled, labelled.version, labelled.published_at)
+        return Prompt(repo, labelled, labelled.version, labelled.published_at)
     if wanted.version is None or str(wanted.version) == repo.latest_version:
-        return _prompt(repo, repo, repo.latest_version, repo.updated_at)
+        return Prompt(repo, repo, repo.latest_version, repo.updated_at)
     version = await reader.version(wanted.owner, wanted.name, wanted.version)
     if version is None:
         entries = await reader.versions(wanted.owner, wanted.name)
@@ -139,7 +127,7 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
             "list_versions for all.",
         )
-    return _prompt(repo, version, version.version, version.published_at)
+    return Prompt(repo, version, version.version, version.published_at)
 
 
 def _withdrawn(wanted: PromptId, withdrawal: Withdrawal) -> RequestError:
@@ -160,13 +148,6 @@ async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> Versio
     raise RequestError("label_not_found", f"No label `{label}` of {wanted.repo_id}. {advice}")
 
 
-def _prompt(repo: Repo, one: Repo | VersionRecord, version: str, published_at: str) -> Prompt:
-    return Prompt(
-        repo, version, one.title, one.description, one.tags, one.content, one.body, one.messages,
-        published_at, one.sha256, one.variables, one.parameters,
-    )  # fmt: skip
-
-
 class Filled(NamedTuple):
     """A text, the messages that it is made of (None: no chat prompt), and the names of the required
     variables that have no value.
@@ -177,7 +158,7 @@ class Filled(NamedTuple):
     missing: list[str]
 
 
-def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
+def fill_in(record: Repo | VersionRecord, arguments: Mapping[str, Any] | None) -> Filled:
     """The text with what was given in the place of its variables, and defaults for the rest. No
     value makes a message.
 
@@ -185,8 +166,8 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
     that is none of the prompt's.
     """
-    used = variable_names(prompt.body)
-    declared = {variable.name: variable for variable in prompt.variables}
+    used = variable_names(record.body)
+    declared = {variable.name: variable for variable in record.variables}
     known = dict.fromkeys([*declared, *used])
     if arguments and not arguments.keys() <= known.keys():
         raise unknown_argument("prompt", arguments, known)
@@ -204,17 +185,17 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
             values[name] = ""
     missing = [name for name in used if name not in values]
     if arguments is None:
-        return Filled(prompt.body, prompt.messages, missing)
-    if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
+        return Filled(record.body, record.messages, missing)
+    if filled_chars(record.body, values) > FILLED_CHARS_MAX:
         raise RequestError(
             "invalid_parameter",
             f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters. Pass "
             "shorter arguments.",
         )
-    messages = prompt.messages and [
-        Message(one.role, fill(one.content, values)) for one in prompt.messages
+    messages = record.messages and [
+        Message(one.role, fill(one.content, values)) for one in record.messages
     ]
-    return Filled(fill(prompt.body, values), messages, missing)
+    return Filled(fill(record.body, values), messages, missing)
 
 
 def _check_value(variable: Variable, value: Any) -> None:

@@ -61,12 +61,12 @@ async def get_prompt(
     reader: Reader, context: ServerRequestContext, params: types.GetPromptRequestParams
 ) -> dict[str, Any]:
     """A prompt's messages, filled in; of another than a chat prompt, its text as one message."""
-    prompt = await find_prompt(reader, parse_id(params.name))
-    filled = fill_in(prompt, params.arguments or {})
+    record = (await find_prompt(reader, parse_id(params.name))).record
+    filled = fill_in(record, params.arguments or {})
     if filled.missing:
         raise RequestError("invalid_parameter", f"Missing arguments: {told(filled.missing)}.")
     return {
-        "description": prompt.description,
+        "description": record.description,
         "messages": [
             {"role": _ROLES[one.role], "content": {"type": "text", "text": one.content}}
             for one in _spoken(filled)
@@ -83,8 +83,8 @@ def _spoken(filled: Filled) -> list[Message]:
 
 async def complete(reader: Reader, name: str, argument: str, value: str) -> list[str]:
     """What an argument of a prompt could be, beginning with ``value``."""
-    prompt = await find_prompt(reader, parse_id(name))
-    variable = next((one for one in prompt.variables if one.name == argument), None)
+    variables = (await find_prompt(reader, parse_id(name))).record.variables
+    variable = next((one for one in variables if one.name == argument), None)
     if variable is None:
         return []
     if variable.type == "boolean":

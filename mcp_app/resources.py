@@ -101,7 +101,7 @@ async def _find_text(reader: Reader, uri: str) -> tuple[str, str]:
         raise _unknown_uri()
     wanted = PromptId.checked(*found.groups())
     prompt = await find_prompt(reader, wanted)
-    return prompt.content, BY_NAME["version_raw" if wanted.version else "raw"].cache
+    return prompt.record.content, BY_NAME["version_raw" if wanted.version else "raw"].cache
 
 
 async def find_skill(reader: Reader, uri: str) -> str:

@@ -132,24 +132,24 @@ async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
     if asked.label:
         wanted = _at_label(wanted, names.check_label(asked.label))
     prompt = await find_prompt(reader, wanted)
-    filled = fill_in(prompt, None if asked.arguments is UNSET else asked.arguments)
+    filled = fill_in(prompt.record, None if asked.arguments is UNSET else asked.arguments)
     part, next_offset = _part(filled.text, asked.offset)
-    repo = prompt.repo
+    repo, record = prompt.repo, prompt.record
     url = BY_NAME["version_page"].url_for(owner=repo.owner, name=repo.name, version=prompt.version)
     return PromptResult(
-        id=prompt.repo_id,
+        id=wanted.repo_id,
         version=prompt.version,
         label=wanted.label or UNSET,
         is_latest=prompt.version == repo.latest_version,
         text=part,
         messages=UNSET if filled.messages is None or part != filled.text else filled.messages,
-        variables=[_present(variable) for variable in prompt.variables],
-        parameters=prompt.parameters,
-        title=prompt.title,
-        description=prompt.description,
-        tags=prompt.tags,
+        variables=[_present(variable) for variable in record.variables],
+        parameters=record.parameters,
+        title=record.title,
+        description=record.description,
+        tags=record.tags,
         published_at=prompt.published_at,
-        sha256=prompt.sha256,
+        sha256=record.sha256,
         url=reader.settings.base_url + url,
         missing=filled.missing or UNSET,
         truncated=True if next_offset else UNSET,

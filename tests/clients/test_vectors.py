@@ -1,5 +1,6 @@
 """The shared cases, and the server's own filling in."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from builder.model.errors import RequestError
 from builder.model.records import Variable
-from mcp_app.prompt_text import Prompt, fill_in
+from mcp_app.prompt_text import fill_in
 from tests.clients.vectors import FILL, MESSAGES, name_of
 
 
@@ -22,16 +23,13 @@ def test_each_case_has_a_name_of_its_own_and_one_outcome():
 @pytest.mark.parametrize("case", FILL, ids=name_of)
 def test_mcp_fills_in_as_all_others(case: dict[str, Any]):
     variables = msgspec.convert(case["variables"], list[Variable])
-    body = case["body"]
-    prompt = Prompt(
-        None, "1.0.0", "", "", [], body, body, None, "", "", list(variables), {}
-    )  # fmt: skip
+    record = SimpleNamespace(body=case["body"], messages=None, variables=variables)
     error = case.get("error")
     if error in ("unknown_variable", "invalid_value"):
         message = {"unknown_variable": "Unknown argument", "invalid_value": "must be"}[error]
         with pytest.raises(RequestError, match=message):
-            fill_in(prompt, case["values"])
+            fill_in(record, case["values"])
         return
-    filled = fill_in(prompt, case["values"])
+    filled = fill_in(record, case["values"])
     assert bool(filled.missing) == (error == "missing_variable")
     assert error or filled.text == case["text"]

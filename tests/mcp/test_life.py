@@ -189,25 +189,7 @@ def test_a_site_that_is_exchanged_while_it_is_asked(two_sites: Settings):
         assert wire.ask(*call("get_prompt", id="ann/new")).result["isError"]
 
 
-def test_a_folder_that_is_renamed(two_sites: Settings):
-    site = Path(two_sites.out)
-    first, second = (site.with_name(name) / "site" for name in ("first", "second"))
-    site.unlink()
-    first.rename(site)
-    with serving_mcp(two_sites) as server, Wire(server) as wire:
-        for _ in range(2):
-            assert wire.ask(*call("get_prompt", id="ann/same")).given["text"] == "The first.\n"
-        site.rename(first)
-        gone = wire.ask(*call("get_prompt", id="ann/same"))
-        assert told(gone.result) == NOT_BUILT
-        second.rename(site)
-        assert wire.ask(*call("get_prompt", id="ann/same")).given["text"] == "Second.\n"
-        assert wire.ask(*call("list_tags")).given["tags"] == [{"name": "second", "count": 2}]
-
-
 # A site that comes late
-
-NOT_BUILT = "The catalogue is not built yet. Try again in a moment."
 
 
 def told(result: Any) -> str:
