@@ -34,6 +34,7 @@ DOCUMENTS = (
     "docs/use/python.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/use/skills.md",
     "docs/use/typescript.md",
     "docs/use/withdraw.md",
     "docs/use/write.md",
