@@ -1,6 +1,5 @@
 """At every moment of a deployment, what a reader can get to is there; wherever it is killed."""
 
-import itertools
 import random
 import shutil
 import threading
@@ -9,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import ROUTES, match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate.deploy.folder import Folder
 from operate.deploy.options import Options
-from operate.deploy.order import RANKS, Step, keys_of, match_key
+from operate.deploy.order import Step
 from operate.deploy.run import Hooks, deploy
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.operate.deploy.links import HOME, broken, broken_records, by_rules, links
@@ -198,24 +196,3 @@ def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: P
     assert read_tree(root) == read_tree(small.out)
     assert rounds and looks > rounds
     assert not list(state.glob("*.snapshot"))
-
-
-def test_every_route_has_a_place() -> None:
-    ranks = {scope: {RANKS[r.name] for r in ROUTES if r.scope == scope} for scope in (
-        "version", "versions", "repo", "owner", "tag", "list",
-    )}  # fmt: skip
-    for before, after in itertools.pairwise(ranks.values()):
-        assert max(before) < min(after)
-    assert max(RANKS, key=RANKS.get) == "hub"
-    assert RANKS["version_raw"] < RANKS["version_page"] < RANKS["version"]
-    assert RANKS["raw"] < RANKS["versions"] < RANKS["repo"]
-    assert RANKS["stylesheet"] == min(RANKS.values())
-
-
-def test_keys_lead_back_to_their_files(sites: Sites) -> None:
-    for file in read_tree(sites.new.out):
-        match = match_file(file)
-        for key in keys_of(match, files_only=False):
-            assert match_key(key) == match, key
-    for key in ("", "logo.PNG", "a/b/c", ".well-known/x", "index", "cli/hub.exe", "api/v1/repos/A"):
-        assert match_key(key) is None, key
