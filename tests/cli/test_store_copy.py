@@ -64,7 +64,7 @@ class Hub:
 
     @contextlib.contextmanager
     def holding(self, repo: str, name: str) -> Iterator[None]:
-        """Whoever inserts a certain change waits until this ends."""
+        """A process that inserts a certain change waits until this ends."""
         self.execute(
             "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$",
@@ -74,7 +74,7 @@ class Hub:
         with psycopg.connect(self.url) as held:
             held.execute("SELECT pg_advisory_xact_lock(1)")
             yield
-            # The server ends what waits for a client that is gone before it lets it insert.
+            # Otherwise the server goes on with the statement of a process that was killed.
             held.execute("SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE NOT granted")
         self.execute("DROP TRIGGER wait ON change")
 

@@ -48,7 +48,7 @@ def test_no_request_is_done_twice(nodes: Nodes):
     assert nodes.execute("SELECT name FROM change") == [("1.0.0",)]
 
 
-def test_a_group_commits_what_nobody_overtook(nodes: Nodes):
+def test_a_group_commits_what_no_change_overtook(nodes: Nodes):
     one = nodes.start("one")
     commit(one, change("1.0.0", 0))
     other = rows.make_change(
