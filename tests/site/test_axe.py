@@ -67,12 +67,21 @@ def test_no_violation_while_suggestions_are_shown(visits: Visits, axe: str):
     assert violations(page) == []
 
 
+def test_no_violation_in_the_commands_for_agents(visits: Visits, axe: str):
+    for path in (PAGES["repo"], PAGES["version"]):
+        page = visits.open(path, viewport=PHONE)
+        page.get_by_role("radio", name="Agents").check()
+        expect(page.get_by_text("npx skills add").first).to_be_visible()
+        page.evaluate(axe)
+        assert violations(page) == violations(page, SIZE_RULE) == []
+
+
 def test_no_violation_while_formats_are_offered(visits: Visits, axe: str):
     page = visits.open(PAGES["repo"], viewport=PHONE)
     page.locator("summary", has_text="Download as").click()
     with page.expect_download():
         page.get_by_role("button", name="Skill").click()
-    expect(page.locator(".download [role=status]")).to_contain_text("cannot hold")
+    expect(page.locator(".download [role=status]")).to_contain_text("Downloaded SKILL.md")
     page.evaluate(axe)
     assert violations(page) == violations(page, SIZE_RULE) == []
     page.emulate_media(color_scheme="dark")
