@@ -185,6 +185,13 @@ def _reads(site: HostedSite) -> dict[str, object]:
         ),
         "pages": [place for place in plain if not place.route.is_api],
         "slashes": _slashes(site, base),
+        **_missing(),
+    }
+
+
+def _missing() -> dict[str, object]:
+    """The template's values for why a file is not there."""
+    return {
         "missing": [
             ("", "api", [], reasons(BY_NAME["hub"])),
             ("langfuse", "api", [], [Reason("", LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])]),

@@ -172,6 +172,22 @@ def test_the_report_counts(small):
     assert (report.unchanged, report.removed) == (0, 0)
 
 
+def test_folders_of_others_are_left_and_skills_without_a_prompt_go(small):
+    build_files(small)
+    others = (".well-known/acme-challenge/token", ".git/config", "ann/.git/config")
+    strays = (f"ann/gone/{SKILLS}", f"ann/review/9.0.0/{SKILLS}", f"nobody/{SKILLS}")
+    for file in (*others, *strays):
+        path = Path(small.out, file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    # A state that is lost has every file of the site looked at.
+    shutil.rmtree(small.state)
+    build_files(small)
+    left = build_files(small)
+    assert {*others} <= {*left} and not {*strays} & {*left}
+    assert {file: left[file] for file in left.keys() - {*others}} == freshly_built(small)
+
+
 def test_a_new_version_writes_few_files(small):
     build_files(small)
     for number in range(30):
