@@ -131,7 +131,9 @@ SUMMARY = (
     "owner name title description tags latest_version versions_count pulls created_at "
     "updated_at url"
 )
-ENTRY = "version previous changelog publisher published_at sha256 size raw_url diff_url ordinal"
+ENTRY = (
+    "version previous changelog publisher published_at sha256 size raw_url diff_url ordinal source"
+)
 VERSION = (
     f"{ENTRY} owner name title description tags content body messages variables parameters license"
 )
