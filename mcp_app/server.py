@@ -6,7 +6,7 @@ protocol. What the primitives mean is in ``tools``, ``resources`` and ``prompts`
 
 import traceback
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from logging import getLogger
 from typing import Any
 
@@ -54,29 +54,7 @@ def instructions(settings: Settings) -> str:
 
 def make_server(catalogue: Catalogue) -> Server:
     """The server over a catalogue; an ``Endpoint`` speaks HTTP for it."""
-
-    def handler(work: Handler) -> Callable[[ServerRequestContext, Any], Awaitable[dict[str, Any]]]:
-        @wraps(work)
-        async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
-            try:
-                reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
-                # Older revisions do not have the type.
-                kind = {} if is_handshake(context) else {"resultType": "complete"}
-                return kind | await work(reader, context, params)
-            except RequestError as error:
-                code = types.INTERNAL_ERROR if error.status >= 500 else types.INVALID_PARAMS
-                raise MCPError(code, str(error)) from None
-            except MCPError:
-                raise
-            except Exception:
-                # The SDK would tell the client what went wrong inside.
-                log.error("%s failed\n%s", context.method, traceback.format_exc())
-                raise MCPError(
-                    types.INTERNAL_ERROR, "The server failed. Try again in a moment."
-                ) from None
-
-        return answer
-
+    handler = partial(_answering, catalogue)
     settings = catalogue.settings
     lists = CacheHint(max_age_seconds("list") * 1000, cache_scope(settings))
     server = Server(
@@ -109,8 +87,35 @@ def make_server(catalogue: Catalogue) -> Server:
     return server
 
 
+def _answering(
+    catalogue: Catalogue, work: Handler
+) -> Callable[[ServerRequestContext, Any], Awaitable[dict[str, Any]]]:
+    """The SDK's handler of a method: does its work, and raises MCPError alone."""
+
+    @wraps(work)
+    async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
+        try:
+            reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
+            # Older revisions do not have the type.
+            kind = {} if is_handshake(context) else {"resultType": "complete"}
+            return kind | await work(reader, context, params)
+        except RequestError as error:
+            code = types.INTERNAL_ERROR if error.status >= 500 else types.INVALID_PARAMS
+            raise MCPError(code, str(error)) from None
+        except MCPError:
+            raise
+        except Exception:
+            # The SDK would tell the client what went wrong inside.
+            log.error("%s failed\n%s", context.method, traceback.format_exc())
+            raise MCPError(
+                types.INTERNAL_ERROR, "The server failed. Try again in a moment."
+            ) from None
+
+    return answer
+
+
 async def _declare_extensions(context: ServerRequestContext, call_next: CallNext) -> HandlerResult:
-    """Adds the extensions to the handshake. Its revisions lack the member, so the SDK drops it, but
+    """Add the extensions to the handshake. Its revisions lack the member, so the SDK drops it, but
     clients of these revisions look for it.
     """
     result = await call_next(context)
