@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from builder.model.names import Version
+from builder.model.names import LATEST, Version
 from builder.model.plural import counted
 from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
@@ -116,7 +116,5 @@ def _take_off(places: Places, done: Withdrawn) -> int:
     following = [next((one for one in alive if one > version), None) for version in gone]
     has_latest = not alive or (bool(gone) and gone[-1] > alive[-1])
     versions = {str(one) for one in (*gone, *following) if one}
-    return take_off(
-        places.out, places.state, done.owner, done.name, versions, done.labels,
-        has_latest=has_latest, on_wait=say_waiting,
-    )  # fmt: skip
+    labels = [*done.labels, LATEST] if has_latest else done.labels
+    return take_off(places.out, places.state, done.owner, done.name, versions, labels, say_waiting)

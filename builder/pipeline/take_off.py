@@ -24,15 +24,13 @@ def take_off(
     name: str,
     versions: Collection[str],
     labels: Collection[str],
-    *,
-    has_latest: bool,
     on_wait: Callable[[], None] = lambda: None,
 ) -> int:
     """Remove all files of the site ``out`` that have the text of some versions of a repo, or show
     how it differs; how many there were.
 
     ``versions``: those that are withdrawn, and the next ones, which show what changed since them.
-    ``labels``: those that named one of them; ``has_latest``: whether the latest was among them.
+    ``labels``: those that named one of them, LATEST among them if it did.
     Waits for a build that is under way. Raises OperatorError.
     """
     if not os.path.isdir(out):
@@ -42,23 +40,22 @@ def take_off(
     with build_lock(state, on_wait):
         count_build(state)
         _forget(state, f"{owner}/{name}")
-        files = [*_files(owner, name, versions, labels, has_latest=has_latest)]
+        files = [*_files(owner, name, versions, labels)]
         # Which of these have the text, only their content tells.
         files += langfuse.files_left(site, owner, name)
         return site.remove(*files)
 
 
 def _files(
-    owner: str, name: str, versions: Collection[str], labels: Collection[str], *, has_latest: bool
+    owner: str, name: str, versions: Collection[str], labels: Collection[str]
 ) -> Iterator[str]:
     at = {"owner": owner, "name": name}
     for version in versions:
         yield from files_of("version", **at, version=version)
-    named = [*labels, LATEST] if has_latest else labels
     for route in ROUTES:
         if route.scope == "label" and "{label}" in route.file and route.name != "label_history":
-            yield from (route.file_for(**at, label=label) for label in named)
-    if has_latest:
+            yield from (route.file_for(**at, label=label) for label in labels)
+    if LATEST in labels:
         yield from files_of("repo", **at)
         yield from files_of("versions", **at)
 

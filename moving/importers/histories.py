@@ -39,6 +39,7 @@ from moving.importers.items import History, Rejection, Revision, reason_of
 from moving.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.characters import without_controls
+from publisher.write.decision import Terms
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
@@ -217,10 +218,12 @@ class _Import:
         target, published = self._target, []
         times = _times(self._history.revisions)
         past = [Past(one.draft, times[index], self._numbers[index]) for index, one in new.items()]
+        latest = max((one.version for one in here if not one.is_withdrawn), default=None)
+        if latest and target.create_only:
+            raise self._not_owner()
         done = publish_past(
-            target.store, target.owner, target.name, past, publisher=target.owner,
-            after=max((one.version for one in here if not one.is_withdrawn), default=None),
-            create_only=target.create_only, dry_run=target.dry_run,
+            target.store, target.owner, target.name, past, publisher=target.owner, after=latest,
+            dry_run=target.dry_run,
         )  # fmt: skip
         for index, one in zip(new, done, strict=True):
             self._progress()
@@ -260,8 +263,12 @@ class _Import:
                 moves.append((where, label, version))
                 current.add(label)
         if moves and target.create_only and not is_new:
-            raise RequestError("not_owner", f"{target.repo} exists, and may not be updated.")
+            raise self._not_owner()
         return sum(self._move(*move) for move in moves)
+
+    def _not_owner(self) -> RequestError:
+        repo = self._target.repo
+        return RequestError("not_owner", f"{repo} exists, and may not be updated.")
 
     def _wanted_labels(self) -> dict[str, tuple[str, str]]:
         """The version that each label is to name, with the place that says so."""
@@ -296,7 +303,13 @@ class _Import:
         draft = LabelDraft(version=version, note=target.note)
         try:
             change_label(
-                target.store, target.owner, target.name, label, draft, by=target.owner, sync=False
+                target.store,
+                target.owner,
+                target.name,
+                label,
+                draft,
+                by=target.owner,
+                terms=Terms(sync=False),
             )
         except RequestError as error:
             if error.code == "storage_unavailable":

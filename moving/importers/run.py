@@ -23,6 +23,7 @@ from moving.importers.histories import Target, import_history
 from moving.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
 from moving.importers.naming import Names, display_name, handle_of, name_of
 from moving.importers.placeholding import Counts, Placing
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
@@ -275,13 +276,12 @@ class _Task:
         made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
         draft, notes = self._make_draft(made | title | item.fields)
         # The item's fields have taken in its front matter.
-        options = {
-            "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
-        }  # fmt: skip
+        terms = Terms(sync=False, front_matter=False, create_only=owner not in self._own)
         if self._options.dry_run:
-            done = preview(self._store.root, owner, name, draft, **options)
+            root = self._store.root
+            done = preview(root, owner, name, draft, publisher=owner, terms=terms)
         else:
-            done = publish(self._store, owner, name, draft, sync=False, **options)
+            done = publish(self._store, owner, name, draft, publisher=owner, terms=terms)
         self.outcome.titles[f"{owner}/{name}"] = item.fields.get("title", item.title)
         repo = f"{owner}/{name} {done.version}"
         if done.unchanged:

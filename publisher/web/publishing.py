@@ -20,6 +20,7 @@ from publisher.web.incoming import read_label_change, read_publication
 from publisher.web.json_answers import json_answer
 from publisher.web.pages.frame import Frame
 from publisher.web.token_check import TokenCheck
+from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
@@ -57,11 +58,14 @@ class _Publishing:
         if incoming.draft.labels:
             check(token, labels=incoming.draft.labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
-        done = publish(
-            self._frame.store, owner, name, incoming.draft, publisher=token.owner,
+        terms = Terms(
             source=token.source,
-            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas,
-        )  # fmt: skip
+            idempotency_key=self._key(token, incoming.key, mark),
+            quotas=self._frame.quotas,
+        )
+        done = publish(
+            self._frame.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
+        )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         saved = f"{owner}/{name} {done.version}"
         return self._answer(done, self._make_visible(owner, name, saved))
@@ -81,10 +85,12 @@ class _Publishing:
         g.fields["bytes"] = len(incoming.body)
         self._tokens.admit_again(token, check)
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
+        terms = Terms(
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas
+        )
         done = change_label(
-            self._frame.store, owner, name, label, incoming.draft, by=token.owner,
-            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas,
-        )  # fmt: skip
+            self._frame.store, owner, name, label, incoming.draft, by=token.owner, terms=terms
+        )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
         return self._answer_label(done)

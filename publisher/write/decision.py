@@ -6,10 +6,12 @@ again, kept for retries, fitted into quotas and written is the same for all, and
 
 import contextlib
 from collections.abc import Callable
+from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.records import Source
 from builder.store import content
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
@@ -32,23 +34,45 @@ class Decision(NamedTuple, Generic[Answer]):
     needs: Quotas = NO_QUOTAS
 
 
+class Terms(NamedTuple):
+    """How a change is decided and stored.
+
+    ``now``: by default the present. ``sync`` as in Store. A request that is sent again with its
+    ``idempotency_key`` gets its first answer instead. A change that does not fit in ``quotas`` is
+    RequestError ``validation_failed``.
+
+    Of a publication: ``source`` is the trusted CI job that publishes, ``front_matter`` as in
+    resolve. ``create_only``: add no version to a repo that has one, but raise RequestError
+    ``not_owner``.
+    """
+
+    now: datetime | None = None
+    sync: bool = True
+    idempotency_key: IdempotencyKey | None = None
+    quotas: QuotaKeeper | None = None
+    source: Source | None = None
+    front_matter: bool = True
+    create_only: bool = False
+
+
+USUAL = Terms()
+
+
 def decide(
     store: Store,
     owner: str,
     name: str,
     make: Callable[[], Decision[Answer]],
     find_again: Callable[[KeptAnswer], Answer | None] = lambda kept: None,
-    idempotency_key: IdempotencyKey | None = None,
-    quotas: QuotaKeeper | None = None,
-    sync: bool = True,
+    terms: Terms = USUAL,
 ) -> Answer:
     """Make a decision with the only right to write to the repo, and write what it says.
 
-    A request that is sent again with its ``idempotency_key`` gets its first answer instead, which
-    ``find_again`` makes of what was kept; None: that is not in the content, as the request died
-    before the commit point. Raises what ``make``, the key and the store do, and RequestError
-    ``validation_failed`` where the change does not fit in ``quotas``.
+    ``find_again`` makes the first answer to a request that is sent again of what was kept; None:
+    that is not in the content, as the request died before the commit point. Raises what ``make``,
+    the key and the store do.
     """
+    idempotency_key, quotas, sync = terms.idempotency_key, terms.quotas, terms.sync
 
     def work() -> Answer:
         for kept in store.find_answers(idempotency_key) if idempotency_key else []:

@@ -74,8 +74,7 @@ def remove_empty(root: str, owner: str, name: str) -> None:
 
 def write_version(
     root: str,
-    owner: str,
-    name: str,
+    repo: str,
     version: str,
     text: bytes,
     record: bytes,
@@ -83,18 +82,17 @@ def write_version(
     profile: bytes | None = None,
     sync: bool = True,
 ) -> None:
-    """Store a new version, for good when this returns; the caller holds the repo's lock.
+    """Store a new version of ``owner/name``, for good when this returns; the caller holds the
+    repo's lock.
 
     ``profile`` is given with a repo's first version, for an owner of whom there is nothing
     yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it
     tells anybody. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
+    owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
     text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
-    conflict = (
-        f"{owner}/{name} {version} was published by another process at the same time. "
-        "Publish again."
-    )
+    conflict = f"{repo} {version} was published by another process at the same time. Publish again."
     with disk.telling(_THEN):
         with _all_or_none(record_path, conflict) as made:
             if profile is not None:

@@ -19,9 +19,9 @@ from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
 from publisher.write import gone
-from publisher.write.decision import Answer, Decision, check_repo, decide, no_repo
-from publisher.write.idempotency import IdempotencyKey, KeptAnswer
-from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.decision import USUAL, Answer, Decision, Terms, check_repo, decide, no_repo
+from publisher.write.idempotency import KeptAnswer
+from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.store import Store
 
@@ -55,30 +55,25 @@ def change_label(
     draft: LabelDraft | LabelRemoval,
     *,
     by: str,
-    idempotency_key: IdempotencyKey | None = None,
-    quotas: QuotaKeeper | None = None,
-    now: datetime | None = None,
-    sync: bool = True,
+    terms: Terms = USUAL,
 ) -> LabelChange:
     """Let a label name ``draft.version``, or remove it; or find that there is nothing to do.
 
-    A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
-    change that does not fit in ``quotas`` is RequestError ``validation_failed``. Raises what the
-    key does; RequestError: ``invalid_name``, ``invalid_label``, ``name_reserved``,
-    ``repo_not_found``, ``version_not_found``, ``version_withdrawn``, ``label_not_found``,
-    ``label_moved``, ``validation_failed`` (too many labels or changes), ``storage_unavailable``;
-    and ContentError where a file of the repo is broken.
+    Raises what the key of ``terms`` does; RequestError: ``invalid_name``, ``invalid_label``,
+    ``name_reserved``, ``repo_not_found``, ``version_not_found``, ``version_withdrawn``,
+    ``label_not_found``, ``label_moved``, ``validation_failed`` (too many labels or changes),
+    ``storage_unavailable``; and ContentError where a file of the repo is broken.
     """
     check_repo(store, owner, name, by, _THEN)
     names.check_new_label(label)
 
     def make() -> Decision[LabelChange]:
-        return _decide(store.root, owner, name, label, draft, by, now)
+        return _decide(store.root, owner, name, label, draft, by, terms.now)
 
     def find_again(kept: KeptAnswer) -> LabelChange | None:
         return _answer_again(store.root, owner, name, label, kept)
 
-    return decide(store, owner, name, make, find_again, idempotency_key, quotas, sync)
+    return decide(store, owner, name, make, find_again, terms)
 
 
 def plan_events(

@@ -25,11 +25,11 @@ from builder.store.labels import read_moves
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import gone, labels
-from publisher.write.decision import Decision, decide
+from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
-from publisher.write.idempotency import IdempotencyKey, KeptAnswer
+from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
-from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.step import take_step
@@ -72,36 +72,26 @@ def publish(
     draft: Draft,
     *,
     publisher: str,
-    source: Source | None = None,
-    idempotency_key: IdempotencyKey | None = None,
-    quotas: QuotaKeeper | None = None,
-    now: datetime | None = None,
-    front_matter: bool = True,
-    create_only: bool = False,
-    sync: bool = True,
+    terms: Terms = USUAL,
 ) -> Published:
     """Store the next version of a repo with the labels that move to it, or find that it says
     nothing new; then the labels move to the latest version, one after the other.
 
-    A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
-    version that does not fit in ``quotas`` is RequestError ``validation_failed``. ``front_matter``
-    as in resolve, ``sync`` as in Store. ``create_only``: add no version to a repo
-    that has one, but raise RequestError ``not_owner``. ``source``: the trusted CI job that
-    publishes. Raises what the key does; RequestError: ``invalid_name``, ``name_reserved``,
-    ``validation_failed``, ``base_version_mismatch``, ``version_conflict``, ``version_withdrawn``,
-    ``storage_unavailable``; and ContentError where a record of the repo is broken, or the latest
-    text.
+    Raises what the key of ``terms`` does; RequestError: ``invalid_name``, ``name_reserved``,
+    ``validation_failed``, ``not_owner``, ``base_version_mismatch``, ``version_conflict``,
+    ``version_withdrawn``, ``storage_unavailable``; and ContentError where a record of the repo is
+    broken, or the latest text.
     """
     _check_names(owner, name, publisher)
 
     def make() -> Decision[Published]:
         repo = _Repo(store.root, owner, name)
-        return _decide(repo, draft, publisher, now, front_matter, create_only, source)
+        return _decide(repo, draft, publisher, terms)
 
     def find_again(kept: KeptAnswer) -> Published | None:
-        return _answer_again(store.root, owner, name, draft, kept, front_matter)
+        return _answer_again(store.root, owner, name, draft, kept, terms.front_matter)
 
-    return decide(store, owner, name, make, find_again, idempotency_key, quotas, sync)
+    return decide(store, owner, name, make, find_again, terms)
 
 
 def preview(
@@ -111,14 +101,12 @@ def preview(
     draft: Draft,
     *,
     publisher: str,
-    now: datetime | None = None,
-    front_matter: bool = True,
-    create_only: bool = False,
+    terms: Terms = USUAL,
 ) -> Published:
     """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
     repo = _Repo(content_root, owner, name)
-    return _decide(repo, draft, publisher, now, front_matter, create_only).answer
+    return _decide(repo, draft, publisher, terms).answer
 
 
 def publish_past(
@@ -129,7 +117,6 @@ def publish_past(
     *,
     after: Version | None,
     publisher: str,
-    create_only: bool = False,
     dry_run: bool = False,
 ) -> Iterator[Published | RequestError]:
     """Store versions that were published elsewhere, in their order: what came of each, or why it
@@ -150,15 +137,11 @@ def publish_past(
                 "version_conflict",
                 f"Another process changed {owner}/{name} at the same time. Run the command again.",
             )
-        if create_only and repo.previous:
-            raise _not_owner(repo)
         for one in past:
             try:
                 metadata, warnings = resolve(one.draft, name, None, front_matter=False)
-                moment = records.format_time(one.at)
-                decision, record = _decide_version(
-                    repo, one.draft, metadata, warnings, publisher, moment, ordinal=one.ordinal
-                )
+                stamp = _Stamp(publisher, records.format_time(one.at), ordinal=one.ordinal)
+                decision, record = _decide_version(repo, one.draft, metadata, warnings, stamp)
             except RequestError as error:
                 yield error
                 continue
@@ -275,17 +258,23 @@ class _Repo:
         self.next_ordinal = record.ordinal + 1
 
 
-def _decide(
-    repo: _Repo, draft: Draft, publisher: str, now: datetime | None, front_matter: bool,
-    create_only: bool, source: Source | None = None,
-) -> Decision[Published]:  # fmt: skip
+class _Stamp(NamedTuple):
+    """What a record says of its publication. ``ordinal``: its number, if that is not too low."""
+
+    publisher: str
+    at: str
+    source: Source | None = None
+    ordinal: int = 0
+
+
+def _decide(repo: _Repo, draft: Draft, publisher: str, terms: Terms) -> Decision[Published]:
     previous, listing = repo.previous, repo.listing
-    metadata, warnings = resolve(draft, repo.name, previous, front_matter=front_matter)
+    metadata, warnings = resolve(draft, repo.name, previous, front_matter=terms.front_matter)
     _check_base(draft, repo.latest)
 
     moves = read_moves(repo.root, repo.owner, repo.name, listing) if draft.labels else []
     there = fold(moves)
-    moment = labels.time_of_next(there, now)
+    moment = labels.time_of_next(there, terms.now)
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
         events = _plan_events(
             there, len(listing.events), draft.labels, str(repo.latest), moment, publisher
@@ -295,21 +284,20 @@ def _decide(
         kept = _kept(repo.latest, before, written, number)
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
         return labels.write_events(repo.owner, repo.name, events, kept, published)
-    if previous and create_only:
+    if previous and terms.create_only:
         raise _not_owner(repo)
     bump, breaking = take_step(draft, previous, metadata)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
-    decision, _ = _decide_version(
-        repo, draft, metadata, warnings, publisher, moment, there, source=source
-    )
+    stamp = _Stamp(publisher, moment, terms.source)
+    decision, _ = _decide_version(repo, draft, metadata, warnings, stamp, there)
     return decision
 
 
 def _decide_version(
-    repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], publisher: str,
-    moment: str, there: Labels = NO_LABELS, ordinal: int = 0, source: Source | None = None,
+    repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], stamp: _Stamp,
+    there: Labels = NO_LABELS,
 ) -> tuple[Decision[Published], VersionFile]:  # fmt: skip
-    """The next version, and its record; ``ordinal`` is its number if that is not too low."""
+    """The next version, and its record."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
     gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
     for tag in metadata.tags:
@@ -320,16 +308,16 @@ def _decide_version(
     before = [one.remains.published_at for one in repo.withdrawn]
     before += [repo.previous[0].published_at] if repo.previous else []
     record = VersionFile(
-        publisher=publisher,
+        publisher=stamp.publisher,
         # A clock that was set back must not turn the history around.
-        published_at=max([moment, *before]),
+        published_at=max([stamp.at, *before]),
         sha256=sha256,
         changelog=draft.changelog,
         **metadata._asdict(),
         labels=draft.labels or UNSET,
         label_number=there.next_number if draft.labels else UNSET,
-        ordinal=_check_ordinal(max(repo.next_ordinal, ordinal)),
-        source=source or UNSET,
+        ordinal=_check_ordinal(max(repo.next_ordinal, stamp.ordinal)),
+        source=stamp.source or UNSET,
     )
     raw = _render_record(record)
     kept = _kept(version, repo.latest, raw, None)

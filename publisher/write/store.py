@@ -145,7 +145,7 @@ class Folder:
         profile: bytes | None = None, sync: bool = True
     ) -> None:  # fmt: skip
         durable.write_version(
-            self.root, owner, name, version, text, record, profile=profile, sync=sync
+            self.root, f"{owner}/{name}", version, text, record, profile=profile, sync=sync
         )
 
     def write_events(

@@ -28,7 +28,15 @@ from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
 from publisher.write import disk
-from publisher.write.decision import Decision, check_names, check_repo, decide, no_repo
+from publisher.write.decision import (
+    USUAL,
+    Decision,
+    Terms,
+    check_names,
+    check_repo,
+    decide,
+    no_repo,
+)
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
 from publisher.write.store import Store
@@ -73,8 +81,7 @@ def withdraw(
     draft: WithdrawalDraft,
     *,
     by: str,
-    now: datetime | None = None,
-    sync: bool = True,
+    terms: Terms = USUAL,
 ) -> Withdrawn:
     """Withdraw a version, or the whole repo (None); for good when this returns. Again: finds that
     there is nothing to do, and removes what a crash has left.
@@ -86,7 +93,7 @@ def withdraw(
     check_repo(store, owner, name, by, _THEN)
 
     def make() -> Decision[Withdrawn]:
-        answer, file = _decide(store.root, owner, name, version, draft, by, now)
+        answer, file = _decide(store.root, owner, name, version, draft, by, terms.now)
         files = [(version or WHOLE, file)] if file else []
 
         def write(store: Store, sync: bool) -> None:
@@ -94,7 +101,7 @@ def withdraw(
 
         return Decision(answer, None, write)
 
-    return decide(store, owner, name, make, sync=sync)
+    return decide(store, owner, name, make, terms=terms)
 
 
 def preview(
@@ -126,7 +133,7 @@ def _decide(
     done = _find_done(parts, asked)
     if done:
         gone = [one.version for one in parts.versions] if asked is None else [asked]
-        return _answer(owner, name, version, gone, latest, latest, done, unchanged=True), None
+        return _answer((owner, name), version, gone, latest, latest, done, unchanged=True), None
     if asked is not None and asked not in listing.versions:
         there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
         told = f"{owner}/{name} has no version {asked}. {there_is}"
@@ -137,7 +144,7 @@ def _decide(
     remains = {str(one): remains_of(root, owner, name, one) for one in gone}
     left = [one for one in listing.versions if one not in gone]
     after = left[-1] if left else None
-    answer = _answer(owner, name, version, gone, latest, after, stored)
+    answer = _answer((owner, name), version, gone, latest, after, stored)
     return answer, render(WithdrawnFile(stored, remains))
 
 
@@ -180,8 +187,7 @@ def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
 
 
 def _answer(
-    owner: str,
-    name: str,
+    repo: tuple[str, str],
     version: str | None,
     gone: Sequence[Version],
     was_latest: Version | None,
@@ -189,6 +195,7 @@ def _answer(
     stored: WithdrawalFile,
     unchanged: bool = False,
 ) -> Withdrawn:
+    owner, name = repo
     return Withdrawn(
         owner=owner,
         name=name,

@@ -15,6 +15,7 @@ from cli.hubctl import main
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.nodes.store import Shared
+from publisher.write.decision import Terms
 from publisher.write.publish import publish
 from publisher.write.store import Folder
 from tests.support.postgres import Postgres
@@ -82,7 +83,7 @@ class Hub:
         """Publish without a command."""
         root = Folder(str(self.folder / "old" / "content"))
         owner, _, repo = name.partition("/")
-        publish(root, owner, repo, Draft(content=text), publisher=owner, sync=False)
+        publish(root, owner, repo, Draft(content=text), publisher=owner, terms=Terms(sync=False))
 
     def publish(self, text: str, name: str = "ann/story", *more: str, **place: str) -> None:
         (self.folder / "text.md").write_text(text)

@@ -29,6 +29,7 @@ from builder.model.withdrawn import withdrawn_file
 from builder.store import content
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import durable
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
@@ -49,14 +50,18 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
     """Publish, move the label, or withdraw, as the hub does."""
     if work.startswith("-"):
         why = WithdrawalDraft(reason="secret")
-        return withdraw(Folder(root), *REPO, work[1:] or None, why, by=REPO[0], now=NOW, sync=sync)
+        return withdraw(
+            Folder(root), *REPO, work[1:] or None, why, by=REPO[0], terms=Terms(now=NOW, sync=sync)
+        )
     text, _, version = work.partition("@")
     if not text:
         draft = LabelDraft(version=version)
-        return change_label(Folder(root), *REPO, LABEL, draft, by=REPO[0], now=NOW, sync=sync)
+        return change_label(
+            Folder(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
+        )
     labels = {"labels": [LABEL]} if "@" in work else {}
     draft = make_draft({"content": text} | labels)
-    return publish(Folder(root), *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
+    return publish(Folder(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync))
 
 
 def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:
@@ -74,9 +79,10 @@ def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
 
 
 def _write_in_place(
-    root: str, owner: str, name: str, version: str, text: bytes, record: bytes,
+    root: str, repo: str, version: str, text: bytes, record: bytes,
     *, profile: bytes | None, sync: bool,
 ) -> None:  # fmt: skip
+    owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
     with contextlib.suppress(OSError):
         if profile is not None:

@@ -18,6 +18,7 @@ from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import TextDifference, compare
+from publisher.write.decision import Terms
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.step import Step, interface_of, propose_step
@@ -74,9 +75,8 @@ def make_plan(
     """
     draft = to_draft(writing, name, base)
     try:
-        done = preview(
-            root, owner, name, draft, publisher=owner, create_only=base is None
-        )  # fmt: skip
+        terms = Terms(create_only=base is None)
+        done = preview(root, owner, name, draft, publisher=owner, terms=terms)
         metadata, _ = resolve(draft, name, (base.record, base.text) if base else None)
     except RequestError as error:
         raise as_writing_error(error, name) from error

@@ -39,6 +39,7 @@ from publisher.web.editor.writing import (
 )
 from publisher.web.pages.frame import Frame, after_login, check_owner
 from publisher.web.pages.repos import show_readers
+from publisher.write.decision import Terms
 from publisher.write.idempotency import fingerprint
 from publisher.write.publish import Published, publish
 from server.bodies import VISITOR_BYTES_MAX
@@ -278,11 +279,14 @@ class _Editor:
         mark = fingerprint(sent.owner, sent.name, "editor", body=body)
         # The same form again, by a double click or a reload, is the same publication.
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
-        return publish(
-            self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner,
+        terms = Terms(
             idempotency_key=self._frame.idempotency_key(sent.owner, key, mark),
-            quotas=self._frame.quotas, create_only=sent.is_new,
-        )  # fmt: skip
+            quotas=self._frame.quotas,
+            create_only=sent.is_new,
+        )
+        return publish(
+            self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner, terms=terms
+        )
 
     def _tell(self, done: Published) -> str:
         """Have everybody see the version; returns what came of it, for its author."""

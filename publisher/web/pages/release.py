@@ -24,6 +24,7 @@ from publisher.web.pages.difference import compare
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame, check_owner
 from publisher.web.pages.repos import show_readers
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
 
@@ -123,9 +124,8 @@ def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
     label = _label_in(form)
-    return change_label(
-        frame.store, owner, name, label, draft, by=owner, quotas=frame.quotas
-    )  # fmt: skip
+    terms = Terms(quotas=frame.quotas)
+    return change_label(frame.store, owner, name, label, draft, by=owner, terms=terms)
 
 
 def _label_in(form: MoveForm) -> str:

@@ -23,7 +23,7 @@ def test_builds_have_numbers_and_say_what_they_touched(small: Settings, tmp_path
     assert second.number == last_build(small.state) == 2
     assert second.touched >= {file for file in after if before.get(file) != after[file]}
     assert len(second.touched) < len(after)
-    take_off(small.out, small.state, "bob", "sql", ["1.0.0"], [], has_latest=True)
+    take_off(small.out, small.state, "bob", "sql", ["1.0.0"], ["latest"])
     assert last_build(small.state) == 3
 
 

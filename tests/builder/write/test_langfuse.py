@@ -125,7 +125,7 @@ def test_a_withdrawn_repo_is_gone_at_once(settings: Settings, root: Path) -> Non
 def test_taken_off_without_a_build(settings: Settings, root: Path) -> None:
     build(settings, index=False)
     take_off(
-        settings.out, settings.state, "ann", "story", ["1.0.0"], [], has_latest=False
+        settings.out, settings.state, "ann", "story", ["1.0.0"], []
     )  # fmt: skip
     assert names_of(settings, "ann/story") == set()
     assert "" in names_of(settings, "ann/story-2")

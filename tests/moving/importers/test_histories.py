@@ -32,6 +32,7 @@ from moving.importers import histories
 from moving.importers.items import History, Rejection, Revision
 from moving.importers.placeholding import Counts
 from moving.importers.run import Options, Outcome, import_found
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
@@ -84,17 +85,23 @@ def labels_of(root: str) -> dict[str, str]:
 
 def publish_here(root: str, text: str) -> None:
     draft = make_draft({"content": text})
-    publish(Folder(root), "imported", "greeting", draft, publisher="imported", sync=False)
+    publish(
+        Folder(root), "imported", "greeting", draft, publisher="imported", terms=Terms(sync=False)
+    )
 
 
 def move_here(root: str, label: str, version: str) -> None:
     draft = LabelDraft(version=version, note="Rolled back")
-    change_label(Folder(root), "imported", "greeting", label, draft, by="imported", sync=False)
+    change_label(
+        Folder(root), "imported", "greeting", label, draft, by="imported", terms=Terms(sync=False)
+    )
 
 
 def withdraw_here(root: str, version: str | None) -> None:
     draft = make_withdrawal_draft({"reason": "secret"})
-    withdraw(Folder(root), "imported", "greeting", version, draft, by="imported", sync=False)
+    withdraw(
+        Folder(root), "imported", "greeting", version, draft, by="imported", terms=Terms(sync=False)
+    )
 
 
 # What comes along
@@ -392,9 +399,10 @@ def test_labels_follow_those_elsewhere(root: str):
 def test_a_label_that_was_moved_here_stays(root: str):
     bring(root, labelled(("production", "staging", "beta"), ()))
     move_here(root, "production", "1.0.1")
+    terms = Terms(sync=False)
     change_label(
-        Folder(root), "imported", "greeting", "staging", LabelRemoval(), by="imported", sync=False
-    )  # fmt: skip
+        Folder(root), "imported", "greeting", "staging", LabelRemoval(), by="imported", terms=terms
+    )
     outcome = bring(root, labelled(("production", "staging"), ("beta",)))
     assert (outcome.updated, outcome.labels) == (["imported/greeting with 1 label"], 1)
     assert labels_of(root) == {"production": "1.0.1", "beta": "1.0.1"}

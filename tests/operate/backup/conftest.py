@@ -18,6 +18,7 @@ from operate.parallel import Work
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
@@ -37,16 +38,37 @@ class Hub(NamedTuple):
     def publish(self, name: str, text: str, **fields: Any) -> Published:
         draft = make_draft({"content": text, **fields})
         return publish(
-            Folder(self.settings.content), "ann", name, draft, publisher="ann", sync=False
+            Folder(self.settings.content),
+            "ann",
+            name,
+            draft,
+            publisher="ann",
+            terms=Terms(sync=False),
         )
 
     def label(self, name: str, label: str, version: str) -> None:
         draft = make_label_draft({"version": version})
-        change_label(Folder(self.settings.content), "ann", name, label, draft, by="ann", sync=False)
+        change_label(
+            Folder(self.settings.content),
+            "ann",
+            name,
+            label,
+            draft,
+            by="ann",
+            terms=Terms(sync=False),
+        )
 
     def withdraw(self, name: str, version: str | None) -> None:
         draft = make_withdrawal_draft({"reason": "secret", "note": "Use another."})
-        withdraw(Folder(self.settings.content), "ann", name, version, draft, by="ann", sync=False)
+        withdraw(
+            Folder(self.settings.content),
+            "ann",
+            name,
+            version,
+            draft,
+            by="ann",
+            terms=Terms(sync=False),
+        )
 
     def back_up(self, place: FolderPlace, **options: Any) -> Report:
         options = {"keep": 10, "work": Work(2)} | options

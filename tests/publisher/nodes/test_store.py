@@ -17,6 +17,7 @@ from publisher.nodes import copy as copy_module
 from publisher.nodes import store as store_module
 from publisher.nodes.commits import StoreUnavailable
 from publisher.nodes.store import Shared
+from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import read_profile, write_profile
@@ -29,12 +30,14 @@ from tests.publisher.nodes.conftest import LONG, Nodes
 
 def put(store: Shared | Folder, text: str, name: str = "story", owner: str = "ann", **more):
     draft = Draft(content=text, **more.pop("draft", {}))
-    return publish(store, owner, name, draft, publisher=owner, **more)
+    return publish(store, owner, name, draft, publisher=owner, terms=Terms(**more))
 
 
 def label(store: Shared, version: str, key: IdempotencyKey | None = None, **more) -> LabelChange:
     draft = LabelDraft(version=version, **more)
-    return change_label(store, "ann", "story", "live", draft, by="ann", idempotency_key=key)
+    return change_label(
+        store, "ann", "story", "live", draft, by="ann", terms=Terms(idempotency_key=key)
+    )
 
 
 def take_back(store: Shared, version: str | None) -> Withdrawn:
@@ -98,9 +101,23 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
         put(store, "first\n", now=now)
         put(store, "second\n", now=now, draft={"labels": ["beta"]})
         put(store, "second\n", now=now, draft={"labels": ["gamma", "live"]})
-        change_label(store, "ann", "story", "live", LabelDraft(version="1.0.0"), by="ann", now=now)
+        change_label(
+            store,
+            "ann",
+            "story",
+            "live",
+            LabelDraft(version="1.0.0"),
+            by="ann",
+            terms=Terms(now=now),
+        )
         withdraw(
-            store, "ann", "story", "1.0.1", WithdrawalDraft(reason="secret"), by="ann", now=now
+            store,
+            "ann",
+            "story",
+            "1.0.1",
+            WithdrawalDraft(reason="secret"),
+            by="ann",
+            terms=Terms(now=now),
         )
         write_profile(store, "ann", OwnerFile("Ann", "2026-01-01T00:00:00Z"))
         put(store, "other\n", name="other", now=now)

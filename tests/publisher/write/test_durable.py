@@ -11,6 +11,7 @@ from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
 from publisher.write import durable
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
 from publisher.write.store import Folder
@@ -172,7 +173,11 @@ def test_without_sync_nothing_waits(tmp_path: Path):
     calls = []
     with watched(lambda name, _: calls.append(name)):
         publish(
-            Folder(str(tmp_path)), *REPO, make_draft({"content": "x"}), publisher="ann", sync=False
+            Folder(str(tmp_path)),
+            *REPO,
+            make_draft({"content": "x"}),
+            publisher="ann",
+            terms=Terms(sync=False),
         )
     assert "link" in calls and "fsync" not in calls
 
@@ -188,7 +193,7 @@ def test_nothing_published_is_overwritten(tmp_path: Path):
     root = str(tmp_path)
     put(root, "One.")
     with pytest.raises(RequestError) as caught:
-        durable.write_version(root, *REPO, "1.0.0", b"Other.", b"{}")
+        durable.write_version(root, "/".join(REPO), "1.0.0", b"Other.", b"{}")
     assert caught.value.code == "version_conflict"
     assert texts(root) == ["One."] and list(check(root)) == []
 

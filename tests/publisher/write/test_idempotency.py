@@ -14,6 +14,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.accounts.database import Database
 from publisher.write import idempotency
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.idempotency import (
     ATTEMPTS_MAX,
@@ -51,10 +52,15 @@ class Store:
 
     def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
         owner, name = repo.split("/")
+        terms = Terms(idempotency_key=self.key(text, key, repo) if key else None)
         return publish(
-            Folder(self.root), owner, name, make_draft({"content": text}), publisher=owner,
-            idempotency_key=self.key(text, key, repo) if key else None,
-        )  # fmt: skip
+            Folder(self.root),
+            owner,
+            name,
+            make_draft({"content": text}),
+            publisher=owner,
+            terms=terms,
+        )
 
     def texts(self, repo: str = "ann/story") -> list[str]:
         where = (self.root, *repo.split("/"))

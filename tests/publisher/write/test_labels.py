@@ -18,6 +18,7 @@ from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, parse_label_draft, parse_label_removal
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
@@ -43,7 +44,7 @@ def root(tmp_path: Path) -> str:
 
 def put(root: str, text: str, **fields: object) -> Published:
     draft = make_draft({"content": text} | fields)
-    return publish(Folder(root), *REPO, draft, publisher="ann", now=NOON)
+    return publish(Folder(root), *REPO, draft, publisher="ann", terms=Terms(now=NOON))
 
 
 def move(root: str, version: str | None, label: str = "production", **options) -> LabelChange:
@@ -51,7 +52,10 @@ def move(root: str, version: str | None, label: str = "production", **options) -
     fields = {key: options.pop(key) for key in ("note", "expected") if key in options}
     raw = json.dumps(fields if version is None else {"version": version} | fields).encode()
     draft = parse_label_removal(raw) if version is None else parse_label_draft(raw)
-    return change_label(Folder(root), *REPO, label, draft, **({"by": "ann", "now": NOON} | options))
+    return change_label(
+        Folder(root), *REPO, label, draft, by=options.pop("by", "ann"),
+        terms=Terms(**{"now": NOON} | options),
+    )  # fmt: skip
 
 
 def code_of(act: Callable[[], object]) -> str:
@@ -165,10 +169,14 @@ def test_a_clock_that_was_set_back(root: str):
     early = NOON - timedelta(days=1)
     assert move(root, "1.0.1", now=early).moved_at == "2026-01-01T12:00:00Z"
     move(root, "1.0.2", now=NOON + timedelta(days=1))
+    terms = Terms(now=NOON)
     done = publish(
-        Folder(root), *REPO, make_draft({"content": "New.", "labels": ["canary"]}), publisher="ann",
-        now=NOON,
-    )  # fmt: skip
+        Folder(root),
+        *REPO,
+        make_draft({"content": "New.", "labels": ["canary"]}),
+        publisher="ann",
+        terms=terms,
+    )
     assert done.published_at == "2026-01-02T12:00:00Z"
     assert versions(root) == {"canary": "1.0.3", "production": "1.0.2"}
 
@@ -261,8 +269,7 @@ def test_the_first_answer_of_a_publication_with_labels(root: str, database: Data
             *REPO,
             draft,
             publisher="ann",
-            idempotency_key=key_in(database, key),
-            now=NOON,
+            terms=Terms(idempotency_key=key_in(database, key), now=NOON),
         )
 
     for text, key, is_unchanged in (("New.", "new", False), ("New.", "same", True)):
@@ -324,7 +331,7 @@ def request(root: str, what: str, key: IdempotencyKey) -> Callable[[], object]:
         text = "Two." if what == "publish the same" else "New."
         draft = make_draft({"content": text, "labels": ["production"]})
         return lambda: publish(
-            Folder(root), *REPO, draft, publisher="ann", idempotency_key=key, now=NOON
+            Folder(root), *REPO, draft, publisher="ann", terms=Terms(idempotency_key=key, now=NOON)
         )
     version = None if what == "remove" else "1.0.1"
     return lambda: move(root, version, idempotency_key=key)
@@ -359,7 +366,7 @@ def test_a_label_of_a_name_that_is_reserved_today_moves_and_goes(root: str):
 
 def put_within(keeper: QuotaKeeper, root: str, text: str, labels: list[str]) -> Published:
     draft = make_draft({"content": text, "labels": labels})
-    return publish(Folder(root), *REPO, draft, publisher="ann", quotas=keeper)
+    return publish(Folder(root), *REPO, draft, publisher="ann", terms=Terms(quotas=keeper))
 
 
 # Faults

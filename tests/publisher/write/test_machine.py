@@ -35,6 +35,7 @@ from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
+from publisher.write.decision import Terms
 from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
@@ -168,10 +169,15 @@ class Publications(Readers, RuleBasedStateMachine):
             mark = fingerprint(owner, name, None, body=request.body)
             key = IdempotencyKey(self.database, owner, request.key, mark)
         try:
+            terms = Terms(idempotency_key=key, now=now)
             return publish(
-                Folder(self.settings.content), owner, name, parse_draft(request.body),
-                publisher=owner, idempotency_key=key, now=now,
-            )  # fmt: skip
+                Folder(self.settings.content),
+                owner,
+                name,
+                parse_draft(request.body),
+                publisher=owner,
+                terms=terms,
+            )
         except RequestError as error:
             return error.code
 
@@ -269,7 +275,12 @@ class Publications(Readers, RuleBasedStateMachine):
             draft = parse_label_draft(json.dumps(fields | {"version": move.version}).encode())
         try:
             return change_label(
-                Folder(self.settings.content), *repo, move.label, draft, by=repo[0], now=self.tick()
+                Folder(self.settings.content),
+                *repo,
+                move.label,
+                draft,
+                by=repo[0],
+                terms=Terms(now=self.tick()),
             )
         except RequestError as error:
             return error.code

@@ -12,6 +12,7 @@ from builder.model.records import WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.kept_records import read_kept
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from publisher.write.store import Folder
@@ -28,13 +29,19 @@ def root(tmp_path: Path, settled: None) -> str:
 def put(root: str, text: str, **fields: object) -> int:
     """Publish; the number that the record stores."""
     draft = make_draft({"content": text} | fields)
-    done = publish(Folder(root), "ann", "x", draft, publisher="ann", sync=False)
+    done = publish(Folder(root), "ann", "x", draft, publisher="ann", terms=Terms(sync=False))
     return json.loads(Path(root, "ann/x", f"{done.version}.json").read_bytes())["ordinal"]
 
 
 def take_back(root: str, version: str | None) -> dict:
     withdraw(
-        Folder(root), "ann", "x", version, WithdrawalDraft(reason="error"), by="ann", sync=False
+        Folder(root),
+        "ann",
+        "x",
+        version,
+        WithdrawalDraft(reason="error"),
+        by="ann",
+        terms=Terms(sync=False),
     )
     return json.loads(Path(root, f"ann/x/withdrawn/{version or 'all'}.json").read_bytes())
 

@@ -19,6 +19,7 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
 from publisher.write.store import Folder
@@ -30,7 +31,9 @@ NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 def put(root: str | Path, text: str, repo: str = "ann/story", now: datetime = NOW, **fields: Any):
     owner, name = repo.split("/")
     draft = make_draft({"content": text} | fields)
-    return publish(Folder(str(root)), owner, name, draft, publisher=owner, now=now, sync=False)
+    return publish(
+        Folder(str(root)), owner, name, draft, publisher=owner, terms=Terms(now=now, sync=False)
+    )
 
 
 def refusal(*args: Any, **fields: Any) -> RequestError:
@@ -142,7 +145,7 @@ def test_a_step_that_breaks_callers_is_a_warning_before_all_others(tmp_path: Pat
     text = "---\nodd: 1\n---\nTell {{whom}}."
     owner, name = "ann", "story"
     draft = make_draft({"content": text, "bump": bump})
-    foreseen = preview(str(tmp_path), owner, name, draft, publisher=owner, now=NOW)
+    foreseen = preview(str(tmp_path), owner, name, draft, publisher=owner, terms=Terms(now=NOW))
     done = put(tmp_path, text, bump=bump)
     assert foreseen == done and len(done.warnings) == (1 if bump == "major" else 2)
     told = "breaking_variables: Programs that use the version before can fail with this"
@@ -195,7 +198,7 @@ def test_a_record_that_could_not_be_read_is_refused(tmp_path: Path):
 
 def test_preview_writes_nothing(tmp_path: Path):
     draft = make_draft({"content": "One."})
-    told = preview(str(tmp_path), "ann", "story", draft, publisher="ann", now=NOW)
+    told = preview(str(tmp_path), "ann", "story", draft, publisher="ann", terms=Terms(now=NOW))
     assert list(tmp_path.iterdir()) == []
     assert put(tmp_path, "One.") == told
 

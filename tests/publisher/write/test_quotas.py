@@ -17,6 +17,7 @@ from builder.store.check import check
 from cli.service_options import Publishing, publishing_options
 from publisher.accounts.database import Database
 from publisher.limits import OPEN_SIGNUP_QUOTAS, default_quotas
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.publish import Published, publish
@@ -44,7 +45,12 @@ def put(
     owner, name = repo.split("/")
     draft = make_draft({"content": text})
     return publish(
-        Folder(root), owner, name, draft, publisher=owner, quotas=keeper, idempotency_key=key
+        Folder(root),
+        owner,
+        name,
+        draft,
+        publisher=owner,
+        terms=Terms(quotas=keeper, idempotency_key=key),
     )
 
 

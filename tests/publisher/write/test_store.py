@@ -15,6 +15,7 @@ from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
@@ -111,18 +112,20 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def put(store: Store, text: str, **options: Any) -> Published:
     fields = {name: options.pop(name) for name in ("base_version", "labels") if name in options}
     draft = make_draft({"content": text} | fields)
-    return publish(store, *REPO, draft, publisher="ann", now=NOON, **options)
+    return publish(store, *REPO, draft, publisher="ann", terms=Terms(now=NOON, **options))
 
 
 def move(store: Store, version: str, expected: str | None = None, **options: Any) -> LabelChange:
     fields = {"version": version} | ({"expected": expected} if expected else {})
     draft = make_label_draft(fields)
-    return change_label(store, *REPO, "production", draft, by="ann", now=NOON, **options)
+    return change_label(
+        store, *REPO, "production", draft, by="ann", terms=Terms(now=NOON, **options)
+    )
 
 
 def take_back(store: Store, version: str | None) -> Withdrawn:
     draft = make_withdrawal_draft({"reason": "error"})
-    return withdraw(store, *REPO, version, draft, by="ann", now=NOON)
+    return withdraw(store, *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 
 def others(store: Store, text: str, **options: Any) -> Callable[[], Published]:

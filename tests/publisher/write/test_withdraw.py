@@ -12,6 +12,7 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import make_token
+from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
@@ -32,21 +33,29 @@ def root(tmp_path: Path) -> str:
     """A content folder with a repo whose versions 1.0.0 to 1.0.2 have a secret in everything."""
     for number in range(3):
         put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
+    terms = Terms(now=NOON)
     change_label(
-        Folder(str(tmp_path)), *REPO, "production", make_label_draft({"version": "1.0.1"}),
-        by="ann", now=NOON,
-    )  # fmt: skip
+        Folder(str(tmp_path)),
+        *REPO,
+        "production",
+        make_label_draft({"version": "1.0.1"}),
+        by="ann",
+        terms=terms,
+    )
     return str(tmp_path)
 
 
 def put(root: str, text: str, **options: object) -> Published:
     draft = make_draft({"content": text, "changelog": SECRET, "title": f"T {text[-9:]}"})
-    return publish(Folder(root), *REPO, draft, **({"publisher": "ann", "now": NOON} | options))
+    return publish(
+        Folder(root), *REPO, draft, publisher=options.pop("publisher", "ann"),
+        terms=Terms(**{"now": NOON} | options),
+    )  # fmt: skip
 
 
 def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
     draft = make_withdrawal_draft({"reason": "secret"} | fields)
-    return withdraw(Folder(root), *REPO, version, draft, by="ann", now=NOON)
+    return withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 
 def code_of(act, *args: object, **options: object) -> tuple[str, str]:
@@ -94,7 +103,7 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
     code, told = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
     assert code == "version_withdrawn" and "contained a secret" in told and "1.0.2" in told
     draft = make_label_draft({"version": "1.0.2"})
-    change_label(Folder(root), *REPO, "production", draft, by="ann", now=NOON)
+    change_label(Folder(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
 
 
@@ -118,7 +127,7 @@ def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | No
     draft = make_withdrawal_draft({"reason": "legal"})
     planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
     assert read_tree(root) == before
-    assert withdraw(Folder(root), *REPO, version, draft, by="ann", now=NOON) == planned
+    assert withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON)) == planned
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
@@ -179,7 +188,12 @@ def test_a_whole_prompt_closes_its_name(root: str):
     for act in (
         lambda: put(root, "New."),
         lambda: change_label(
-            Folder(root), *REPO, "x", make_label_draft({"version": "1.0.0"}), by="ann", now=NOON
+            Folder(root),
+            *REPO,
+            "x",
+            make_label_draft({"version": "1.0.0"}),
+            by="ann",
+            terms=Terms(now=NOON),
         ),
     ):
         code, told = code_of(act)
