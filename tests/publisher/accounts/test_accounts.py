@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,32 +21,11 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import make_token
 from publisher.trusted.publishers import TrustedPublishers
+from tests.publisher.accounts.conftest import NOW, NOW_SECONDS, refusal
 from tests.support.postgres import only_sqlite
 
-NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
-NOW_SECONDS = 1_769_851_815
 SECOND = timedelta(seconds=1)
 PRINTABLE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-. é"
-
-
-@pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as opened:
-        yield opened
-
-
-@pytest.fixture
-def accounts(database: Database) -> Accounts:
-    """Accounts with the owner ann."""
-    made = Accounts(database)
-    made.add_owner("ann", NOW)
-    return made
-
-
-def refusal(accounts: Accounts, text: str | None, now: datetime = NOW) -> RequestError:
-    with pytest.raises(RequestError) as caught:
-        accounts.authenticate(text, now)
-    return caught.value
 
 
 # Owners

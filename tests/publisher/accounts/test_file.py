@@ -4,7 +4,6 @@ import errno
 import os
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -17,34 +16,13 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+from tests.publisher.accounts.conftest import NOW, refusal
 from tests.support.children import processes_at_once
 from tests.support.postgres import only_sqlite
 from tests.support.servers import HUBCTL, clean_environment
 
-NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
-NOW_SECONDS = 1_769_851_815
 SECOND = timedelta(seconds=1)
 PRINTABLE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-. é"
-
-
-@pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as opened:
-        yield opened
-
-
-@pytest.fixture
-def accounts(database: Database) -> Accounts:
-    """Accounts with the owner ann."""
-    made = Accounts(database)
-    made.add_owner("ann", NOW)
-    return made
-
-
-def refusal(accounts: Accounts, text: str | None, now: datetime = NOW) -> RequestError:
-    with pytest.raises(RequestError) as caught:
-        accounts.authenticate(text, now)
-    return caught.value
 
 
 # Processes

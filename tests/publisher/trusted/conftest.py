@@ -1,6 +1,5 @@
 """An issuer of ID tokens, and hubs that believe it."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,16 +13,10 @@ from publisher.trusted.id_tokens import (
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
 from tests.support.catalogues import BASE_URL
-from tests.support.issuer import TestIssuer, issuer
+from tests.support.issuer import TestIssuer
 
 AT = 1_769_851_815
 HOST = "HOST"  # in the place of the issuer's host, where a test does not know it yet
-
-
-@pytest.fixture
-def live() -> Iterator[TestIssuer]:
-    with issuer() as running:
-        yield running
 
 
 class Verifier:

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,7 +20,7 @@ from server import throttle
 from server.throttle import Throttle
 from tests.support.clock import Clock, StopClock
 from tests.support.hubs import Hub, MakeHub, code_of
-from tests.support.issuer import KEYS, TestIssuer, issuer
+from tests.support.issuer import KEYS, TestIssuer
 
 
 @pytest.fixture
@@ -161,12 +161,6 @@ def test_the_limit_on_wrong_tokens(make_hub: MakeHub, clock: Clock):
     ]
     clock.now += 60
     assert code_of(try_token("x")) == "invalid_token"
-
-
-@pytest.fixture
-def live() -> Iterator[TestIssuer]:
-    with issuer() as running:
-        yield running
 
 
 def exchange(hub: Hub, id_token: str) -> TestResponse:

@@ -2,7 +2,7 @@
 
 import string
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -30,12 +30,6 @@ NOW_SECONDS = 1_769_851_815
 SECRET = "0123456789ABCDEFGHIJabcdefghijkl"
 HOME, GOOD, OTHER = "198.51.100.7", "violet otter lamp 7", "another fine passphrase"
 ISSUER, SUBJECT = "https://id.example.org", "248289761001"
-
-
-@pytest.fixture
-def database(accounts_place: str) -> Iterator[Database]:
-    with Database(accounts_place) as opened:
-        yield opened
 
 
 @pytest.fixture

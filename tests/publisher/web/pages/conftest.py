@@ -17,12 +17,14 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 import requests
+from playwright.sync_api import Browser
 
 from builder.model.routes import ACCOUNT_URL, PUBLISH_URL
 from builder.model.settings import Settings
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from tests.site.browser import chromium
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import TestIssuer, issuer
@@ -268,3 +270,9 @@ class _Reader(HTMLParser):
             names.add(name)
             if is_sent:
                 fields.append((name, value))
+
+
+@pytest.fixture(scope="module")
+def browser(installed_tools: None) -> Iterator[Browser]:
+    with chromium() as running:
+        yield running

@@ -6,18 +6,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.site.browser import PHONE, TIMEOUT_MS, chromium
+from tests.site.browser import PHONE, TIMEOUT_MS
 
 NEW = "/account/prompts/new"
 # The field of the form, which holds the text whatever one types it in.
 FIELD = "textarea[name=content]"
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script></textarea> {{word}}"
-
-
-@pytest.fixture(scope="module")
-def browser(installed_tools: None) -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
     NEW,
-    browser,
     context_of,
     faults,
     preview,
@@ -21,7 +20,7 @@ from tests.publisher.web.pages.test_release import publish
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import COLOUR_RULES, axe, violations
 
-__all__ = ["axe", "browser", "faults"]  # fixtures
+__all__ = ["axe", "faults"]  # fixtures
 
 HOSTILE = (
     "</textarea></div><script>alert(1)</script><img src=x onerror=alert(1)>\n"

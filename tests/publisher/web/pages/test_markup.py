@@ -10,17 +10,11 @@ from playwright.sync_api import Browser, Page
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_editor import fields_of, send
 from tests.publisher.web.pages.test_release import board_of, publish
-from tests.site.browser import DESKTOP, PHONE, chromium
+from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import axe, violations_both_ways
 from tests.site.test_html import check
 
 __all__ = ["axe"]  # a fixture
-
-
-@pytest.fixture(scope="module")
-def browser(installed_tools: None) -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from publisher.web.pages.frame import CHANGE_LIMIT
 from publisher.web.pages.log_words import browser_name, tell
 from publisher.web.pages.security import EVENTS_SHOWN
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
-from tests.publisher.web.pages.test_sign_in import post, while_a_password_is_verified
+from tests.publisher.web.pages.test_sign_in import post, sign_in, while_a_password_is_verified
 from tests.support.hubs import MakeHub
 
 SECURITY = "/account/security"
@@ -29,11 +29,6 @@ NEW_PASSWORD = "eleven small foxes near Turku"
 @pytest.fixture
 def owner(people: People) -> Visitor:
     return people.member()
-
-
-def sign_in(visitor: Visitor, handle: str, password: str) -> Page:
-    visitor.get("/account/login")
-    return visitor.submit(handle=handle, password=password)
 
 
 def change(

@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from builder.model.routes import BY_NAME
 from tests.publisher.web.pages.conftest import People
-from tests.site.browser import chromium
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import RUNTIME_SECRET, issuer
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Server, clean_environment, serving
@@ -22,12 +21,6 @@ from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Server, clean_enviro
 PASSWORD = "seven quiet herons over Bergen"
 NEW_PASSWORD = "nine brisk otters beyond Tromsø"
 PROMPT = "Review {{diff}} as a careful colleague would.\n"
-
-
-@pytest.fixture(scope="module")
-def browser(installed_tools: None) -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])

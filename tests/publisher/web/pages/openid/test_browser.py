@@ -1,21 +1,14 @@
 """The four ways in a real browser, which keeps to what the pages' policy says."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.publisher.web.pages.openid.conftest import invite
 from tests.publisher.web.pages.openid.provider import NAME
-from tests.site.browser import TIMEOUT_MS, chromium
+from tests.site.browser import TIMEOUT_MS
 from tests.support.servers import Server
-
-
-@pytest.fixture(scope="module")
-def browser(installed_tools: None) -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
