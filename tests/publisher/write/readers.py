@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,9 @@ class Readers:
         file = os.path.relpath(path, self.settings.out)
         if not file.endswith(".json") or file in NOT_RECORDS:
             return
+        if file.endswith(("/index.json", "/marketplace.json")):
+            self.look_at_skills(json.loads(self.read(file)))
+            return
         data = self.read_json(file)
         if file == BY_NAME["hub"].file:
             self.see(file, data["serial"])
@@ -93,6 +97,15 @@ class Readers:
                 there = self.read_json(BY_NAME["repo"].file_for(owner=repo[0], name=repo[1]))
                 latest = Version.parse(there["latest_version"])
                 assert latest >= Version.parse(row["latest_version"])
+
+    def look_at_skills(self, listed: Any) -> None:
+        """Each skill of an index or a marketplace has the bytes that this says."""
+        found = [(one["url"], one["digest"][len("sha256:") :]) for one in listed.get("skills", ())]
+        sources = [one["source"] for one in listed.get("plugins", ())]
+        found += [(one["url"], one["sha256"]) for one in sources]
+        for url, digest in found:
+            data = self.read(url.removeprefix(f"{self.settings.base_url}/"))
+            assert sha256(data).hexdigest() == digest
 
     def see(self, what: str, value: Any) -> None:
         assert value >= self.seen.get(what, value), f"{what} goes backwards"
