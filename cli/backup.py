@@ -24,9 +24,15 @@ SKIPPED_SHOWN = 5
 @places_options
 @reach_options
 @click.option(
-    "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
-    envvar="HUB_BACKUP_KEEP", show_envvar=True, help="Snapshots to keep; older ones are removed.",
-)  # fmt: skip
+    "--keep",
+    metavar="N",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    envvar="HUB_BACKUP_KEEP",
+    show_envvar=True,
+    help="Snapshots to keep; older ones are removed.",
+)
 @click.option(
     "--verify",
     is_flag=True,

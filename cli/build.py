@@ -32,9 +32,11 @@ SHOWN_FILES = 20
 )
 @click.option("--full", is_flag=True, help="Render every prompt, not only what changed.")
 @click.option(
-    "--check", "is_check", is_flag=True,
+    "--check",
+    "is_check",
+    is_flag=True,
     help="Build nothing; exit 1 if the site differs from the content, and list the files.",
-)  # fmt: skip
+)
 @click.pass_context
 def build(
     context: click.Context, settings: Settings, index: bool, full: bool, is_check: bool

@@ -38,9 +38,13 @@ def config_text(schema: Schema, chosen: Mapping[str, Any]) -> str:
             parts.append(f"\n[{'.'.join(words)}]\n")
             table = words
         explained = textwrap.fill(
-            setting.option.help or "", WIDTH, initial_indent="# ", subsequent_indent="# ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
+            setting.option.help or "",
+            WIDTH,
+            initial_indent="# ",
+            subsequent_indent="# ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
         is_chosen = not words and setting.key in chosen
         value = chosen[setting.key] if is_chosen else shown_value(setting)
         parts.append(f"\n{explained}\n{'' if is_chosen else '# '}{setting.key} = {toml(value)}\n")
@@ -52,9 +56,10 @@ def listed(schema: Schema) -> Iterator[tuple[tuple[str, ...], Setting]]:
     several commands, there the usual ones first; then those of `hubctl serve`.
     """
     top = [
-        settings[0] for where, settings in schema.known.items()
+        settings[0]
+        for where, settings in schema.known.items()
         if len(where) == 1 and len({toml(shown_value(each)) for each in settings}) == 1
-    ]  # fmt: skip
+    ]
     order = {key: number for number, key in enumerate(USUAL)}
     for setting in sorted(top, key=lambda one: order.get(one.key, len(order))):
         yield (), setting

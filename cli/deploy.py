@@ -24,15 +24,18 @@ if TYPE_CHECKING:
 @state_option
 @upload_options("", "deploy-")
 @click.option(
-    "--dry-run", is_flag=True,
+    "--dry-run",
+    is_flag=True,
     help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
     "site.",
-)  # fmt: skip
+)
 @click.option("--all", "everything", is_flag=True, help="Upload every file, also unchanged ones.")
 @click.option(
-    "--json", "is_json", is_flag=True,
+    "--json",
+    "is_json",
+    is_flag=True,
     help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
-)  # fmt: skip
+)
 def deploy(
     destination: str | None, out: str, state: str, endpoint_url: str | None, upload: Options,
     is_json: bool,
@@ -94,11 +97,15 @@ def plan_lines(plan: "Plan") -> Iterator[bytes]:
                 line = {"action": "delete", "key": step.key, "group": number}
             else:
                 line = {
-                    "action": "put", "key": step.key, "file": step.file,
+                    "action": "put",
+                    "key": step.key,
+                    "file": step.file,
                     "content_type": step.headers["Content-Type"],
-                    "cache_control": step.headers["Cache-Control"], "size": step.size,
-                    "md5": step.md5.hex(), "group": number,
-                }  # fmt: skip
+                    "cache_control": step.headers["Cache-Control"],
+                    "size": step.size,
+                    "md5": step.md5.hex(),
+                    "group": number,
+                }
             yield json_bytes(line)
 
 

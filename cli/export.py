@@ -15,9 +15,13 @@ KEPT_SHOWN = 20
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--as", "format", metavar="FORMAT", required=True, type=click.Choice(tuple(SUFFIXES)),
+    "--as",
+    "format",
+    metavar="FORMAT",
+    required=True,
+    type=click.Choice(tuple(SUFFIXES)),
     help=f"Format of the files: {', '.join(SUFFIXES)}.",
-)  # fmt: skip
+)
 @content_option
 @click.option("--owner", metavar="HANDLE", help="Only this owner's prompts. Other files stay.")
 def export(folder: str, format: str, content: str, owner: str | None) -> None:

@@ -82,9 +82,12 @@ def _parse_networks(
 @click.command()
 @click.argument("host", type=click.Choice(list(NEXT)))
 @setting(
-    "--target", metavar="DIR", required=True, variable="HUB_HOSTS_TARGET",
+    "--target",
+    metavar="DIR",
+    required=True,
+    variable="HUB_HOSTS_TARGET",
     help="Folder for the files. For github, use the site folder.",
-)  # fmt: skip
+)
 @setting("--no-upstream", is_flag=True, help="Run nginx without a `hubctl serve` behind it.")
 @grouped(
     "site",

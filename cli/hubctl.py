@@ -80,11 +80,15 @@ def _use_config(context: click.Context, option: click.Option, file: str | None) 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--config", metavar="FILE", envvar="HUB_CONFIG", show_envvar=True, expose_value=False,
+    "--config",
+    metavar="FILE",
+    envvar="HUB_CONFIG",
+    show_envvar=True,
+    expose_value=False,
     callback=_use_config,
     help="File of settings; '' uses none. [default: the nearest hub.toml, here or in a folder "
     "above]",
-)  # fmt: skip
+)
 @click.version_option(package_name=DISTRIBUTION, prog_name="hubctl")
 def main() -> None:
     """Build, serve and manage a hub: a catalogue of prompts in plain files.

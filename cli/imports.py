@@ -99,14 +99,18 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
 @places_options
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
-    "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
+    "--from",
+    "vendor",
+    type=click.Choice(sorted(MODULES)),
+    metavar="VENDOR",
     help="What SOURCE is: an export of this vendor, or the address of its API. VENDOR is "
     f"{', '.join(sorted(MODULES))}.",
-)  # fmt: skip
+)
 @click.option(
-    "--save", metavar="DIR",
+    "--save",
+    metavar="DIR",
     help="Folder for the API's answers. [default: VENDOR-export]",
-)  # fmt: skip
+)
 @grouped(
     "options",
     Options,
@@ -177,9 +181,14 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
 @click.option("--verbose", is_flag=True, help="List all warnings, not one of each kind.")
 @init_option
 def imports(
-    places: Places, source: str, vendor: str | None, save: str | None, options: Options,
-    verbose: bool, init: bool,
-) -> None:  # fmt: skip
+    places: Places,
+    source: str,
+    vendor: str | None,
+    save: str | None,
+    options: Options,
+    verbose: bool,
+    init: bool,
+) -> None:
     """Import, and print what came of it. Raises HubError, click.UsageError."""
     if not vendor and (is_address(source) or save):
         told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
@@ -200,9 +209,13 @@ def imports(
 
 
 def _import(
-    places: Places, source: str, vendor: str | None, save: str | None, options: Options,
+    places: Places,
+    source: str,
+    vendor: str | None,
+    save: str | None,
+    options: Options,
     init: bool,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     with contextlib.ExitStack() as stack:
         if init and options.dry_run and not os.path.isdir(places.content):
             empty = stack.enter_context(tempfile.TemporaryDirectory())

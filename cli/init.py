@@ -45,10 +45,11 @@ IGNORED = "/site_out/\n/public/\n/var/\n/*-export/\n"
     "terminal]",
 )
 @click.option(
-    "--package", metavar="SPEC",
+    "--package",
+    metavar="SPEC",
     help="What the CI jobs install hubctl from, for pip. [default: the commit or URL that it was "
     "installed from here; if that is unknown, no CI jobs are created]",
-)  # fmt: skip
+)
 @click.pass_context
 def init(
     context: click.Context, directory: str, sample: bool, owner: str | None, package: str | None

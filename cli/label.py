@@ -26,9 +26,10 @@ _by_option = click.option(
     "--by", metavar="HANDLE", help="Name to record as who moved it. [default: OWNER]"
 )
 _expected_option = click.option(
-    "--expected", metavar="X.Y.Z",
+    "--expected",
+    metavar="X.Y.Z",
     help="Change the label only if it names this version now, so that no move is overwritten.",
-)  # fmt: skip
+)
 _json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
@@ -153,12 +154,15 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
         ("moved", "from", "to", "by", "note"),
         [
             (
-                one.moved_at, one.previous or "-", one.version or "-", one.moved_by,
+                one.moved_at,
+                one.previous or "-",
+                one.version or "-",
+                one.moved_by,
                 _line(one.note),
             )
             for one in moves
         ],
-    )  # fmt: skip
+    )
 
 
 @label.command()

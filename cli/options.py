@@ -30,21 +30,25 @@ out_option = setting(
     "--out", metavar="DIR", default="site_out", help="Folder of the generated site."
 )
 state_option = setting(
-    "--state", metavar="DIR", default="var",
+    "--state",
+    metavar="DIR",
+    default="var",
     help="State folder: accounts, pull counts, build cache, search index.",
-)  # fmt: skip
+)
 folder_options = in_order(content_option, out_option, state_option)
 init_option = click.option(
     "--init", is_flag=True, help="Create the content folder if it does not exist."
 )
 database_option = setting(
-    "--database", "database_url", metavar="URL",
+    "--database",
+    "database_url",
+    metavar="URL",
     callback=lambda context, option, value: parse_postgres_url(value) if value else None,
     help="PostgreSQL database of everything that is published and of the accounts, for hubs of "
     "several nodes, like postgresql://hub@db.example.org/hub. The content folder is a copy of it "
     "then. Keep its password out of hub.toml: put the URL with it into the variable, or the "
     "password into ~/.pgpass. [default: the content folder, and a file in the state folder]",
-)  # fmt: skip
+)
 owner_option = setting(
     "--owner",
     "--default-owner",  # its key in hub.toml, where [owner.invite] is a table
@@ -54,15 +58,18 @@ owner_option = setting(
     help="Owner of prompts that are named without one. [default for imports: imported]",
 )
 private_option = setting(
-    "--private/--no-private", default=None, show_default=False,
+    "--private/--no-private",
+    default=None,
+    show_default=False,
     help="Let only members read: people who are signed in, and programs with a token. See "
     "docs/operate/private.md.",
-)  # fmt: skip
+)
 queries_option = setting(
-    "--queries/--no-queries", default=False,
+    "--queries/--no-queries",
+    default=False,
     help="Announce that the host answers searches (q), several tags at once and MCP, because "
     "it forwards them to `hubctl serve`. Plain file hosts cannot.",
-)  # fmt: skip
+)
 
 
 class Places(NamedTuple):
@@ -89,10 +96,11 @@ accounts_options = grouped(
 def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
     """The address of the site for readers, checked, as ``base_url``; empty if not given."""
     return setting(
-        "--base-url", metavar="URL",
+        "--base-url",
+        metavar="URL",
         callback=lambda context, option, value: parse_base_url(value) if value else "",
         help=f"Address of the site for readers; may include a path. [default: {default}]",
-    )  # fmt: skip
+    )
 
 
 def site_options(default_url: str, *more: Callable) -> Callable:
@@ -100,33 +108,44 @@ def site_options(default_url: str, *more: Callable) -> Callable:
     whose ``base_url`` is empty and whose ``private`` is None where they are not given.
     """
     return grouped(
-        "settings", Settings, folder_options, base_url_option(default_url),
+        "settings",
+        Settings,
+        folder_options,
+        base_url_option(default_url),
         setting(
-            "--site-name", metavar="NAME", default="Hub",
+            "--site-name",
+            metavar="NAME",
+            default="Hub",
             help="Name of the hub, shown on its pages and in hub.json.",
         ),
         *more,
         setting(
-            "--search", type=click.Choice(SEARCH_ENGINES), default=DEFAULT_SEARCH,
+            "--search",
+            type=click.Choice(SEARCH_ENGINES),
+            default=DEFAULT_SEARCH,
             show_default=False,
             help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. "
             "[default: tantivy if installed, else whoosh]",
         ),
         setting(
-            "--langfuse/--no-langfuse", default=False,
+            "--langfuse/--no-langfuse",
+            default=False,
             help="Also write files from which Langfuse's SDKs read prompts.",
         ),
         private_option,
-    )  # fmt: skip
+    )
 
 
 def rate_limit_option(name: str) -> Callable:
     """The limit of reads, as parameter ``name``."""
     return setting(
-        "--rate-limit", name, type=click.IntRange(0), metavar="N", default=120,
-        help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no "
-        "limit.",
-    )  # fmt: skip
+        "--rate-limit",
+        name,
+        type=click.IntRange(0),
+        metavar="N",
+        default=120,
+        help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
+    )
 
 
 # The help of `hubctl deploy` and `hubctl backup` on other places.
@@ -138,9 +157,13 @@ _JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
 
 
 def _upload_options(
-    jobs: int, no_delete: bool, files_only: bool, guarded: bool, dry_run: bool = False,
+    jobs: int,
+    no_delete: bool,
+    files_only: bool,
+    guarded: bool,
+    dry_run: bool = False,
     everything: bool = False,
-) -> Options:  # fmt: skip
+) -> Options:
     return Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
 
 
@@ -186,12 +209,11 @@ class Reach(NamedTuple):
 
 # As ``reach``: Reach.
 reach_options = grouped(
-    "reach", Reach,
+    "reach",
+    Reach,
     setting("--endpoint-url", **_ENDPOINT_URL),
-    setting(
-        "--jobs", variable="HUB_BACKUP_JOBS", default=8, help="Files at a time.", **_JOBS
-    ),
-)  # fmt: skip
+    setting("--jobs", variable="HUB_BACKUP_JOBS", default=8, help="Files at a time.", **_JOBS),
+)
 
 
 def address_of_serve(context: click.Context) -> str:

@@ -201,9 +201,11 @@ def list_owners(accounts: str, is_json: bool) -> None:
         ("handle", "created", "active tokens", "signs in with"),
         [
             (
-                each.handle, format_time(each.created_at), str(each.tokens),
+                each.handle,
+                format_time(each.created_at),
+                str(each.tokens),
                 "locked" if each.locked_at else ", ".join(ways.get(each.handle, ["none"])),
             )
             for each in owners
         ],
-    )  # fmt: skip
+    )

@@ -29,10 +29,13 @@ from publisher.write.publish import publish as publish_draft
 @click.argument("file", type=click.File("rb"))
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
-    "--bump", type=click.Choice((*BUMPS, AUTO)), default="patch", show_default=True,
+    "--bump",
+    type=click.Choice((*BUMPS, AUTO)),
+    default="patch",
+    show_default=True,
     help="Number of the version to raise; auto: as the change of variables asks for. The first "
     "version is always 1.0.0.",
-)  # fmt: skip
+)
 @click.option(
     "--title",
     metavar="TEXT",
@@ -44,26 +47,38 @@ from publisher.write.publish import publish as publish_draft
     help="Description. [default: as before, or the first sentence of the text]",
 )
 @click.option(
-    "--tag", "tags", metavar="TAG", multiple=True,
+    "--tag",
+    "tags",
+    metavar="TAG",
+    multiple=True,
     help="Replaces the previous tags. Can be repeated.",
-)  # fmt: skip
+)
 @click.option(
     "--license", metavar="ID", help="SPDX identifier, like CC0-1.0 or MIT. [default: as before]"
 )
 @click.option(
-    "--base-version", metavar="X.Y.Z",
+    "--base-version",
+    metavar="X.Y.Z",
     help="Publish only if this is still the latest version, so that no change is overwritten.",
-)  # fmt: skip
+)
 @click.option(
-    "--label", "labels", metavar="LABEL", multiple=True,
+    "--label",
+    "labels",
+    metavar="LABEL",
+    multiple=True,
     help="Move this label to the version, with its publication. Can be repeated.",
-)  # fmt: skip
+)
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 @init_option
 def publish(
-    places: Places, owner: str | None, repo: str, file: BinaryIO, publisher: str | None,
-    init: bool, **fields: Any,
-) -> None:  # fmt: skip
+    places: Places,
+    owner: str | None,
+    repo: str,
+    file: BinaryIO,
+    publisher: str | None,
+    init: bool,
+    **fields: Any,
+) -> None:
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
     The first publication creates the prompt, and the owner. Without OWNER, the prompt is one of

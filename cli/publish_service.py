@@ -21,10 +21,13 @@ from cli.stores import make_store
 @publishing_options()
 @metrics_option
 @setting(
-    "--trusted-proxies", type=click.IntRange(0), metavar="N", default=0,
+    "--trusted-proxies",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
     help="Number of proxies in front of the publish service, each of which adds to "
     "X-Forwarded-For. 0: the header is ignored.",
-)  # fmt: skip
+)
 @click.pass_obj
 def publish_service(
     stack: ExitStack, settings: Settings, database_url: str | None, publishing: Publishing,

@@ -31,9 +31,12 @@ class Running(NamedTuple):
     parts: Parts
 
     def publish_app(
-        self, stack: ExitStack, publishing: Publishing, monitor: socket.socket | None,
+        self,
+        stack: ExitStack,
+        publishing: Publishing,
+        monitor: socket.socket | None,
         *sources: Callable[[], Iterable[Reading]],
-    ) -> Flask:  # fmt: skip
+    ) -> Flask:
         """The publish service. ``stack`` gets what ends after it. ``monitor``: where metrics are
         read, those of ``sources`` too; None: nowhere. Raises OperatorError.
         """

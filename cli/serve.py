@@ -26,9 +26,14 @@ from cli.service_options import (
 @metrics_option
 @setting("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
-    settings: Settings, database_url: str | None, listening: Listening, publishing: Publishing,
-    following: Following, metrics: tuple[str, int] | None, watch: bool,
-) -> None:  # fmt: skip
+    settings: Settings,
+    database_url: str | None,
+    listening: Listening,
+    publishing: Publishing,
+    following: Following,
+    metrics: tuple[str, int] | None,
+    watch: bool,
+) -> None:
     """Build the site and serve everything on one port.
 
     Serves pages, the API, search, publishing over HTTP, and MCP at /mcp. Shows the previous site

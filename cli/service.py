@@ -96,16 +96,22 @@ def serve_hub(
 
 
 def _start(
-    stack: contextlib.ExitStack, settings: Settings, database: Database, first: _FirstBuild,
-    following: Following, *, has_quotas: bool,
-) -> Running:  # fmt: skip
+    stack: contextlib.ExitStack,
+    settings: Settings,
+    database: Database,
+    first: _FirstBuild,
+    following: Following,
+    *,
+    has_quotas: bool,
+) -> Running:
     """Start what publishes and builds, and what follows the builds. Raises OperatorError."""
     followers = _Followers(first.tell)
     opened, rebuilder, parts = make_store(
-        settings, database,
+        settings,
+        database,
         partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
         has_quotas=has_quotas,
-    )  # fmt: skip
+    )
     followers.parts |= parts
     rebuilder.request(None)
     stack.enter_context(serving(settings))
@@ -161,9 +167,13 @@ class _Followers:
 
     @contextlib.contextmanager
     def pushing(
-        self, settings: Settings, store: Store, git: GitOptions, rebuilder: Rebuilder,
+        self,
+        settings: Settings,
+        store: Store,
+        git: GitOptions,
+        rebuilder: Rebuilder,
         turn: Turn | None,
-    ) -> Iterator[None]:  # fmt: skip
+    ) -> Iterator[None]:
         """Keep a git branch and the content the same. Raises OperatorError."""
         with GitFollower(settings, store, git, rebuilder.request, turn) as follower:
             self._told.append(follower.tell)

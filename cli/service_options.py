@@ -63,18 +63,23 @@ def listening_options(port: int) -> Callable:
 
 
 mcp_origin_option = setting(
-    "--mcp-origin", "mcp_origins", variable="HUB_MCP_ORIGINS", multiple=True, metavar="ORIGIN",
+    "--mcp-origin",
+    "mcp_origins",
+    variable="HUB_MCP_ORIGINS",
+    multiple=True,
+    metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
     help="Additional address at which /mcp and /account answer, and whose web pages may call "
     "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
     "in the variable, separate by spaces.",
-)  # fmt: skip
+)
 metrics_option = setting(
-    "--metrics", metavar="HOST:PORT",
+    "--metrics",
+    metavar="HOST:PORT",
     callback=lambda context, option, value: parse_address(value) if value else None,
     help="Serve metrics for Prometheus at this address, under /metrics. Use one that only your "
     "monitoring reaches, like 127.0.0.1:9108. [default: none]",
-)  # fmt: skip
+)
 
 
 class Publishing(NamedTuple):
@@ -88,9 +93,14 @@ class Publishing(NamedTuple):
 
 
 def _publishing(
-    publish_limit: int, limits: str | None, open_signup: bool, quotas: tuple[int | None, ...],
-    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...] = (),
-) -> Publishing:  # fmt: skip
+    publish_limit: int,
+    limits: str | None,
+    open_signup: bool,
+    quotas: tuple[int | None, ...],
+    openid: Provider | None,
+    issuers: tuple[Issuer, ...],
+    mcp_origins: tuple[str, ...] = (),
+) -> Publishing:
     defaults = default_quotas(open_signup)
     settled = Quotas(
         *(usual if quota is None else quota for usual, quota in zip(defaults, quotas, strict=True))
@@ -201,9 +211,12 @@ class Following(NamedTuple):
 
 
 def _following(
-    deploy: str | None, endpoint_url: str | None, upload: Options, on_deployed: str | None,
+    deploy: str | None,
+    endpoint_url: str | None,
+    upload: Options,
+    on_deployed: str | None,
     git: GitOptions | None,
-) -> Following:  # fmt: skip
+) -> Following:
     if on_deployed and not deploy:
         raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
     job = partial(Job, destination=deploy, endpoint_url=endpoint_url, options=upload)

@@ -79,13 +79,21 @@ def ingest_logs(
 @stats.command()
 @state_option
 @click.option(
-    "--days", type=click.IntRange(1), metavar="N", default=SHOWN_DAYS, show_default=True,
+    "--days",
+    type=click.IntRange(1),
+    metavar="N",
+    default=SHOWN_DAYS,
+    show_default=True,
     help="Show the last N days, including today (UTC).",
-)  # fmt: skip
+)
 @click.option(
-    "--top", type=click.IntRange(1), metavar="N", default=SHOWN_REPOS, show_default=True,
+    "--top",
+    type=click.IntRange(1),
+    metavar="N",
+    default=SHOWN_REPOS,
+    show_default=True,
     help="Show the first N prompts.",
-)  # fmt: skip
+)
 @json_option
 @click.argument("repo", metavar="[OWNER/NAME]", required=False)
 def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> None:
@@ -165,10 +173,14 @@ def _show_all(pulls: Pulls, first_day: int, days: int, top: int, is_json: bool) 
         shown = [{"repo": repo, "pulls": count, "total": ever} for repo, count, ever in rows]
         _echo_json(
             {
-                "total": total, "repos": pulls.repos_count(), "days": days, "pulls": recent,
-                "by_day": _days_shown(by_day, first_day), "top": shown,
+                "total": total,
+                "repos": pulls.repos_count(),
+                "days": days,
+                "pulls": recent,
+                "by_day": _days_shown(by_day, first_day),
+                "top": shown,
             }
-        )  # fmt: skip
+        )
         return
     echo_table(
         ("prompt", f"{days} days", "total"),

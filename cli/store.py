@@ -32,10 +32,13 @@ def store() -> None:
 @store.command()
 @places_options
 @click.option(
-    "--to", "target", type=click.Choice(["database", "folder"]), required=True,
+    "--to",
+    "target",
+    type=click.Choice(["database", "folder"]),
+    required=True,
     help="`database`: from the folders into an empty database. `folder`: from the database into "
     "empty folders.",
-)  # fmt: skip
+)
 def copy(places: Places, target: str) -> None:
     """Copy prompts and accounts from a hub's folders into a database, or back.
 
@@ -131,9 +134,12 @@ def check(database_url: str | None) -> None:
 @store.command("skip-numbers")
 @database_option
 @click.option(
-    "--above", type=click.IntRange(0), metavar="N", default=0,
+    "--above",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
     help="Highest number that an earlier run printed, if the database was restored again since.",
-)  # fmt: skip
+)
 def skip_numbers(database_url: str | None, above: int) -> None:
     """Let new versions skip all numbers that can have been given, after the database lost some.
 

@@ -48,9 +48,12 @@ def open_store(places: Places, progress: Progress | None = None) -> Iterator[Sto
 
 
 def make_store(
-    settings: Settings, database: Database, make_rebuilder: Callable[..., Rebuilder], *,
+    settings: Settings,
+    database: Database,
+    make_rebuilder: Callable[..., Rebuilder],
+    *,
     has_quotas: bool,
-) -> tuple[AbstractContextManager[Store], Rebuilder, Parts]:  # fmt: skip
+) -> tuple[AbstractContextManager[Store], Rebuilder, Parts]:
     """For a service: the store, which is to be entered before the rebuilder that follows it, and
     what /readyz shows of it. Raises OperatorError.
     """
@@ -66,9 +69,12 @@ def make_store(
             rebuilder.request(changed)
 
     store = Shared(
-        settings.content, database.engine.connections, has_quotas=has_quotas, on_applied=note,
+        settings.content,
+        database.engine.connections,
+        has_quotas=has_quotas,
+        on_applied=note,
         on_serial=lambda: rebuilder.note_serial(),
-    )  # fmt: skip
+    )
     rebuilder = make_rebuilder(serial=lambda: store.serial, await_content=store.wait_ready)
     return store, rebuilder, {"store": store.status}
 

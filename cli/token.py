@@ -40,33 +40,53 @@ def token() -> None:
 @accounts_options
 @click.argument("owner")
 @click.option(
-    "--name", metavar="NAME", required=True,
+    "--name",
+    metavar="NAME",
+    required=True,
     help="Name of the token, like `laptop` or `ci`, to recognize it by.",
-)  # fmt: skip
+)
 @click.option(
-    "--repo", "repos", metavar="NAME", multiple=True,
+    "--repo",
+    "repos",
+    metavar="NAME",
+    multiple=True,
     help="Limit the token to this prompt, which may be new. Can be repeated. [default: all prompts "
     "of OWNER]",
-)  # fmt: skip
+)
 @click.option(
-    "--expires", "expires_days", metavar="TIME", default=f"{EXPIRES_DAYS_DEFAULT}d",
-    show_default=True, callback=parse_expiry,
+    "--expires",
+    "expires_days",
+    metavar="TIME",
+    default=f"{EXPIRES_DAYS_DEFAULT}d",
+    show_default=True,
+    callback=parse_expiry,
     help="Time until it expires: days, weeks or a year (90d, 12w, 1y); at most 365 days.",
-)  # fmt: skip
+)
 @click.option(
-    "--right", "rights", type=click.Choice(ALL_RIGHTS), multiple=True,
+    "--right",
+    "rights",
+    type=click.Choice(ALL_RIGHTS),
+    multiple=True,
     help="What the token may do: publish, move labels, or only read (each token reads a private "
     "hub). Can be repeated. [default: publish and label]",
-)  # fmt: skip
+)
 @click.option(
-    "--label", "labels", metavar="LABEL", multiple=True,
+    "--label",
+    "labels",
+    metavar="LABEL",
+    multiple=True,
     help="Limit the token to moving this label; moves it even if it is protected. Can be repeated. "
     "[default: all labels that are not protected]",
-)  # fmt: skip
+)
 def create(
-    accounts: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int,
-    rights: tuple[str, ...], labels: tuple[str, ...],
-) -> None:  # fmt: skip
+    accounts: str,
+    owner: str,
+    name: str,
+    repos: tuple[str, ...],
+    expires_days: int,
+    rights: tuple[str, ...],
+    labels: tuple[str, ...],
+) -> None:
     """Create a token that publishes, moves labels and reads as OWNER.
 
     Prints only the token on standard output. It is shown once: the hub stores only its hash.
@@ -120,13 +140,18 @@ def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
         ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
         [
             (
-                each.id, each.owner, each.name, each.state(), each.scope(),
-                format_time(each.expires_at), _format_optional(each.last_used_at) or "never",
+                each.id,
+                each.owner,
+                each.name,
+                each.state(),
+                each.scope(),
+                format_time(each.expires_at),
+                _format_optional(each.last_used_at) or "never",
                 each.abilities(),
             )
             for each in tokens
         ],
-    )  # fmt: skip
+    )
 
 
 @token.command()

@@ -33,9 +33,11 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
     "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers are told."
 )
 @click.option(
-    "--note", metavar="TEXT", default="",
+    "--note",
+    metavar="TEXT",
+    default="",
     help="What readers should do now. Do not repeat what you withdraw.",
-)  # fmt: skip
+)
 @click.option("--by", metavar="HANDLE", help="Name to record as who withdrew it. [default: OWNER]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, yes: bool) -> None:

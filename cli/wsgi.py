@@ -24,8 +24,11 @@ atexit.register(_running.close)
 _file = os.environ.get("HUB_CONFIG") or find_file(os.curdir)
 try:
     app = publish_service.main(
-        [], publish_service.name, standalone_mode=False, obj=_running,
+        [],
+        publish_service.name,
+        standalone_mode=False,
+        obj=_running,
         default_map=read_config(_file, main).get(publish_service.name) if _file else None,
-    )  # fmt: skip
+    )
 except click.UsageError as error:
     raise OperatorError(error.format_message()) from error

@@ -90,9 +90,14 @@ class Endpoint:
     """
 
     def __init__(
-        self, server: Server, access: Access, *, calls: Calls | None = None,
-        throttle: Throttle | None = None, how_to_connect: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        server: Server,
+        access: Access,
+        *,
+        calls: Calls | None = None,
+        throttle: Throttle | None = None,
+        how_to_connect: str = "",
+    ) -> None:
         self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._access = access
         self._calls = calls

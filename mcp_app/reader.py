@@ -205,9 +205,13 @@ class Reader:
 
     def missing(self) -> RequestError:
         """Why a file that every site has is not there."""
-        return not_whole() if is_built(self.settings.out) else RequestError(
-            "unavailable", "The catalogue is not built yet. Try again in a moment."
-        )  # fmt: skip
+        return (
+            not_whole()
+            if is_built(self.settings.out)
+            else RequestError(
+                "unavailable", "The catalogue is not built yet. Try again in a moment."
+            )
+        )
 
     async def _query(self, function: Any, *args: Any) -> Any:
         if self._version is None:

@@ -59,20 +59,25 @@ async def list_templates(
     templates = (
         (LATEST, "prompt", "A prompt", "The published text of a prompt's latest version."),
         (
-            ONE_VERSION, "prompt-version", "One version of a prompt",
+            ONE_VERSION,
+            "prompt-version",
+            "One version of a prompt",
             "The published text of one version, for example 1.2.0. It never changes.",
         ),
         (SKILL, "skill", "A prompt as a skill", "A prompt's latest version as an Agent Skill."),
-    )  # fmt: skip
+    )
     return {
         "resourceTemplates": [
             {
-                "uriTemplate": uri, "name": name, "title": title, "description": description,
+                "uriTemplate": uri,
+                "name": name,
+                "title": title,
+                "description": description,
                 "mimeType": MEDIA,
             }
             for uri, name, title, description in templates
         ]
-    }  # fmt: skip
+    }
 
 
 async def read_resource(

@@ -91,9 +91,14 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
 
 def _found(row: RepoSummary) -> FoundPrompt:
     return FoundPrompt(
-        f"{row.owner}/{row.name}", row.title, row.description, row.latest_version, row.tags,
-        row.updated_at, row.url,
-    )  # fmt: skip
+        f"{row.owner}/{row.name}",
+        row.title,
+        row.description,
+        row.latest_version,
+        row.tags,
+        row.updated_at,
+        row.url,
+    )
 
 
 async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
@@ -269,27 +274,35 @@ TOOLS = {
             "Search prompts",
             "Find prompts in this catalogue by words, tags or owner, or browse them all. Returns "
             "ids, titles and descriptions, not the texts: pass an id to get_prompt.",
-            SearchPrompts, SearchResult, search_prompts,
+            SearchPrompts,
+            SearchResult,
+            search_prompts,
         ),
         Tool(
             "Get a prompt",
             "Get the text of one prompt, ready to use, with its {{variables}} filled in from "
             "arguments. Returns the version too: pass it next time to get the same text.",
-            GetPrompt, PromptResult, get_prompt,
+            GetPrompt,
+            PromptResult,
+            get_prompt,
         ),
         Tool(
             "List versions",
             "List the versions of one prompt with what changed in each and the labels that name "
             "it, newest first.",
-            ListVersions, VersionsResult, list_versions,
+            ListVersions,
+            VersionsResult,
+            list_versions,
         ),
         Tool(
             "List tags",
             "List the tags of prompts, most used first. Use them to narrow search_prompts.",
-            ListTags, TagsResult, list_tags,
+            ListTags,
+            TagsResult,
+            list_tags,
         ),
     )
-}  # fmt: skip
+}
 
 
 class Outcome(NamedTuple):

@@ -42,9 +42,14 @@ def log_build(outcome: Outcome) -> None:
         log_event(log, logging.ERROR, "build", outcome)
     elif outcome.written or outcome.removed:
         log_event(
-            log, logging.INFO, "build", repos=outcome.rendered, files=outcome.written,
-            removed=outcome.removed, milliseconds=round(outcome.seconds * 1000, 1),
-        )  # fmt: skip
+            log,
+            logging.INFO,
+            "build",
+            repos=outcome.rendered,
+            files=outcome.written,
+            removed=outcome.removed,
+            milliseconds=round(outcome.seconds * 1000, 1),
+        )
 
 
 class JsonFormatter(logging.Formatter):

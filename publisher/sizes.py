@@ -19,9 +19,10 @@ DISK_FREE = Gauge(
 )
 DISK_SIZE = Gauge("hub_disk_size_bytes", "Size of a folder's disk.", folder=FOLDERS)
 DATABASE_SIZE = Gauge(
-    "hub_database_size_bytes", "Size of a database with its log.",
+    "hub_database_size_bytes",
+    "Size of a database with its log.",
     database=("accounts", "pulls", "build"),
-)  # fmt: skip
+)
 INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
 
 

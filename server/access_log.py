@@ -192,9 +192,13 @@ class Logged:
             moment = time.gmtime(second)
             # Not strftime, which writes the months of the locale.
             self._time = b"%02d/%b/%d:%02d:%02d:%02d +0000" % (
-                moment.tm_mday, _MONTHS[moment.tm_mon - 1], moment.tm_year,
-                moment.tm_hour, moment.tm_min, moment.tm_sec,
-            )  # fmt: skip
+                moment.tm_mday,
+                _MONTHS[moment.tm_mon - 1],
+                moment.tm_year,
+                moment.tm_hour,
+                moment.tm_min,
+                moment.tm_sec,
+            )
             self._second = second
         return self._time
 

@@ -95,9 +95,16 @@ class Body:
     """A representation with its headers made, plain and, if it is in memory, compressed."""
 
     __slots__ = (
-        "_not_modified", "etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain",
+        "_not_modified",
+        "etag",
+        "gzip_etag",
+        "gzipped",
+        "headers",
+        "is_ranged",
+        "mark",
+        "plain",
         "size",
-    )  # fmt: skip
+    )
 
     def __init__(self, data: bytes | FilePart, media: str, cache: str) -> None:
         is_in_memory = isinstance(data, bytes)

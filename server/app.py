@@ -72,9 +72,11 @@ class ReadApp:
     """
 
     def __init__(
-        self, settings: Settings, throttle: Throttle | None = None,
+        self,
+        settings: Settings,
+        throttle: Throttle | None = None,
         queries: QueryThread | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings
         self._base_path = settings.base_path
         self._files = FileBodies(settings.out)

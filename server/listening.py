@@ -51,10 +51,14 @@ def address_of(listener: socket.socket, host: str) -> str:
 
 
 def run(
-    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...], access_log: str | None,
-    root: str = "", is_over: Callable[[], bool] = lambda: False,
+    app: Any,
+    listener: socket.socket,
+    trusted_proxies: tuple[str, ...],
+    access_log: str | None,
+    root: str = "",
+    is_over: Callable[[], bool] = lambda: False,
     connections: Connections | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Serve until a signal, or until ``is_over()``, which is asked ten times a second. Once all is
     answered, uvicorn raises the signal again, which would end the process as if it had failed.
     ``root`` is the path of the base URL. ``connections`` counts them; see ``count_connections``.
@@ -85,9 +89,12 @@ def count_connections(trusted_proxies: tuple[str, ...]) -> Connections:
 
 
 def _run(
-    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...],
-    is_over: Callable[[], bool], connections: Connections,
-) -> None:  # fmt: skip
+    app: Any,
+    listener: socket.socket,
+    trusted_proxies: tuple[str, ...],
+    is_over: Callable[[], bool],
+    connections: Connections,
+) -> None:
     config = uvicorn.Config(
         app,
         loop="uvloop",

@@ -38,8 +38,10 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 Source = Callable[[], Iterable[Reading]]
 
 _FAMILIES = {
-    Counter: CounterMetricFamily, Gauge: GaugeMetricFamily, Histogram: HistogramMetricFamily,
-}  # fmt: skip
+    Counter: CounterMetricFamily,
+    Gauge: GaugeMetricFamily,
+    Histogram: HistogramMetricFamily,
+}
 
 
 class MetricsPort:
@@ -63,10 +65,19 @@ class MetricsPort:
             CONNECTIONS_MAX, limits=ConnectionLimits(per_network=CONNECTIONS_MAX // 2)
         )
         config = uvicorn.Config(
-            self._answer, interface="asgi3", loop="uvloop", http=connections.protocol,
-            ws="none", lifespan="off", log_level="error", access_log=False, server_header=False,
-            proxy_headers=False, backlog=CONNECTIONS_MAX, timeout_graceful_shutdown=1,
-        )  # fmt: skip
+            self._answer,
+            interface="asgi3",
+            loop="uvloop",
+            http=connections.protocol,
+            ws="none",
+            lifespan="off",
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=CONNECTIONS_MAX,
+            timeout_graceful_shutdown=1,
+        )
         self._server = uvicorn.Server(config)
         # A daemon: a WSGI server runs exit handlers, which end this port, after all other threads.
         self._thread = threading.Thread(

@@ -35,8 +35,9 @@ REQUESTS = Counter(
     "Requests answered. read: the API's files; page: pages and their assets; search: `?q=`; "
     "publish: publications, label changes and token exchanges; other: health, and all requests "
     "before there is a site.",
-    **{"class": REQUEST_CLASSES}, status=STATUS_CLASSES,
-)  # fmt: skip
+    **{"class": REQUEST_CLASSES},
+    status=STATUS_CLASSES,
+)
 REQUEST_SECONDS = Histogram(
     "hub_request_duration_seconds",
     "Time from a request's head to the first byte of its answer.",
@@ -65,10 +66,15 @@ class Hub:
     """
 
     def __init__(
-        self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None,
-        is_ready: Callable[[], bool] = lambda: True, guard: Guard | None = None,
-        *, is_measured: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        reads: ReadApp,
+        publisher: Callable[..., Any],
+        mcp: RunningApp | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
+        guard: Guard | None = None,
+        *,
+        is_measured: bool = False,
+    ) -> None:
         self._reads = reads
         self._mcp = mcp
         self._is_ready = is_ready
@@ -99,9 +105,12 @@ class Hub:
             for kind in REQUEST_CLASSES
         }
         self._classes: dict[App | None, str] = {
-            mcp: "mcp", self._visit: "account", self._write: "account",
-            self._publish: "publish", self._exchange: "publish",
-        }  # fmt: skip
+            mcp: "mcp",
+            self._visit: "account",
+            self._write: "account",
+            self._publish: "publish",
+            self._exchange: "publish",
+        }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
         self._list_path = self._root + BY_NAME["repos"].url
 

@@ -118,9 +118,14 @@ class Throttle:
     """
 
     def __init__(
-        self, limit: int, name: str = "read", minutes: int = 1, *, what: str = "",
+        self,
+        limit: int,
+        name: str = "read",
+        minutes: int = 1,
+        *,
+        what: str = "",
         shared: Shared | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
         LIMITS_HIT.count(name, by=0)  # a KeyError here, and not with the first refusal

@@ -121,26 +121,36 @@ def files(site: HostedSite) -> dict[str, str]:
 
     text = fill(
         "Caddyfile.jinja",
-        site=site, folder=folder(site), ranges=_ranges(site),
+        site=site,
+        folder=folder(site),
+        ranges=_ranges(site),
         logs_clients=not site.trusted_proxies or _logs_clients(),
         logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
-        address=_address(listen, bool(site.certificate)), listen=listen,
-        redirect=_parse_redirect(site), challenge_pattern=CHALLENGE_PATTERN,
+        address=_address(listen, bool(site.certificate)),
+        listen=listen,
+        redirect=_parse_redirect(site),
+        challenge_pattern=CHALLENGE_PATTERN,
         base_pattern=re.escape(base),
         # Where errors are JSON.
         api_pattern=f"(?:{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)"
         f"|.*{re.escape(WELL_KNOWN)})",
         langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
-        langfuse_invalid=LANGFUSE_INVALID, langfuse_not_found=LANGFUSE_NOT_FOUND,
-        quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
-        status=STATUS | LANGFUSE_STATUS, errors=_ERRORS,
-        cache=site.cache_control, json=JSON, html=HTML, plain_text=TEXT,
+        langfuse_invalid=LANGFUSE_INVALID,
+        langfuse_not_found=LANGFUSE_NOT_FOUND,
+        quoted=_quoted,
+        envelope=lambda code, message: f"`{envelope(code, message)}`",
+        status=STATUS | LANGFUSE_STATUS,
+        errors=_ERRORS,
+        cache=site.cache_control,
+        json=JSON,
+        html=HTML,
+        plain_text=TEXT,
         **_headers(site),
         **_reads(base),
         **_queries(base),
         **_service(base),
         **_members(base),
-    )  # fmt: skip
+    )
     return {FILE: text}
 
 
@@ -227,11 +237,12 @@ def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
     urls = {
         parameter: base
         + BY_NAME[f"{parameter}_{name}"].url_for(
-            owner=f"{{re.{name}.owner}}", name=f"{{re.{name}.name}}",
+            owner=f"{{re.{name}.owner}}",
+            name=f"{{re.{name}.name}}",
             **{parameter: f"{{asked_{parameter}}}"},
         )
         for parameter in ("version", "label")
-    }  # fmt: skip
+    }
     return name, re.escape(base) + _pattern(BY_NAME[name].url), urls
 
 

@@ -52,16 +52,26 @@ def files(site: HostedSite) -> dict[str, str]:
     patterns = [rule for rule in rules() if not rule.paths]
     worker = fill(
         "worker.js.jinja",
-        js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
-        routes=READ_ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
+        js=_js,
+        regex=_regex,
+        row=_row,
+        constants=_constants(site, base.path),
+        routes=READ_ROUTES,
+        paths=paths,
+        patterns=patterns,
+        grammar=GRAMMAR,
         writes=WRITES,
-    )  # fmt: skip
+    )
     wrangler = fill(
         "wrangler.toml.jinja",
-        toml=_toml, site=site, base=base, date=COMPATIBILITY_DATE,
-        is_public=_is_public(base.hostname), upstream=_upstream_url(site.upstream),
+        toml=_toml,
+        site=site,
+        base=base,
+        date=COMPATIBILITY_DATE,
+        is_public=_is_public(base.hostname),
+        upstream=_upstream_url(site.upstream),
         window_seconds=answer_headers.WINDOW_SECONDS,
-    )  # fmt: skip
+    )
     return {"worker.js": worker, "wrangler.toml": wrangler}
 
 

@@ -81,11 +81,15 @@ def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
     """The moves that a publication carried; they have one number."""
     return [
         Move(
-            record.label_number, f"{version}.json", label, version,
-            record.published_at, record.publisher,
+            record.label_number,
+            f"{version}.json",
+            label,
+            version,
+            record.published_at,
+            record.publisher,
         )
         for label in record.labels or ()
-    ]  # fmt: skip
+    ]
 
 
 def history_of(moves: Iterable[Move]) -> list[LabelMove]:
@@ -131,9 +135,10 @@ def find_faults(
             continue
         if move.version not in versions and move.version not in withdrawn:
             yield Fault(
-                path, f"the label {move.label} names {move.version}, which is not a version; "
+                path,
+                f"the label {move.label} names {move.version}, which is not a version; "
                 "restore that version, or remove this file",
-            )  # fmt: skip
+            )
         if move.label not in current and len(current) == LABELS_PER_REPO_MAX:
             yield Fault(path, f"more than {LABELS_PER_REPO_MAX} labels at once", True)
         current[move.label] = move.version
@@ -141,9 +146,10 @@ def find_faults(
         if version in withdrawn:
             last = next(move for move in reversed(ordered) if move.label == label)
             yield Fault(
-                f"{where}{last.file}", f"the label {label} names {version}, which is withdrawn; "
+                f"{where}{last.file}",
+                f"the label {label} names {version}, which is withdrawn; "
                 "remove the label, or this file",
-            )  # fmt: skip
+            )
     for before, move in pairwise(ordered):
         path = f"{where}{move.file}"
         if move.number == before.number and move.file != before.file:

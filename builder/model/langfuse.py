@@ -70,8 +70,9 @@ def refs_of(versions: list[Findable]) -> list[list[str]]:
     """
     labelled = [one for one in versions if DEFAULT_LABEL in one.labels]
     default = labelled[0] if labelled else versions[-1]
-    return [[*_refs(one, is_latest=one is versions[-1], is_default=one is default)]
-            for one in versions]  # fmt: skip
+    return [
+        [*_refs(one, is_latest=one is versions[-1], is_default=one is default)] for one in versions
+    ]
 
 
 def _refs(one: Findable, *, is_latest: bool, is_default: bool) -> Iterator[str]:

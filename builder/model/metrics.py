@@ -123,7 +123,16 @@ LIMITS_HIT = Counter(
     "address; head: size of a request's head; searches: waiting searches; quota: of an owner; "
     "the others: so many in a time.",
     limit=(
-        "read", "publish", "failed-auth", "sign-in", "account", "openid", "connections",
-        "client-connections", "head", "searches", "quota",
+        "read",
+        "publish",
+        "failed-auth",
+        "sign-in",
+        "account",
+        "openid",
+        "connections",
+        "client-connections",
+        "head",
+        "searches",
+        "quota",
     ),
-)  # fmt: skip
+)

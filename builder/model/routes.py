@@ -101,7 +101,7 @@ CHARS_MAX = {
 # list of a site that was built for Langfuse's SDKs.
 Scope = Literal[
     "withdrawn", "version", "versions", "label", "langfuse", "repo", "owner", "tag", "list", "site"
-]  # fmt: skip
+]
 
 
 class Route(NamedTuple):
@@ -320,9 +320,19 @@ _ROWS = (
 
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
 _COMPRESSED = (
-    "home", "connect", "search_page", "api_page", "openapi", "catalogue", "stylesheet",
-    "site_script", "search_script", "catalogue_script", "prompt_script", "codemirror_script",
-)  # fmt: skip
+    "home",
+    "connect",
+    "search_page",
+    "api_page",
+    "openapi",
+    "catalogue",
+    "stylesheet",
+    "site_script",
+    "search_script",
+    "catalogue_script",
+    "prompt_script",
+    "codemirror_script",
+)
 
 
 def _compressed(row: Route) -> Route:
@@ -471,10 +481,16 @@ class _Matcher:
     @cached_property
     def patterns(self) -> list[tuple[re.Pattern[str], Route]]:
         return [
-            (re.compile(_FIELD.sub(r"(?P<\1>[^/]+)", re.escape(text).replace(r"\{", "{")
-                                   .replace(r"\}", "}"))), route)
+            (
+                re.compile(
+                    _FIELD.sub(
+                        r"(?P<\1>[^/]+)", re.escape(text).replace(r"\{", "{").replace(r"\}", "}")
+                    )
+                ),
+                route,
+            )
             for text, route in self.templates
-        ]  # fmt: skip
+        ]
 
     def match(self, path: str) -> Match | None:
         for pattern, route in self.patterns:

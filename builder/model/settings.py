@@ -72,8 +72,10 @@ def parse_base_url(text: str) -> str:
 def check_folders(settings: Settings) -> None:
     """Refuse folders that would feed or publish each other. Raises OperatorError."""
     folders = {
-        "--content": settings.content, "--out": settings.out, "--state": settings.state,
-    }  # fmt: skip
+        "--content": settings.content,
+        "--out": settings.out,
+        "--state": settings.state,
+    }
     real = {option: os.path.realpath(path) for option, path in folders.items()}
     for option, path in real.items():
         for other, inside in real.items():

@@ -178,11 +178,19 @@ def _run(context: Context) -> Built:
         raise
     repos, versions = state.repos.totals()
     return Built(
-        repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
-        context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
+        repos,
+        versions,
+        context.rendered,
+        site.tally.written,
+        site.tally.unchanged,
+        context.removed,
+        context.indexed,
+        is_settled,
+        state.passes.behind_seconds(),
+        0.0,
         found.named(),
         touched=None if site.tally.touched is None else frozenset(site.tally.touched),
-    )  # fmt: skip
+    )
 
 
 def _begin(context: Context, current: str) -> Changes:

@@ -117,6 +117,13 @@ def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) ->
     # Of what was begun, nobody knows which files are on the site.
     old = None if is_begun else context.state.repos.get(repo_id)
     return Task(
-        owner, name, mark, listing.versions, listing.events, listing.withdrawn, old, context.edited,
+        owner,
+        name,
+        mark,
+        listing.versions,
+        listing.events,
+        listing.withdrawn,
+        old,
+        context.edited,
         context.pulls.of(repo_id),
-    )  # fmt: skip
+    )

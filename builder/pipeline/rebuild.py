@@ -93,12 +93,14 @@ class Rebuilder(Background):
     """
 
     def __init__(
-        self, settings: Settings, tell: Callable[[Outcome], None],
+        self,
+        settings: Settings,
+        tell: Callable[[Outcome], None],
         progress: Progress = lambda what, done, total: None,
         on_wait: Callable[[], None] = lambda: None,
         serial: Callable[[], int] | None = None,
         await_content: Callable[[float], bool] = lambda seconds: True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__("rebuild")
         self._settings = settings
         self._tell = tell

@@ -132,9 +132,12 @@ class Settling:
                 for page in stretch.pages:
                     context.request.progress("Writing lists", done, len(lists))
                     write_page(
-                        page, state, context.site, context.pages,
+                        page,
+                        state,
+                        context.site,
+                        context.pages,
                         has_langfuse=context.settings.langfuse,
-                    )  # fmt: skip
+                    )
                 number = stretch.following
                 state.passes.go_on_at(one, number)
         return True

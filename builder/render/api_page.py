@@ -11,13 +11,20 @@ from typing import Any, NamedTuple
 
 # Shown in examples, in the place of a parameter. A first version would have no diff.
 _EXAMPLES = {
-    "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
-    "page": "1", "label": "production",
-}  # fmt: skip
-_BODY_EXAMPLES = {
-    "content": "Say hello to {{name}}.", "token": "$ID_TOKEN", "repo": "ada/hello",
+    "owner": "ada",
+    "name": "code-review",
     "version": "1.1.0",
-}  # fmt: skip
+    "tag": "sql",
+    "sort": "new",
+    "page": "1",
+    "label": "production",
+}
+_BODY_EXAMPLES = {
+    "content": "Say hello to {{name}}.",
+    "token": "$ID_TOKEN",
+    "repo": "ada/hello",
+    "version": "1.1.0",
+}
 _QUERY_EXAMPLES = ("sort", "tag", "version")
 # How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
 _RULES = {
@@ -119,12 +126,13 @@ def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPag
         ],
         [
             Failure(
-                status, HTTPStatus(status).phrase,
+                status,
+                HTTPStatus(status).phrase,
                 [code for code, its in statuses.items() if its == status],
             )
             for status in sorted(set(statuses.values()))
         ],
-    )  # fmt: skip
+    )
 
 
 def _operation(
@@ -158,9 +166,7 @@ def _answer(status: str, answer: dict[str, Any], shared: dict[str, Any]) -> Answ
     media = next(iter(answer.get("content", ())), "")
     schema = _only_schema(answer) if media else {}
     fields = [_field("", schema, True)] if "$ref" in schema else _fields(schema)
-    return Answer(
-        "other" if status == "default" else status, answer["description"], media, fields
-    )  # fmt: skip
+    return Answer("other" if status == "default" else status, answer["description"], media, fields)
 
 
 def _only_schema(holder: dict[str, Any]) -> dict[str, Any]:
@@ -177,9 +183,7 @@ def _fields(schema: dict[str, Any]) -> list[Field]:
 
 
 def _field(name: str, schema: dict[str, Any], is_required: bool, place: str = "") -> Field:
-    return Field(
-        name, _kind(schema), is_required, _rules(schema), _description(schema), place
-    )  # fmt: skip
+    return Field(name, _kind(schema), is_required, _rules(schema), _description(schema), place)
 
 
 def _kind(schema: dict[str, Any]) -> Kind:
@@ -261,9 +265,11 @@ def _python_example(
     body = re.sub(r'"\$(\w+)"', r'os.environ["\1"]', _example_body(operation, schemas))
     if method == "get":
         is_json = "application/json" in operation["responses"]["200"]["content"]
-        read = "answer = json.load(urlopen(address))" if is_json else (
-            "text = urlopen(address).read().decode()"
-        )  # fmt: skip
+        read = (
+            "answer = json.load(urlopen(address))"
+            if is_json
+            else ("text = urlopen(address).read().decode()")
+        )
         library = "import json\n" if is_json else ""
         return f'{library}from urllib.request import urlopen\n\naddress = "{address}"\n{read}'
     headers = '    "Content-Type": "application/json",\n' if body else ""

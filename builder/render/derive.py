@@ -95,9 +95,13 @@ def version_entry(version: records.Version) -> records.ListedVersion:
 
 
 def withdrawn_entry(
-    owner: str, name: str, one: WithdrawnVersion, previous: Version | None, ordinal: int,
+    owner: str,
+    name: str,
+    one: WithdrawnVersion,
+    previous: Version | None,
+    ordinal: int,
     links: Links,
-) -> records.ListedVersion:  # fmt: skip
+) -> records.ListedVersion:
     """A withdrawn version in its repo's list; ``previous`` and ``ordinal`` as in
     ``version_record``.
     """

@@ -53,9 +53,14 @@ def list_meta(
 ) -> records.ListMeta:
     """The meta of a paged list; an empty list has one empty page."""
     return records.ListMeta(
-        page=page, pages=page_count(total), total=total, page_size=PAGE_SIZE,
-        sort=sort, tag=tag, q=q,
-    )  # fmt: skip
+        page=page,
+        pages=page_count(total),
+        total=total,
+        page_size=PAGE_SIZE,
+        sort=sort,
+        tag=tag,
+        q=q,
+    )
 
 
 def page_count(total: int) -> int:

@@ -26,14 +26,21 @@ from builder.render.envelopes import json_bytes
 
 # The record that a route of the API answers with: alone, or as the rows of a list.
 _SINGLE = {
-    "repo": records.Repo, "version": records.Version, "label": records.LabelledVersion,
-    "user": records.User, "hub": records.Hub,
-}  # fmt: skip
+    "repo": records.Repo,
+    "version": records.Version,
+    "label": records.LabelledVersion,
+    "user": records.User,
+    "hub": records.Hub,
+}
 _LIST = {
-    "repos": records.RepoSummary, "list": records.RepoSummary, "tag_list": records.RepoSummary,
-    "versions": records.ListedVersion, "labels": records.LabelMove,
-    "label_history": records.LabelMove, "tags": records.Tag,
-}  # fmt: skip
+    "repos": records.RepoSummary,
+    "list": records.RepoSummary,
+    "tag_list": records.RepoSummary,
+    "versions": records.ListedVersion,
+    "labels": records.LabelMove,
+    "label_history": records.LabelMove,
+    "tags": records.Tag,
+}
 
 _QUERY = {
     "page": {"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": 1},
@@ -118,10 +125,18 @@ def document(settings: Settings) -> bytes:
 def _schemas() -> dict[str, Any]:
     """The records' schemas by name. Callers must not change them."""
     kinds = {
-        *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
-        records.Draft, records.Publication, records.TrustedExchange, records.TrustedToken,
-        records.LabelDraft, records.LabelRemoval, records.ChangedLabel,
-    }  # fmt: skip
+        *_SINGLE.values(),
+        *_LIST.values(),
+        records.ListMeta,
+        records.ErrorEnvelope,
+        records.Draft,
+        records.Publication,
+        records.TrustedExchange,
+        records.TrustedToken,
+        records.LabelDraft,
+        records.LabelRemoval,
+        records.ChangedLabel,
+    }
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
@@ -169,8 +184,10 @@ def _publish_operation() -> dict[str, Any]:
         "security": [{"token": []}],
         "parameters": [
             *_path_parameters(PUBLISH_URL),
-            *({"name": name, "in": "header", "required": False, "schema": schema}
-              for name, schema in _PUBLISH_HEADERS.items()),
+            *(
+                {"name": name, "in": "header", "required": False, "schema": schema}
+                for name, schema in _PUBLISH_HEADERS.items()
+            ),
         ],
         "requestBody": _body(records.Draft),
         "responses": {
@@ -182,7 +199,7 @@ def _publish_operation() -> dict[str, Any]:
             "200": {**done, "description": "Identical to the latest version; nothing published"},
             "default": {"$ref": "#/components/responses/Error"},
         },
-    }  # fmt: skip
+    }
 
 
 def _label_operations() -> dict[str, Any]:
@@ -192,9 +209,10 @@ def _label_operations() -> dict[str, Any]:
     shared = {
         "security": [{"token": []}],
         "parameters": [
-            *_path_parameters(LABEL_URL), key | {"schema": _PUBLISH_HEADERS["Idempotency-Key"]},
+            *_path_parameters(LABEL_URL),
+            key | {"schema": _PUBLISH_HEADERS["Idempotency-Key"]},
         ],
-    }  # fmt: skip
+    }
     failed = {"default": {"$ref": "#/components/responses/Error"}}
     move = {
         "operationId": "move_label",

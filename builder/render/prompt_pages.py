@@ -149,11 +149,15 @@ def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Marku
     messages = _shown_messages(one.messages or [])
     shown_messages = [
         pages.fill(
-            "message.html", role=message.role, title=message.role.capitalize(),
-            index=str(index), number=str(index + 1), text=_marked(message.content, marks),
+            "message.html",
+            role=message.role,
+            title=message.role.capitalize(),
+            index=str(index),
+            number=str(index + 1),
+            text=_marked(message.content, marks),
         )
         for index, message in enumerate(messages)
-    ]  # fmt: skip
+    ]
     left = len(one.messages or []) - len(messages)
     at = {"owner": one.owner, "name": one.name, "version": number}
     return pages.fill(
@@ -295,9 +299,13 @@ def _row_fields(repo: Repo, one: ListedVersion) -> dict[str, str | bool]:
 
 
 def _versions_row(
-    pages: Pages, repo: Repo, one: ListedVersion, labelled: dict[str, list[str]],
-    compared_from: str, marks: Marks,
-) -> Markup:  # fmt: skip
+    pages: Pages,
+    repo: Repo,
+    one: ListedVersion,
+    labelled: dict[str, list[str]],
+    compared_from: str,
+    marks: Marks,
+) -> Markup:
     """A version in the list of all."""
     first_line = one.changelog.strip().partition("\n")[0].rstrip()
     return pages.fill(

@@ -193,9 +193,11 @@ def _similar(word: str, edits_max: int, index: Vocabulary) -> set[str]:
     beginnings = {first + second, second + first, second + third, first + third}
     for letter in ascii_lowercase:
         beginnings |= {
-            letter + second + third, letter + first + second,
-            first + letter + third, first + letter + second,
-        }  # fmt: skip
+            letter + second + third,
+            letter + first + second,
+            first + letter + third,
+            first + letter + second,
+        }
     letters = set(word)
     return {
         other

@@ -91,9 +91,12 @@ class QueryThread:
             raise
 
     def _work(
-        self, is_abandoned: threading.Event, since: float, function: Callable[..., T],
+        self,
+        is_abandoned: threading.Event,
+        since: float,
+        function: Callable[..., T],
         args: tuple[Any, ...],
-    ) -> T | None:  # fmt: skip
+    ) -> T | None:
         result = "computed"
         try:
             return None if is_abandoned.is_set() else self._ask(function, args)

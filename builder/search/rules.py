@@ -15,13 +15,25 @@ from builder.text import words
 _NUMBERS = {
     entries: ("SHORT_TITLE_WORDS_MAX", "BEGINNING_CHARS_MAX"),
     plan: (
-        "RARITY_STEPS", "FREQUENT_SHARE", "FREQUENT_PARTS", "WEIGHT_MAX", "SYNONYM_SHARE",
-        "BEGINNING_VALUE", "BEGINNING_ELSEWHERE_VALUE", "WHOLE_SCORE", "TARGETS_MAX",
-        "FREQUENT_TARGETS_MAX", "HOLDERS_MAX", "FORMS_MAX", "COMPARED_MAX", "CORRECTED_MAX",
-        "CORRECTED_LETTERS_MIN", "ONE_EDIT_LETTERS_MAX",
+        "RARITY_STEPS",
+        "FREQUENT_SHARE",
+        "FREQUENT_PARTS",
+        "WEIGHT_MAX",
+        "SYNONYM_SHARE",
+        "BEGINNING_VALUE",
+        "BEGINNING_ELSEWHERE_VALUE",
+        "WHOLE_SCORE",
+        "TARGETS_MAX",
+        "FREQUENT_TARGETS_MAX",
+        "HOLDERS_MAX",
+        "FORMS_MAX",
+        "COMPARED_MAX",
+        "CORRECTED_MAX",
+        "CORRECTED_LETTERS_MIN",
+        "ONE_EDIT_LETTERS_MAX",
     ),
     words: ("UNSPACED", "WORD_CHARS_MAX", "QUERY_WORDS_MAX", "SIGNED", "JOINED"),
-}  # fmt: skip
+}
 
 # Whoosh's form of Porter's stemmer as a table; a test compares the two. In each step, the longest
 # suffix that the word has is replaced by an ending if what stands before it fits a condition: a
@@ -42,17 +54,38 @@ _STEM_STEPS: tuple[dict[str, tuple[str, str]], ...] = (
     {
         suffix: (_ONE, ending)
         for suffix, ending in {
-            "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
-            "bli": "ble", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous",
-            "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive",
-            "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+            "ational": "ate",
+            "tional": "tion",
+            "enci": "ence",
+            "anci": "ance",
+            "izer": "ize",
+            "bli": "ble",
+            "alli": "al",
+            "entli": "ent",
+            "eli": "e",
+            "ousli": "ous",
+            "ization": "ize",
+            "ation": "ate",
+            "ator": "ate",
+            "alism": "al",
+            "iveness": "ive",
+            "fulness": "ful",
+            "ousness": "ous",
+            "aliti": "al",
+            "iviti": "ive",
+            "biliti": "ble",
             "logi": "log",
         }.items()
     },
     {
         suffix: (_ONE, ending)
         for suffix, ending in {
-            "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "",
+            "icate": "ic",
+            "ative": "",
+            "alize": "al",
+            "iciti": "ic",
+            "ical": "ic",
+            "ful": "",
             "ness": "",
         }.items()
     },
@@ -63,7 +96,7 @@ _STEM_STEPS: tuple[dict[str, tuple[str, str]], ...] = (
     | {"ion": (f"^(?=.*[st]$){_TWO[1:]}", "")},
     {"e": (f"{_TWO}|^(?!{_SHORT[1:]}){_ONE[1:]}(?:{_VOWELS})?$", "")},
     {"l": (f"^(?=.*l$){_TWO[1:]}", "")},
-)  # fmt: skip
+)
 
 
 @cache

@@ -57,8 +57,16 @@ def _schema() -> Schema:
     builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
     for name in (
-        "owner", "tag", *ADDED_VALUES, "text", "long_text", "word", "start", "beginning", "whole",
-    ):  # fmt: skip
+        "owner",
+        "tag",
+        *ADDED_VALUES,
+        "text",
+        "long_text",
+        "word",
+        "start",
+        "beginning",
+        "whole",
+    ):
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     builder.add_unsigned_field("head", fast=True)
     for name in SORTS:

@@ -57,9 +57,7 @@ class Counter:
     Everything may raise OperatorError.
     """
 
-    def __init__(
-        self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None
-    ) -> None:  # fmt: skip
+    def __init__(self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None) -> None:
         self._file = pulls_file(folder)
         self._oldest_kept = today - KEPT_DAYS
         self._on_wait = on_wait

@@ -48,9 +48,12 @@ CREATE TABLE seen (
 def pulls_file(folder: str) -> DatabaseFile:
     """The database of a state folder."""
     return DatabaseFile(
-        os.path.join(folder, PULLS_FILE), "pulls", "the pull counts",
-        "count the logs that you still have again", PullsError,
-    )  # fmt: skip
+        os.path.join(folder, PULLS_FILE),
+        "pulls",
+        "the pull counts",
+        "count the logs that you still have again",
+        PullsError,
+    )
 
 
 def pulls_mark(folder: str) -> tuple[int, ...] | None:

@@ -108,9 +108,7 @@ def _parse_minute(text: str) -> int:
     day, month, year, hour, minute = text[:2], text[3:6], text[7:11], text[12:14], text[15:17]
     offset = timedelta(hours=int(text[19:21]), minutes=int(text[21:23]))
     zone = timezone(-offset if text[18] == "-" else offset)
-    moment = datetime(
-        int(year), _MONTHS[month], int(day), int(hour), int(minute), tzinfo=zone
-    )  # fmt: skip
+    moment = datetime(int(year), _MONTHS[month], int(day), int(hour), int(minute), tzinfo=zone)
     return int(moment.timestamp())
 
 

@@ -9,9 +9,18 @@ from builder.model.routes import BY_NAME, match_url
 
 # A pull is a successful read of one of these rows.
 PULLED = (
-    "raw", "version_raw", "label_raw", "body", "version_body", "label_body", "repo", "version",
-    "label", "langfuse_prompt", "langfuse_ref",
-)  # fmt: skip
+    "raw",
+    "version_raw",
+    "label_raw",
+    "body",
+    "version_body",
+    "label_body",
+    "repo",
+    "version",
+    "label",
+    "langfuse_prompt",
+    "langfuse_ref",
+)
 
 # Every name and version of the grammar's greatest length, percent-encoded, is shorter.
 PATH_CHARS_MAX = 2000

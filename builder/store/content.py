@@ -144,9 +144,10 @@ def named_folders(path: str, chars_max: int) -> list[str]:
     """
     with os.scandir(path) as entries:
         return sorted(
-            entry.name for entry in entries
+            entry.name
+            for entry in entries
             if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
-        )  # fmt: skip
+        )
 
 
 def _list_folders(path: str, where: str, chars_max: int) -> list[str]:

@@ -51,9 +51,10 @@ def find_names(text: str) -> list[re.Match[str]]:
     spoilt = {bisect_right(borders, code) for code in codes}
     # An odd number of borders before it: it is in a fence.
     return [
-        one for one in names
+        one
+        for one in names
         if (place := bisect_right(borders, one.start())) % 2 == 0 or place not in spoilt
-    ]  # fmt: skip
+    ]
 
 
 def content_of(found: re.Match[str]) -> str:

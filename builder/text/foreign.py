@@ -19,10 +19,35 @@ _foreign = re.compile(
 )
 _foreign_tag = re.compile(r"[#/^>&!~=@$-]?[ \t]*[\w.]")
 _JINJA_WORDS = {
-    "if", "elif", "else", "endif", "for", "endfor", "set", "endset", "block", "endblock", "include",
-    "import", "from", "macro", "endmacro", "call", "endcall", "filter", "endfilter", "raw",
-    "endraw", "extends", "with", "endwith", "autoescape", "assign", "unless", "endunless",
-}  # fmt: skip
+    "if",
+    "elif",
+    "else",
+    "endif",
+    "for",
+    "endfor",
+    "set",
+    "endset",
+    "block",
+    "endblock",
+    "include",
+    "import",
+    "from",
+    "macro",
+    "endmacro",
+    "call",
+    "endcall",
+    "filter",
+    "endfilter",
+    "raw",
+    "endraw",
+    "extends",
+    "with",
+    "endwith",
+    "autoescape",
+    "assign",
+    "unless",
+    "endunless",
+}
 # What people take for a name of a variable: words of any script, and few signs.
 _name = re.compile(r"\{\{[ \t]*(?:\w|[^\x00-\x7f])(?:[\w ,'-]|[^\x00-\x7f])*+(?:\}\})?")
 # Not behind what shows a formula, a path or another placeholder.

@@ -32,9 +32,13 @@ the user for values that you do not know; where the user has none, use the defau
 YAML_KEY_CHARS_MAX = 1_000
 
 _CAMEL = {
-    "max_tokens": "maxOutputTokens", "top_p": "topP", "top_k": "topK", "stop": "stopSequences",
-    "frequency_penalty": "frequencyPenalty", "presence_penalty": "presencePenalty",
-}  # fmt: skip
+    "max_tokens": "maxOutputTokens",
+    "top_p": "topP",
+    "top_k": "topK",
+    "stop": "stopSequences",
+    "frequency_penalty": "frequencyPenalty",
+    "presence_penalty": "presencePenalty",
+}
 _PROMPTY_OPTIONS = {*_CAMEL.values(), "seed", "temperature"}
 # Words that a template of the format does not take for variables.
 _HANDLEBARS_WORDS = set(

@@ -32,8 +32,15 @@ from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
 
 CONVENTIONS = (
-    "dollar", "single", "f-string", "mustache", "jinja", "vscode", "typed", "none",
-)  # fmt: skip
+    "dollar",
+    "single",
+    "f-string",
+    "mustache",
+    "jinja",
+    "vscode",
+    "typed",
+    "none",
+)
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
@@ -124,10 +131,15 @@ class _Turner:
 
     def __init__(self, convention: str, texts: Sequence[str]) -> None:
         self._turn = {
-            "dollar": self._dollar, "single": self._single, "f-string": self._f_string,
-            "mustache": self._mustache, "jinja": self._jinja, "vscode": self._vscode,
-            "typed": self._typed, "none": lambda text: text,
-        }[convention]  # fmt: skip
+            "dollar": self._dollar,
+            "single": self._single,
+            "f-string": self._f_string,
+            "mustache": self._mustache,
+            "jinja": self._jinja,
+            "vscode": self._vscode,
+            "typed": self._typed,
+            "none": lambda text: text,
+        }[convention]
         self._kept = Kept()
         self._names: dict[str, str] = {}
         # Names that are right already are nobody else's, wherever they stand.

@@ -26,9 +26,18 @@ TELLING_CHARS_MIN = 80
 READ_CHARS_MAX = 2_000
 # Where JSON says what it asks for, in the order in which it is looked for.
 TELLING_KEYS = (
-    "description", "task", "goal", "objective", "instruction", "instructions", "prompt",
-    "main_prompt", "subject", "role", "title",
-)  # fmt: skip
+    "description",
+    "task",
+    "goal",
+    "objective",
+    "instruction",
+    "instructions",
+    "prompt",
+    "main_prompt",
+    "subject",
+    "role",
+    "title",
+)
 FIELDS_MAX, FIELD_CHARS_MAX = 5, 30
 LABEL_CHARS_MAX = 60
 # Words that name a part of a prompt, and not what the prompt is for.

@@ -138,9 +138,11 @@ def is_unspaced(word: str) -> bool:
 
 def _is_rest(before: Word, word: Word) -> bool:
     return (
-        len(word.surface) == 1 and len(before.surface) == 2 and before.surface[1] == word.surface
+        len(word.surface) == 1
+        and len(before.surface) == 2
+        and before.surface[1] == word.surface
         and is_unspaced(word.surface)
-    )  # fmt: skip
+    )
 
 
 class _KnownWords(dict[str, Word]):

@@ -13,11 +13,23 @@ from builder.search.rules import search_rules
 from builder.store.site import Site
 
 _ASSET_ROUTES = (
-    "stylesheet", "site_script", "search_script", "prompt_script", "download_script",
-    "version_script", "compare_script", "changes_table_script", "jsdiff_script", "account_script",
-    "editor_script", "prompt_text_script", "text_field_script", "marked_text_script",
-    "codemirror_script", "icon",
-)  # fmt: skip
+    "stylesheet",
+    "site_script",
+    "search_script",
+    "prompt_script",
+    "download_script",
+    "version_script",
+    "compare_script",
+    "changes_table_script",
+    "jsdiff_script",
+    "account_script",
+    "editor_script",
+    "prompt_text_script",
+    "text_field_script",
+    "marked_text_script",
+    "codemirror_script",
+    "icon",
+)
 
 
 def write_fixed_files(settings: Settings, site: Site) -> None:

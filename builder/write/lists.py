@@ -48,7 +48,7 @@ def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
         return []
     pages = [
         _make_page(tag, sort, 1, total, state.lists.order(tag, sort, PAGE_SIZE)) for sort in SORTS
-    ]  # fmt: skip
+    ]
     return [page for page in pages if _note_stale(state, page, state.lists.page(tag, page.sort, 1))]
 
 
@@ -69,7 +69,7 @@ def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
     following = first + PAGES_PER_STRETCH
     order = state.lists.order(
         tag, sort, PAGES_PER_STRETCH * PAGE_SIZE, offset=(first - 1) * PAGE_SIZE
-    )  # fmt: skip
+    )
     known = state.lists.pages(tag, sort, first)
     stale = []
     for number in range(first, min(last + 1, following)):

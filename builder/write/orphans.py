@@ -20,7 +20,7 @@ from builder.model.routes import (
     list_api,
     list_page,
     match_file,
-)  # fmt: skip
+)
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
@@ -155,10 +155,11 @@ def _label_files(row: RepoRow) -> list[str]:
     owner, name = row.id.split("/")
     return [
         route.file_for(owner=owner, name=name, label=label)
-        for route in ROUTES if route.scope == "label"
+        for route in ROUTES
+        if route.scope == "label"
         for label in ([*labels.history, LATEST] if "{label}" in route.file else [""])
         if _has_file(labels, route.name, label or None)
-    ]  # fmt: skip
+    ]
 
 
 def files_left(site: Site, repo_id: str) -> list[str]:

@@ -70,8 +70,11 @@ class WithdrawnFiles:
     ) -> None:
         body = envelopes.error_envelope(ErrorBody("withdrawn", told))
         page = self._pages.render(
-            "withdrawn.html", **self._at, withdrawal=withdrawal, is_repo=what == "repo",
+            "withdrawn.html",
+            **self._at,
+            withdrawal=withdrawal,
+            is_repo=what == "repo",
             version=version,
-        )  # fmt: skip
+        )
         self._site.write(BY_NAME[f"withdrawn_{what}_page"].file_for(**at), page)
         self._site.write(BY_NAME[f"withdrawn_{what}"].file_for(**at), body)

@@ -42,9 +42,13 @@ class Report(NamedTuple):
 
 
 def export(
-    content_root: str, folder: str, format: str, *, owner: str | None = None,
+    content_root: str,
+    folder: str,
+    format: str,
+    *,
+    owner: str | None = None,
     progress: Callable[[str, int, int], None],
-) -> Report:  # fmt: skip
+) -> Report:
     """Write the latest version of each prompt to ``folder``.
 
     ``owner``: only that owner's, and files of others stay. ``progress`` is called with what is
@@ -141,12 +145,19 @@ class _Task:
         body = body_of(text, stored.front_matter_bytes)
         return msgspec.to_builtins(
             {
-                "owner": owner, "name": name, "version": str(version), "title": stored.title,
-                "description": stored.description, "tags": stored.tags, "license": stored.license,
-                "variables": stored.variables, "parameters": stored.parameters, "body": body,
+                "owner": owner,
+                "name": name,
+                "version": str(version),
+                "title": stored.title,
+                "description": stored.description,
+                "tags": stored.tags,
+                "license": stored.license,
+                "variables": stored.variables,
+                "parameters": stored.parameters,
+                "body": body,
                 "messages": parse_messages(body),
             }
-        )  # fmt: skip
+        )
 
     def _write(self, path: str, data: bytes) -> bool:
         """Whether the file is, or was already, as it is to be."""

@@ -9,9 +9,12 @@ from builder.text.messages import parse_messages, write_messages
 from builder.text.prompts import VARIABLE_NAME
 
 _ROLES = {role: role for role in get_args(MessageRole)} | {
-    "developer": "system", "human": "user", "ai": "assistant", "model": "assistant",
+    "developer": "system",
+    "human": "user",
+    "ai": "assistant",
+    "model": "assistant",
     "function": "tool",
-}  # fmt: skip
+}
 _TEXT_PARTS = ("text", "input_text", "output_text")
 # A line of prompty that begins a message, as in "user:". Possessive, so that no text makes it try
 # again.
@@ -50,9 +53,10 @@ def read_list(messages: Any) -> tuple[list[Message], list[str]]:
     if isinstance(messages, list):
         messages = [
             one | {"role": one.get("role") or one.get("type") or "user"}
-            if isinstance(one, dict) else one
+            if isinstance(one, dict)
+            else one
             for one in messages
-        ]  # fmt: skip
+        ]
     return from_parts(messages)
 
 

@@ -149,9 +149,14 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         where,
         where.split("/")[0] if is_listed else "",
         _name(path, front, root, is_listed),
-        text, fields, [*warnings, *notes, *_tell_beside(beside)], convention,
-        author, len(beside), _kind(name),
-    )  # fmt: skip
+        text,
+        fields,
+        [*warnings, *notes, *_tell_beside(beside)],
+        convention,
+        author,
+        len(beside),
+        _kind(name),
+    )
 
 
 def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str:

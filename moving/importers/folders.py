@@ -25,10 +25,22 @@ SUFFIXES = (".md", *FORM_SUFFIXES)
 ASSISTANT_FOLDERS = (".agents", ".claude", ".github")
 # What is about a collection is none of its prompts. Those in capitals only in capitals.
 SKIPPED_STEMS = {
-    "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
-    "third_party_notices", "pull_request_template",
-    "AUTHORS", "COPYING", "MAINTAINERS", "NOTICE", "RELEASING", "SECURITY", "SUPPORT",
-}  # fmt: skip
+    "readme",
+    "license",
+    "licence",
+    "changelog",
+    "contributing",
+    "code_of_conduct",
+    "third_party_notices",
+    "pull_request_template",
+    "AUTHORS",
+    "COPYING",
+    "MAINTAINERS",
+    "NOTICE",
+    "RELEASING",
+    "SECURITY",
+    "SUPPORT",
+}
 ABOUT = "about the collection, not a prompt"
 NO_SOURCE = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
 PLAIN = (

@@ -13,14 +13,23 @@ from builder.model.errors import cut
 from builder.model.records import Variable, VariableType
 
 _PARAMETERS = {
-    "maxTokens": "max_tokens", "maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k",
-    "stopSequences": "stop", "responseFormat": "response_format",
-    "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty",
-}  # fmt: skip
+    "maxTokens": "max_tokens",
+    "maxOutputTokens": "max_tokens",
+    "topP": "top_p",
+    "topK": "top_k",
+    "stopSequences": "stop",
+    "responseFormat": "response_format",
+    "frequencyPenalty": "frequency_penalty",
+    "presencePenalty": "presence_penalty",
+}
 _TYPES = {kind: kind for kind in get_args(VariableType)} | {
-    "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
     "dict": "object",
-}  # fmt: skip
+}
 # What coding assistants are told of how to run a prompt, and where.
 _OF_ASSISTANTS = ("mode", "agent", "tools", "allowed-tools", "applyTo")
 # Settings of a connection that say nothing of who may use it, or where it is.
@@ -196,9 +205,7 @@ def _variable(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     about.setdefault("enum", spec.get("enumValues"))
     if about["example"] is None and isinstance(spec.get("examples"), list):
         about["example"] = next(iter(spec["examples"]), None)
-    return {
-        key: about[key] for key in Variable.__struct_fields__ if about.get(key) is not None
-    }  # fmt: skip
+    return {key: about[key] for key in Variable.__struct_fields__ if about.get(key) is not None}
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -72,9 +72,15 @@ class Repository:
 
     def __init__(self, git_folder: Path) -> None:
         said = Git(str(git_folder), "").run(
-            "rev-parse", "--path-format=absolute", "--show-object-format",
-            "--git-path", "objects", "--git-path", "shallow", "HEAD",
-        )  # fmt: skip
+            "rev-parse",
+            "--path-format=absolute",
+            "--show-object-format",
+            "--git-path",
+            "objects",
+            "--git-path",
+            "shallow",
+            "HEAD",
+        )
         lines = said.decode(errors="surrogateescape").removesuffix("\n").split("\n")
         if len(lines) != 4:
             raise GitError("git rev-parse does not say where HEAD is")
@@ -153,13 +159,28 @@ class Repository:
     def _read_log(self, suffixes: tuple[str, ...]) -> Iterator[tuple[State, list[_Change]]]:
         """The commits that touch such files, oldest first, and what they change."""
         tokens = self._tokens(
-            "log", "--no-show-signature", "--no-follow", "--reverse", "--topo-order",
-            f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
-            "--format=%x00%x00%H%x00%ct%x00%s", "--raw", "--root", "--no-abbrev",
-            "--diff-merges=first-parent", "-M", f"-l{RENAMES_MAX}", "--no-ext-diff",
-            "--no-textconv", self._head, "--",
+            "log",
+            "--no-show-signature",
+            "--no-follow",
+            "--reverse",
+            "--topo-order",
+            f"--max-count={COMMITS_MAX}",
+            "-z",
+            "--no-color",
+            "--encoding=UTF-8",
+            "--format=%x00%x00%H%x00%ct%x00%s",
+            "--raw",
+            "--root",
+            "--no-abbrev",
+            "--diff-merges=first-parent",
+            "-M",
+            f"-l{RENAMES_MAX}",
+            "--no-ext-diff",
+            "--no-textconv",
+            self._head,
+            "--",
             *(f":(glob,icase)**/*{suffix}" for suffix in suffixes),
-        )  # fmt: skip
+        )
         token = next(tokens, None)
         while token is not None:
             if not token:

@@ -222,9 +222,14 @@ class _Import:
         if latest and target.create_only:
             raise self._not_owner()
         done = publish_past(
-            target.store, target.owner, target.name, past, publisher=target.owner, after=latest,
+            target.store,
+            target.owner,
+            target.name,
+            past,
+            publisher=target.owner,
+            after=latest,
             dry_run=target.dry_run,
-        )  # fmt: skip
+        )
         for index, one in zip(new, done, strict=True):
             self._progress()
             if isinstance(one, RequestError):

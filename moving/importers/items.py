@@ -162,8 +162,10 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
             return Rejection(where, str(error))
     contributor = (columns.contributor and row.get(columns.contributor)) or ""
     for column, value in (
-        (columns.title, title), (columns.prompt, text), (columns.contributor, contributor),
-    ):  # fmt: skip
+        (columns.title, title),
+        (columns.prompt, text),
+        (columns.contributor, contributor),
+    ):
         if not isinstance(value, str):
             return Rejection(where, f"its {column!r} is not text")
     if len(text) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer

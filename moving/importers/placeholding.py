@@ -19,9 +19,14 @@ GUESSED_MAX = 1_000
 DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
 # How the summary shows a convention's placeholders.
 _SHOWN = {
-    "dollar": "${name}", "single": "{name}", "f-string": "{name}", "mustache": "{{{name}}}",
-    "jinja": "{{ name | default(…) }}", "typed": "{{name | type:…}}", "vscode": "${input:name}",
-}  # fmt: skip
+    "dollar": "${name}",
+    "single": "{name}",
+    "f-string": "{name}",
+    "mustache": "{{{name}}}",
+    "jinja": "{{ name | default(…) }}",
+    "typed": "{{name | type:…}}",
+    "vscode": "${input:name}",
+}
 
 
 @dataclass

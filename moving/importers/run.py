@@ -95,9 +95,12 @@ def import_source(
 
 
 def import_found(
-    found: Iterable[Item | History | Rejection | PassedOver], source: str, store: Store,
-    options: Options, progress: Callable[[str, int, int], None],
-) -> Outcome:  # fmt: skip
+    found: Iterable[Item | History | Rejection | PassedOver],
+    source: str,
+    store: Store,
+    options: Options,
+    progress: Callable[[str, int, int], None],
+) -> Outcome:
     """Publish what was found in a source, which is read once the options are found to be right;
     ``source`` is what changelogs call it. Raises as ``import_source``.
     """
@@ -148,9 +151,13 @@ class _Task:
     """One run: what has been given out and seen so far, and the outcome."""
 
     def __init__(
-        self, store: Store, options: Options, source: str, placing: Placing,
+        self,
+        store: Store,
+        options: Options,
+        source: str,
+        placing: Placing,
         progress: Callable[[str, int, int], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.outcome = Outcome()
         self._store = store
         self._options = options
@@ -241,10 +248,15 @@ class _Task:
         self, history: History, progress: Callable[[], None], owner: str, name: str
     ) -> None:
         target = Target(
-            self._store, owner, name, self._source, self._draft_of_past,
-            convention=self._options.placeholders, create_only=owner not in self._own,
+            self._store,
+            owner,
+            name,
+            self._source,
+            self._draft_of_past,
+            convention=self._options.placeholders,
+            create_only=owner not in self._own,
             dry_run=self._options.dry_run,
-        )  # fmt: skip
+        )
         result = import_history(history, target, progress)
         outcome, repo = self.outcome, f"{owner}/{name}"
         outcome.rejected += result.rejected

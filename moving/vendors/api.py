@@ -69,10 +69,16 @@ class Api:
     """
 
     def __init__(
-        self, url: str, kept: Kept, keys: Mapping[str, str], headers: Mapping[str, str],
-        progress: Progress, *,
-        pause: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self,
+        url: str,
+        kept: Kept,
+        keys: Mapping[str, str],
+        headers: Mapping[str, str],
+        progress: Progress,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._url = url.rstrip("/")
         self._kept = kept
         self._keys = keys
@@ -161,9 +167,12 @@ class Api:
         for _ in range(_REDIRECTS_MAX + 1):
             self._wait_turn()
             answer = self._session.get(
-                url, params=params, headers=self._headers,
-                allow_redirects=False, auth=send_no_credentials,
-            )  # fmt: skip
+                url,
+                params=params,
+                headers=self._headers,
+                allow_redirects=False,
+                auth=send_no_credentials,
+            )
             if not answer.next or _origin(answer.next.url) != _origin(url):
                 break
             url, params = answer.next.url, None
@@ -225,9 +234,13 @@ def is_remote(module: ModuleType, source: str) -> bool:
 
 
 def download_to(
-    module: ModuleType, url: str, folder: str, progress: Progress,
-    environ: Mapping[str, str] = os.environ, **settings: Any,
-) -> None:  # fmt: skip
+    module: ModuleType,
+    url: str,
+    folder: str,
+    progress: Progress,
+    environ: Mapping[str, str] = os.environ,
+    **settings: Any,
+) -> None:
     """Download what a vendor's API has into ``folder``.
 
     ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError, after which the same call

@@ -30,9 +30,12 @@ LEVELS_MAX = 16
 _CHATS = {"ChatPromptTemplate", "StructuredPrompt"}
 _TEMPLATES = {"PromptTemplate", *_CHATS}
 _ROLES = {
-    "SystemMessage": "system", "HumanMessage": "user", "AIMessage": "assistant",
-    "ToolMessage": "tool", "FunctionMessage": "tool",
-}  # fmt: skip
+    "SystemMessage": "system",
+    "HumanMessage": "user",
+    "AIMessage": "assistant",
+    "ToolMessage": "tool",
+    "FunctionMessage": "tool",
+}
 _CONVENTIONS = {"f-string": "f-string", "mustache": "mustache", "jinja2": "jinja"}
 _SERIALIZED = ("constructor", "not_implemented", "secret")
 _our_variable = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
@@ -40,23 +43,57 @@ _VARIABLES = {"f-string": "{%s}", "mustache": "{{%s}}", "jinja": "{{ %s }}"}
 
 # What says how to answer, by our names. Anything else may be an address or a key.
 _SETTINGS = {
-    "model_name": "model", "model_id": "model", "max_tokens_to_sample": "max_tokens",
-    "max_output_tokens": "max_tokens", "max_completion_tokens": "max_tokens",
+    "model_name": "model",
+    "model_id": "model",
+    "max_tokens_to_sample": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
     "stop_sequences": "stop",
 } | {
     name: name
     for name in (
-        "model", "temperature", "top_p", "top_k", "max_tokens", "stop", "seed", "n",
-        "frequency_penalty", "presence_penalty", "logprobs", "top_logprobs", "logit_bias",
-        "reasoning_effort", "reasoning", "effort", "thinking", "verbosity", "response_format",
-        "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call",
+        "model",
+        "temperature",
+        "top_p",
+        "top_k",
+        "max_tokens",
+        "stop",
+        "seed",
+        "n",
+        "frequency_penalty",
+        "presence_penalty",
+        "logprobs",
+        "top_logprobs",
+        "logit_bias",
+        "reasoning_effort",
+        "reasoning",
+        "effort",
+        "thinking",
+        "verbosity",
+        "response_format",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "functions",
+        "function_call",
     )
-}  # fmt: skip
+}
 # What says only how to ask: not worth a warning.
 _ASKING = {
-    "cache", "callbacks", "disable_streaming", "max_retries", "metadata", "name", "request_timeout",
-    "stream_usage", "streaming", "tags", "timeout", "verbose", "ls_structured_output_format",
-}  # fmt: skip
+    "cache",
+    "callbacks",
+    "disable_streaming",
+    "max_retries",
+    "metadata",
+    "name",
+    "request_timeout",
+    "stream_usage",
+    "streaming",
+    "tags",
+    "timeout",
+    "verbose",
+    "ls_structured_output_format",
+}
 
 
 class Template(NamedTuple):

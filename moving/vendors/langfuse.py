@@ -163,10 +163,12 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
     warnings: list[str] = []
     prompt = _read_prompt(value, is_row, warnings)
     _warn_of_references(prompt, value, warnings)
-    fields, told = parse_loosely({
-        "tags": _strings(value.get("tags"), "tags", is_row, warnings),
-        "parameters": _read_config(value.get("config"), is_row, warnings),
-    })  # fmt: skip
+    fields, told = parse_loosely(
+        {
+            "tags": _strings(value.get("tags"), "tags", is_row, warnings),
+            "parameters": _read_config(value.get("config"), is_row, warnings),
+        }
+    )
     labels = _read_labels(value, is_row, warnings)
     changelog = _either(value, "commitMessage", "commit_message")
     published_at = read_time(_either(value, "createdAt", "created_at"), warnings)

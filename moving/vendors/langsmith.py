@@ -65,9 +65,10 @@ def download(api: Api) -> None:
             found = commit["commit_hash"]
             # Without the parameter, models are not in the manifest.
             api.keep(
-                f"{folder}/{file_part(found)}.json", f"/commits/{path}/{path_part(found)}",
+                f"{folder}/{file_part(found)}.json",
+                f"/commits/{path}/{path_part(found)}",
                 {"include_model": "true"},
-            )  # fmt: skip
+            )
     api.count(len(handles), len(handles))
 
 
@@ -85,13 +86,13 @@ def _list_prompts(api: Api) -> dict[str, dict[str, Any]]:
     }
 
 
-def _list(
-    api: Api, path: str, key: str, name: str, **params: str
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+def _list(api: Api, path: str, key: str, name: str, **params: str) -> Iterator[dict[str, Any]]:
     return list_entries(
         lambda page, count: api.get(path, {**params, "limit": PAGE_ENTRIES, "offset": count}),
-        key, name, path,
-    )  # fmt: skip
+        key,
+        name,
+        path,
+    )
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
@@ -252,12 +253,14 @@ def _read_prompt(
 def _make_revision(
     prompt: _Prompt, commit: _Commit, template: Template, labels: tuple[str, ...]
 ) -> Revision:
-    fields, told = parse_loosely({
-        "description": prompt.repo.get("description") or None,
-        "tags": prompt.repo.get("tags") or None,
-        "variables": template.variables or None,
-        "parameters": template.parameters or None,
-    })  # fmt: skip
+    fields, told = parse_loosely(
+        {
+            "description": prompt.repo.get("description") or None,
+            "tags": prompt.repo.get("tags") or None,
+            "variables": template.variables or None,
+            "parameters": template.parameters or None,
+        }
+    )
     found = commit.hash if commit.hash != commit.where else ""
     return Revision(
         where=commit.where,

@@ -36,15 +36,30 @@ _VALUE_CHARS_MIN = 8
 _VALUES_MAX = 200
 # As every response has them of which nothing else was asked.
 _USUAL = {
-    "temperature": (1,), "top_p": (1,), "tool_choice": ("auto",), "tools": ([],),
-    "parallel_tool_calls": (True,), "truncation": ("disabled",), "top_logprobs": (0,),
+    "temperature": (1,),
+    "top_p": (1,),
+    "tool_choice": ("auto",),
+    "tools": ([],),
+    "parallel_tool_calls": (True,),
+    "truncation": ("disabled",),
+    "top_logprobs": (0,),
     "text": ({"format": {"type": "text"}}, {"format": {"type": "text"}, "verbosity": "medium"}),
     "reasoning": ({},),
-}  # fmt: skip
+}
 _PARAMETERS = (
-    "model", "temperature", "top_p", "max_output_tokens", "reasoning", "text", "tools",
-    "tool_choice", "parallel_tool_calls", "max_tool_calls", "top_logprobs", "truncation",
-)  # fmt: skip
+    "model",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "reasoning",
+    "text",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_tool_calls",
+    "top_logprobs",
+    "truncation",
+)
 
 
 class Saved(NamedTuple):
@@ -165,10 +180,16 @@ def read_response(where: str, value: Any) -> Saved:
     texts, back, left = _put_back(texts, values if isinstance(values, dict) else {})
     created = value.get("created_at")
     return Saved(
-        where, prompt["id"], read_number(prompt.get("version")),
+        where,
+        prompt["id"],
+        read_number(prompt.get("version")),
         created if isinstance(created, int | float) else math.inf,
-        texts, _read_parameters(value, warnings), back, left, warnings,
-    )  # fmt: skip
+        texts,
+        _read_parameters(value, warnings),
+        back,
+        left,
+        warnings,
+    )
 
 
 def _read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
@@ -214,19 +235,22 @@ def _put_back(
     texts = [prompt] if isinstance(prompt, str) else [one.content for one in prompt]
     chars = sum(map(len, texts))
     sure = {
-        one: name for name, one in filled.items()
-        if len(filled) <= _VALUES_MAX and chars <= CONTENT_BYTES_MAX
+        one: name
+        for name, one in filled.items()
+        if len(filled) <= _VALUES_MAX
+        and chars <= CONTENT_BYTES_MAX
         and _is_sure(one, filled.values(), texts)
-    }  # fmt: skip
+    }
     # Values that do not overlap are no longer than the texts that they stand in.
     sure = sure if sum(map(len, sure)) <= chars else {}
     if sure:
         pattern = re.compile("|".join(re.escape(one) for one in sure))
         texts = [pattern.sub(lambda found: f"{{{{{sure[found[0]]}}}}}", one) for one in texts]
         prompt = (
-            texts[0] if isinstance(prompt, str)
+            texts[0]
+            if isinstance(prompt, str)
             else [Message(old.role, new) for old, new in zip(prompt, texts, strict=True)]
-        )  # fmt: skip
+        )
     back = sorted(sure.values())
     return prompt, back, sorted(filled.keys() - back)
 

@@ -204,11 +204,14 @@ def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
     metadata = value.get("metadata")
     if metadata and not isinstance(metadata, dict):
         warnings.append("Left out the metadata, which is not an object.")
-    fields, told = parse_loosely({
-        "description": prompt.get("description") or None,
-        "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)] or None,
-        "parameters": read_parameters(as_dict(metadata), warnings),
-    })  # fmt: skip
+    fields, told = parse_loosely(
+        {
+            "description": prompt.get("description") or None,
+            "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)]
+            or None,
+            "parameters": read_parameters(as_dict(metadata), warnings),
+        }
+    )
     labels = [*_strings(value, "environments", warnings), get_text(value, "environment")]
     published_at = read_time(value.get("created_at"), warnings)
     return Revision(

@@ -151,11 +151,13 @@ def _read_version(where: str, value: Any) -> tuple[str, Revision]:
         raise ValueError(f"has a version that is no number from 1 to {ORDINAL_MAX:,}")
     prompt, convention, warnings = _read_template(template)
     settings = _settings(as_dict(value.get("metadata")), template)
-    fields, told = parse_loosely({
-        "title": clean_title(name),
-        "tags": value.get("tags"),
-        "parameters": read_parameters(settings, warnings),
-    })  # fmt: skip
+    fields, told = parse_loosely(
+        {
+            "title": clean_title(name),
+            "tags": value.get("tags"),
+            "parameters": read_parameters(settings, warnings),
+        }
+    )
     published_at = read_time(value.get("created_at"), warnings)
     return name, Revision(
         where=where,
@@ -206,9 +208,10 @@ def _open_placeholders(messages: Any) -> tuple[Any, list[str]]:
             if not isinstance(name, str) or not re.fullmatch(VARIABLE_NAME, name):
                 raise ValueError("has a placeholder for messages whose name is no variable's")
             one = {
-                "role": "user", "template_format": kind,
+                "role": "user",
+                "template_format": kind,
                 "content": _PLACEHOLDERS.get(kind, "%s") % name,
-            }  # fmt: skip
+            }
             warnings.append(tell_placeholder(name))
         opened.append(one)
     return opened, warnings

@@ -85,6 +85,7 @@ def leave_out_keys(tools: Any, warnings: list[str]) -> Any:
         warnings.append(f"Left out {' and '.join(_KEYS_OF_TOOLS)} of tools, which can have keys.")
     return [
         {key: value for key, value in tool.items() if key not in _KEYS_OF_TOOLS}
-        if isinstance(tool, dict) else tool
+        if isinstance(tool, dict)
+        else tool
         for tool in tools
-    ]  # fmt: skip
+    ]

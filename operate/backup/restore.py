@@ -97,9 +97,15 @@ def restore(
                     ended = _end_access(options.accounts, snapshot, options)
             aside = staging.put_in_place()
     return Report(
-        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, floor, ended, aside,
+        snapshot.id,
+        snapshot.at,
+        snapshot.files,
+        snapshot.bytes,
+        floor,
+        ended,
+        aside,
         time.perf_counter() - started,
-    )  # fmt: skip
+    )
 
 
 def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:

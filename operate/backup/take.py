@@ -105,9 +105,13 @@ def _last(place: Place, existing: list[str]) -> Snapshot | None:
 
 
 def _check_still_there(
-    last: Snapshot, content: str, state: str, shards: list[_Shard], stored: list[StoredFile],
+    last: Snapshot,
+    content: str,
+    state: str,
+    shards: list[_Shard],
+    stored: list[StoredFile],
     has_accounts: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Raises OperatorError if a database or all content is gone: later backups would push out the
     snapshots that have it.
     """

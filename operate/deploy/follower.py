@@ -38,18 +38,23 @@ from operate.deploy.snapshot import Files
 from publisher.log import log_event
 
 DEPLOY_BEHIND = Gauge(
-    "hub_deploy_behind_seconds", "Age of the oldest build that `--deploy` has not deployed.",
-    part="deploy", key="behind_seconds",
-)  # fmt: skip
+    "hub_deploy_behind_seconds",
+    "Age of the oldest build that `--deploy` has not deployed.",
+    part="deploy",
+    key="behind_seconds",
+)
 DEPLOY_FAILURES = Gauge(
-    "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
-    part="deploy", key="failures",
-)  # fmt: skip
+    "hub_deploy_failures_in_row",
+    "Failed deployments since the last that succeeded.",
+    part="deploy",
+    key="failures",
+)
 DEPLOY_TURN = Gauge(
     "hub_deploy_has_turn",
     "1 on the node that deploys, of several; on all of them 0: nobody does.",
-    part="deploy", key="has_turn",
-)  # fmt: skip
+    part="deploy",
+    key="has_turn",
+)
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
@@ -384,10 +389,16 @@ class Deployer(Background):
             self._notices.deployed(self._files, report.serial)
         if report.new or report.changed or report.deleted:
             log_event(
-                log, logging.INFO, "deployment", serial=report.serial, new=report.new,
-                changed=report.changed, deleted=report.deleted, bytes=report.bytes,
+                log,
+                logging.INFO,
+                "deployment",
+                serial=report.serial,
+                new=report.new,
+                changed=report.changed,
+                deleted=report.deleted,
+                bytes=report.bytes,
                 milliseconds=round(report.seconds * 1000, 1),
-            )  # fmt: skip
+            )
 
     def _note_failure(self, error: Exception) -> None:
         with self._changed:

@@ -57,9 +57,12 @@ class Asked:
         limit says so. Raises requests.RequestException.
         """
         send = functools.partial(
-            self._session.request, method, self.base_url + path, allow_redirects=False,
+            self._session.request,
+            method,
+            self.base_url + path,
+            allow_redirects=False,
             headers={name.replace("_", "-"): value for name, value in headers.items()},
-        )  # fmt: skip
+        )
         answer = send()
         wait = answer.headers.get("Retry-After", "")
         if answer.status_code != 429 or not wait.isdecimal() or int(wait) > WAIT_SECONDS_MAX:

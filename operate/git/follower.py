@@ -31,17 +31,23 @@ from publisher.outside.git_program import Git, GitError, GitStopped
 from publisher.write.store import Store
 
 GIT_FAILURES = Gauge(
-    "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
-    part="git", key="failures",
-)  # fmt: skip
+    "hub_git_failures_in_row",
+    "Failed exchanges with the git repository since the last success.",
+    part="git",
+    key="failures",
+)
 GIT_BEHIND = Gauge(
-    "hub_git_behind_seconds", "Age of the oldest change that was not pushed yet.",
-    part="git", key="waiting_seconds",
-)  # fmt: skip
+    "hub_git_behind_seconds",
+    "Age of the oldest change that was not pushed yet.",
+    part="git",
+    key="waiting_seconds",
+)
 GIT_PROBLEMS = Gauge(
-    "hub_git_problems", "Prompts that cannot be pushed or taken in; the log names them.",
-    part="git", key="problems_count",
-)  # fmt: skip
+    "hub_git_problems",
+    "Prompts that cannot be pushed or taken in; the log names them.",
+    part="git",
+    key="problems_count",
+)
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
@@ -72,9 +78,13 @@ class GitFollower(Background):
     """
 
     def __init__(
-        self, settings: Settings, store: Store, options: GitOptions,
-        rebuild: Callable[[Iterable[Named] | None], None], turn: "Turn | None" = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        store: Store,
+        options: GitOptions,
+        rebuild: Callable[[Iterable[Named] | None], None],
+        turn: "Turn | None" = None,
+    ) -> None:
         super().__init__("git")
         self._settings = settings
         self._turn = turn
@@ -239,9 +249,13 @@ class GitFollower(Background):
             log_event(log, logging.WARNING, "git_conflict", path=path, other_in=commit)
         if done.commits or done.taken:
             log_event(
-                log, logging.INFO, "git", commits=done.commits, taken_in=len(done.taken),
+                log,
+                logging.INFO,
+                "git",
+                commits=done.commits,
+                taken_in=len(done.taken),
                 milliseconds=round(seconds * 1000, 1),
-            )  # fmt: skip
+            )
         with self._changed:
             self._last_check = format_time(datetime.now(UTC))
             if done.commits:

@@ -22,9 +22,13 @@ _THEN = "wait for the next attempt"
 
 
 def take_in(
-    store: Store, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
+    store: Store,
+    staging: str,
+    place: Place,
+    ours: Mapping[str, str],
+    entries: Entries,
     read: Callable[[str], bytes],
-) -> list[Fault]:  # fmt: skip
+) -> list[Fault]:
     """Put files of the branch into the content folder; or return the faults that they would have
     there, and change nothing.
 

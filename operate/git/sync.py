@@ -51,9 +51,12 @@ class Sync:
     """For one thread. ``rebuild`` asks for a build of what has come in."""
 
     def __init__(
-        self, settings: Settings, store: Store, branch: Branch,
+        self,
+        settings: Settings,
+        store: Store,
+        branch: Branch,
         rebuild: Callable[[Iterable[Named] | None], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._root = settings.content
         self._store = store
         self._host = urlsplit(settings.base_url).hostname or "localhost"
@@ -146,9 +149,11 @@ class Sync:
             raise ContentError([Fault(place.path, error.strerror or "unreadable")]) from None
 
     def _take_in(
-        self, ours: dict[Place, dict[str, str]], theirs: Mapping[Place, Entries],
+        self,
+        ours: dict[Place, dict[str, str]],
+        theirs: Mapping[Place, Entries],
         before: Mapping[Place, Entries],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take in the new files of these places, and look at the places again."""
         taken: list[Place] = []
         try:

@@ -168,9 +168,15 @@ class Accounts(Owners):
         return text, token
 
     def create_trusted_token(
-        self, owner: str, repos: Sequence[str], trusted_publisher: str,
-        now: datetime | None = None, *, labels: Sequence[str] = (), source: Source | None = None,
-    ) -> tuple[str, Token]:  # fmt: skip
+        self,
+        owner: str,
+        repos: Sequence[str],
+        trusted_publisher: str,
+        now: datetime | None = None,
+        *,
+        labels: Sequence[str] = (),
+        source: Source | None = None,
+    ) -> tuple[str, Token]:
         """A token for one job of a trusted publisher, for a quarter of an hour, and its text. It
         publishes, and moves these ``labels``; without any, none. ``source``: the job, for the
         records of what it publishes.
@@ -187,14 +193,25 @@ class Accounts(Owners):
             )
             rights = RIGHTS if labels else (PUBLISH,)
             return self._add_token(
-                owner, "", Grant(repos, rights, labels), TRUSTED_SECONDS, trusted_publisher, now,
+                owner,
+                "",
+                Grant(repos, rights, labels),
+                TRUSTED_SECONDS,
+                trusted_publisher,
+                now,
                 source,
-            )  # fmt: skip
+            )
 
     def _add_token(
-        self, owner: str, name: str, grant: Grant, seconds: int, trusted_publisher: str | None,
-        now: datetime | None, source: Source | None = None,
-    ) -> tuple[str, Token]:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        grant: Grant,
+        seconds: int,
+        trusted_publisher: str | None,
+        now: datetime | None,
+        source: Source | None = None,
+    ) -> tuple[str, Token]:
         text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
         token = Token(
             id=token_id,
@@ -251,8 +268,9 @@ class Accounts(Owners):
             found = self._find(
                 "WHERE owner = ?1 AND (id = ?2 OR name = ?2) "
                 "ORDER BY id = ?2 DESC, revoked_at IS NULL DESC, revoked_at DESC LIMIT 1",
-                owner, name_or_id,
-            )  # fmt: skip
+                owner,
+                name_or_id,
+            )
             if not found:
                 raise OperatorError(
                     f"{owner} has no token {name_or_id}. Run `hubctl token list {owner}` to "

@@ -21,14 +21,31 @@ SHOWN_ALIKE_MAX = 10
 _READ_AT_ONCE = 500
 
 Kind = Literal[
-    "signed_up", "invited", "signed_in", "sign_in_failed", "signed_out_everywhere",
-    "password_set", "password_changed", "identity_added", "identity_removed",
-    "token_made", "token_new_address", "token_revoked",
-    "publisher_added", "publisher_changed", "publisher_removed", "publisher_used",
-    "trusted_only_on", "trusted_only_off",
-    "label_protected", "label_unprotected", "withdrawn", "locked", "unlocked",
+    "signed_up",
+    "invited",
+    "signed_in",
+    "sign_in_failed",
+    "signed_out_everywhere",
+    "password_set",
+    "password_changed",
+    "identity_added",
+    "identity_removed",
+    "token_made",
+    "token_new_address",
+    "token_revoked",
+    "publisher_added",
+    "publisher_changed",
+    "publisher_removed",
+    "publisher_used",
+    "trusted_only_on",
+    "trusted_only_off",
+    "label_protected",
+    "label_unprotected",
+    "withdrawn",
+    "locked",
+    "unlocked",
     "restored",
-]  # fmt: skip
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -58,9 +75,15 @@ class Events:
         self._database = database
 
     def note(
-        self, owner: str, kind: Kind, *, subject: str = "", address: str = "", note: str = "",
+        self,
+        owner: str,
+        kind: Kind,
+        *,
+        subject: str = "",
+        address: str = "",
+        note: str = "",
         now: datetime | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add an event to an owner's log, and drop what is too old, or one of too many alike."""
         at = clock.seconds(now)
         with self._database.transaction():

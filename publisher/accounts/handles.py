@@ -9,10 +9,20 @@ from builder.model.errors import Detail, RequestError
 # narrower of the two, so that `vw` and `wv` are the same. A hyphen is easily overlooked.
 _LOOKS_LIKE = str.maketrans(
     {
-        "-": "", "0": "o", "1": "l", "i": "l", "2": "z", "5": "s", "6": "b", "9": "g", "q": "g",
-        "m": "rn", "w": "vv", "d": "cl",
+        "-": "",
+        "0": "o",
+        "1": "l",
+        "i": "l",
+        "2": "z",
+        "5": "s",
+        "6": "b",
+        "9": "g",
+        "q": "g",
+        "m": "rn",
+        "w": "vv",
+        "d": "cl",
     }
-)  # fmt: skip
+)
 
 
 def skeleton(handle: str) -> str:

@@ -188,9 +188,10 @@ def _begin() -> str:
     connection. A commit waits for the disk, whatever the server's default is.
     """
     limits = {
-        "statement_timeout": STATEMENT_SECONDS, "lock_timeout": BUSY_SECONDS,
+        "statement_timeout": STATEMENT_SECONDS,
+        "lock_timeout": BUSY_SECONDS,
         "idle_in_transaction_session_timeout": STOPPED_SECONDS,
-    }  # fmt: skip
+    }
     settings = [
         f"set_config('{name}', '{round(one * 1000)}ms', true)" for name, one in limits.items()
     ]

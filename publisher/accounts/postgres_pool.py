@@ -35,10 +35,14 @@ _UNCONFIRMED = "01000"
 # A standby may not know yet what was revoked, so only a primary is asked. Nothing is prepared and
 # no setting lasts, since a pooler gives each transaction to another connection.
 _OPTIONS = {
-    "application_name": "prompt-hub", "client_encoding": "UTF8",
-    "target_session_attrs": "read-write", "keepalives_idle": 60, "keepalives_interval": 10,
-    "keepalives_count": 3, "tcp_user_timeout": round(ANSWER_SECONDS * 1000),
-}  # fmt: skip
+    "application_name": "prompt-hub",
+    "client_encoding": "UTF8",
+    "target_session_attrs": "read-write",
+    "keepalives_idle": 60,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": round(ANSWER_SECONDS * 1000),
+}
 
 
 class Unconfirmed(psycopg.OperationalError):
@@ -133,8 +137,9 @@ class Connections:
         # What cannot be rolled back is closed, which does the same.
         with contextlib.suppress(psycopg.Error):
             if connection.info.transaction_status in (
-                TransactionStatus.INTRANS, TransactionStatus.INERROR,
-            ):  # fmt: skip
+                TransactionStatus.INTRANS,
+                TransactionStatus.INERROR,
+            ):
                 with self.limiting(connection):
                     connection.execute("ROLLBACK")
         if self._is_closed or connection.info.transaction_status != TransactionStatus.IDLE:

@@ -39,9 +39,15 @@ class ProtectedLabels:
         return {label for (label,) in rows}
 
     def set(
-        self, owner: str, repo: str, label: str, is_on: bool, *, address: str = "",
+        self,
+        owner: str,
+        repo: str,
+        label: str,
+        is_on: bool,
+        *,
+        address: str = "",
         now: datetime | None = None,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Protect a label, or protect it no more; tells whether that is new.
 
         Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``;

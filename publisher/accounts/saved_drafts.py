@@ -61,9 +61,15 @@ class SavedDrafts:
         return (SavedDraft(*rows[0][:-1]), rows[0][-1]) if rows else None
 
     def save(
-        self, owner: str, repo: str, title: str, data: bytes, *, over: SavedDraft | None = None,
+        self,
+        owner: str,
+        repo: str,
+        title: str,
+        data: bytes,
+        *,
+        over: SavedDraft | None = None,
         now: datetime | None = None,
-    ) -> SavedDraft:  # fmt: skip
+    ) -> SavedDraft:
         """Keep a draft: in the place of the one that it began as (``over``), unless somebody has
         saved that one again meanwhile; then, and without ``over``, as one more.
 

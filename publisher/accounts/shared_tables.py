@@ -96,4 +96,4 @@ TABLES = (
         until TIMESTAMPTZ NOT NULL,          -- by the clock of this database
         noted BIGINT NOT NULL                -- the highest serial that any holder began to handle
     )""",
-)  # fmt: skip
+)

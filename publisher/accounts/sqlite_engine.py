@@ -37,9 +37,11 @@ _REMEDIES = {
 def accounts_file(folder: str) -> DatabaseFile:
     """The database of a state folder."""
     return DatabaseFile(
-        f"{folder}/{ACCOUNTS_FILE}", "accounts", "the owners and tokens",
+        f"{folder}/{ACCOUNTS_FILE}",
+        "accounts",
+        "the owners and tokens",
         "create owners and tokens again",
-    )  # fmt: skip
+    )
 
 
 class SqliteEngine:

@@ -51,9 +51,11 @@ class Copy:
     """
 
     def __init__(
-        self, root: str, on_applied: Callable[[Iterable[Named]], None],
+        self,
+        root: str,
+        on_applied: Callable[[Iterable[Named]], None],
         on_serial: Callable[[], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._root = root
         self._on_applied = on_applied
         self._on_serial = on_serial

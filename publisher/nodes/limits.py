@@ -30,8 +30,9 @@ LIMITS_FAILURES = Gauge(
     "hub_limits_failures_in_row",
     "Failed attempts to count limits in Redis since the last success. Above 0, this node counts "
     "for itself.",
-    part="limits", key="failures",
-)  # fmt: skip
+    part="limits",
+    key="failures",
+)
 
 try:
     from redis.backoff import NoBackoff
@@ -71,10 +72,12 @@ class SharedCounts:
                 raise ValueError(url)
             storage = _Windows(
                 # One protocol, and one library.
-                re.sub("^valkey", "redis", url), key_prefix=f"hub:{prefix}",
-                socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS,
+                re.sub("^valkey", "redis", url),
+                key_prefix=f"hub:{prefix}",
+                socket_timeout=ANSWER_SECONDS,
+                socket_connect_timeout=ANSWER_SECONDS,
                 retry=Retry(NoBackoff(), 0),
-            )  # fmt: skip
+            )
         except (ValueError, TypeError):
             # Neither the URL nor what the library says of it: there may be a password in them.
             raise OperatorError(
@@ -130,9 +133,13 @@ class SharedCounts:
             self._again_at = time.monotonic() + RETRY_SECONDS
         if is_first:
             log_event(
-                log, logging.WARNING, "limits", status="alone", reason=_reason(error),
+                log,
+                logging.WARNING,
+                "limits",
+                status="alone",
+                reason=_reason(error),
                 retry_seconds=RETRY_SECONDS,
-            )  # fmt: skip
+            )
 
     def _note_back(self) -> None:
         with self._turn:

@@ -129,9 +129,13 @@ class Page(NamedTuple):
 
 
 def make_change(
-    owner: str, repo: str, files: Sequence[File], seen: int, by_owner: bool,
+    owner: str,
+    repo: str,
+    files: Sequence[File],
+    seen: int,
+    by_owner: bool,
     answer: Answer | None = None,
-) -> Change:  # fmt: skip
+) -> Change:
     # An answer alone is a row, too.
     requests = [uuid.uuid4() for _ in files or [None]]
     return Change(owner, repo, files, seen, by_owner, answer, requests)
@@ -147,9 +151,12 @@ def commit(
     sent = [row for change in group for row in _rows(change)]
     numbered = [row | {"n": number} for number, row in enumerate(sent)]
     values = {
-        "changes": msgspec.json.encode(numbered).decode(), "request": mark.request, "now": now,
-        "keep_until": now + KEPT_SECONDS, "lock": f"{round(LOCK_SECONDS * 1000)}ms",
-    }  # fmt: skip
+        "changes": msgspec.json.encode(numbered).decode(),
+        "request": mark.request,
+        "now": now,
+        "keep_until": now + KEPT_SECONDS,
+        "lock": f"{round(LOCK_SECONDS * 1000)}ms",
+    }
     own = {
         request: file
         for change in group

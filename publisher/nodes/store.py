@@ -40,10 +40,14 @@ class Shared:
     """
 
     def __init__(
-        self, root: str, connections: Connections, *, has_quotas: bool = False,
+        self,
+        root: str,
+        connections: Connections,
+        *,
+        has_quotas: bool = False,
         on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
         on_serial: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.root = root
         self._connections = connections
         self._has_quotas = has_quotas
@@ -115,9 +119,16 @@ class Shared:
             self._commit(owner, f"{owner}/{name}", [])
 
     def write_version(
-        self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True
-    ) -> None:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        version: str,
+        text: bytes,
+        record: bytes,
+        *,
+        profile: bytes | None = None,
+        sync: bool = True,
+    ) -> None:
         repo = f"{owner}/{name}"
         files = [File(repo, VERSION, version, record, text)]
         if profile is not None and durable.is_alone(self.root, owner, name):

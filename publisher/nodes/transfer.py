@@ -52,10 +52,12 @@ WHERE serial > ? AND kind IN ('version', 'withdrawal', 'restored.json') ORDER BY
 _decoders = {
     kind: msgspec.json.Decoder(record).decode
     for kind, record in (
-        (VERSION, VersionFile), (EVENT, LabelFile), (PROFILE, OwnerFile),
+        (VERSION, VersionFile),
+        (EVENT, LabelFile),
+        (PROFILE, OwnerFile),
         (WITHDRAWAL, WithdrawnFile),
     )
-}  # fmt: skip
+}
 
 
 def copy_in(root: str, database: Database, told_serial: int, progress: Progress) -> int:

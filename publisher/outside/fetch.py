@@ -129,9 +129,13 @@ class _Bounded(HTTPAdapter):
         return manager
 
     def send(
-        self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None,
-        *args: Any, **options: Any,
-    ) -> requests.Response:  # fmt: skip
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        *args: Any,
+        **options: Any,
+    ) -> requests.Response:
         seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
         bytes_max = DOCUMENT_BYTES_MAX if self._bytes_max is None else self._bytes_max
         if is_loopback(urlsplit(request.url or "").hostname or ""):

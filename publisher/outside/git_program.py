@@ -21,15 +21,26 @@ COMPLAINT_BYTES_MAX = 8 * 1024
 COMPLAINT_CHARS_MAX = 500
 
 _OPTIONS = (
-    "gc.auto=0", "gc.autoDetach=false", "maintenance.auto=false", "core.hooksPath=/dev/null",
+    "gc.auto=0",
+    "gc.autoDetach=false",
+    "maintenance.auto=false",
+    "core.hooksPath=/dev/null",
     "credential.interactive=false",
-)  # fmt: skip
+)
 # What would name another repository, or ask on somebody's screen.
 _UNWANTED = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR",
-    "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE", "SSH_ASKPASS",
-)  # fmt: skip
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+    "SSH_ASKPASS",
+)
 _SSH_OPTIONS = (
     "-o BatchMode=yes -o ControlMaster=no -o ConnectTimeout=15 -o ServerAliveInterval=15 "
     "-o ServerAliveCountMax=2"
@@ -130,10 +141,12 @@ class Git:
                 raise GitStopped
             self._process = subprocess.Popen(
                 ["git", f"--git-dir={self.folder}", *options, *arguments],
-                env=self._environment, start_new_session=True,
+                env=self._environment,
+                start_new_session=True,
                 stdin=subprocess.PIPE if is_fed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
             return self._process
 
     def censored(self, text: str) -> str:
@@ -154,12 +167,16 @@ def _environment(remote: str) -> dict[str, str]:
         f"GIT_CONFIG_KEY_{count}": f"remote.{REMOTE}.url",
         f"GIT_CONFIG_VALUE_{count}": os.path.abspath(remote) if os.path.isdir(remote) else remote,
     }
-    return given | address | {
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_SSH_COMMAND": f"{_ssh_command(given)} {_SSH_OPTIONS}",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C",
-    }  # fmt: skip
+    return (
+        given
+        | address
+        | {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_SSH_COMMAND": f"{_ssh_command(given)} {_SSH_OPTIONS}",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "LC_ALL": "C",
+        }
+    )
 
 
 def _ssh_command(environment: Mapping[str, str]) -> str:
@@ -168,9 +185,13 @@ def _ssh_command(environment: Mapping[str, str]) -> str:
     if own:
         return own
     asked = subprocess.run(
-        ["git", "config", "--global", "core.sshCommand"], capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, check=False, timeout=30,
-    )  # fmt: skip
+        ["git", "config", "--global", "core.sshCommand"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=30,
+    )
     return asked.stdout.strip() or "ssh"
 
 

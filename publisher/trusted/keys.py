@@ -23,8 +23,17 @@ from publisher.trusted.issuers import Issuer
 # Never those with a shared secret (HS256 …), and never "none". The first that fits a key is the
 # usual one for its type.
 ALGORITHMS = (
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
-)  # fmt: skip
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+)
 
 # Keys are good this long, and this long if the issuer cannot be asked for newer ones.
 FRESH_SECONDS = 3600

@@ -64,9 +64,14 @@ class TrustedPublishers:
         self._events = Events(database)
 
     def add(
-        self, owner: str, issuer: Issuer, entered: Entered, *, address: str = "",
+        self,
+        owner: str,
+        issuer: Issuer,
+        entered: Entered,
+        *,
+        address: str = "",
         now: datetime | None = None,
-    ) -> TrustedPublisher:  # fmt: skip
+    ) -> TrustedPublisher:
         """Trust the jobs of a workflow file, for a repo, which need not exist, or for all.
 
         Raises RequestError ``validation_failed``, whose details name the fields of ``entered``;
@@ -79,9 +84,13 @@ class TrustedPublishers:
         with self._database.transaction():
             self._check_room(owner)
             publisher = TrustedPublisher(
-                id=self._new_id(), owner=owner, issuer=issuer.url, added_at=added_at,
-                used_at=None, **fields,
-            )  # fmt: skip
+                id=self._new_id(),
+                owner=owner,
+                issuer=issuer.url,
+                added_at=added_at,
+                used_at=None,
+                **fields,
+            )
             is_new = self._database.execute(
                 f"INSERT INTO trusted_publisher ({_FIELDS}) "
                 f"VALUES ({', '.join('?' * len(TrustedPublisher._fields))}) "
@@ -117,9 +126,14 @@ class TrustedPublishers:
         return publisher
 
     def set_labels(
-        self, owner: str, publisher_id: str, labels: str, *, address: str = "",
+        self,
+        owner: str,
+        publisher_id: str,
+        labels: str,
+        *,
+        address: str = "",
         now: datetime | None = None,
-    ) -> TrustedPublisher:  # fmt: skip
+    ) -> TrustedPublisher:
         """Let its jobs move these labels, and no others; as for ``add``. Where that takes a label
         away, the tokens that its jobs have are revoked at once.
 
@@ -148,13 +162,22 @@ class TrustedPublishers:
             "WHERE issuer = ? AND project = ? AND workflow = ? AND branch IN ('', ?) "
             "AND environment IN ('', ?) AND project_id IN ('', ?) "
             "ORDER BY owner, repo, branch, environment, id",
-            job.issuer, job.project, job.workflow, job.branch, job.environment, job.project_id,
-        )  # fmt: skip
+            job.issuer,
+            job.project,
+            job.workflow,
+            job.branch,
+            job.environment,
+            job.project_id,
+        )
 
     def note_use(
-        self, publisher: TrustedPublisher, job: Job, *, address: str = "",
+        self,
+        publisher: TrustedPublisher,
+        job: Job,
+        *,
+        address: str = "",
         now: datetime | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Remember that a job used it, and that the project's name means this number from now on:
         whoever gets the name of a project that is gone is another.
         """
@@ -165,9 +188,13 @@ class TrustedPublishers:
                 (clock.seconds(now), job.project_id, publisher.id),
             )
             self._events.note(
-                publisher.owner, "publisher_used", subject=publisher.id, address=address,
-                note=f"{told} {job.run}".strip(), now=now,
-            )  # fmt: skip
+                publisher.owner,
+                "publisher_used",
+                subject=publisher.id,
+                address=address,
+                note=f"{told} {job.run}".strip(),
+                now=now,
+            )
 
     def _check_room(self, owner: str) -> None:
         Accounts(self._database).check_known(owner)
@@ -201,9 +228,13 @@ class TrustedPublishers:
         self, kind: str, publisher: TrustedPublisher, address: str, now: datetime | None
     ) -> None:
         self._events.note(
-            publisher.owner, kind, subject=publisher.id, address=address,
-            note=_note(publisher), now=now,
-        )  # fmt: skip
+            publisher.owner,
+            kind,
+            subject=publisher.id,
+            address=address,
+            note=_note(publisher),
+            now=now,
+        )
 
     def _find(self, clauses: str, *args: str) -> list[TrustedPublisher]:
         rows = self._database.execute(f"SELECT {_FIELDS} FROM trusted_publisher {clauses}", args)

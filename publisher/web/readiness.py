@@ -19,9 +19,16 @@ from publisher.accounts.database import Database
 
 # Why a hub is not ready.
 UNREADY_REASONS = (
-    "no_site", "builds_failing", "content_not_writable", "state_not_writable",
-    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable", "other_history",
-)  # fmt: skip
+    "no_site",
+    "builds_failing",
+    "content_not_writable",
+    "state_not_writable",
+    "site_not_writable",
+    "disk_full",
+    "accounts_unusable",
+    "store_unavailable",
+    "other_history",
+)
 READY = Gauge("hub_ready", "1 if `/readyz` answers 200, else 0.")
 UNREADY = Gauge("hub_unready", "1 for each reason in `/readyz`, else 0.", reason=UNREADY_REASONS)
 

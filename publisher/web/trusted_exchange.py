@@ -70,9 +70,12 @@ class _Exchange:
             job = self._verify(id_token)
             g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
             text, token = exchange(
-                self._frame.database, self._frame.accounts, job, repo,
+                self._frame.database,
+                self._frame.accounts,
+                job,
+                repo,
                 address=request.remote_addr or "",
-            )  # fmt: skip
+            )
         except RequestError as error:
             if error.status in (401, 403):
                 FAILED_SIGN_INS.count("ci_job")

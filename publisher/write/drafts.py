@@ -230,8 +230,10 @@ _DRAFT: dict[str, _Parser] = {
     for field in Draft.__struct_fields__
 }
 _LABEL_DRAFT: dict[str, _Parser] = {
-    "version": _parse_version, "note": _parse_note, "expected": _parse_expected,
-}  # fmt: skip
+    "version": _parse_version,
+    "note": _parse_note,
+    "expected": _parse_expected,
+}
 _LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_version}
 _WITHDRAWAL_DRAFT: dict[str, _Parser] = {
     "reason": partial(_parse_choice, (*BECAUSE,)),

@@ -24,9 +24,11 @@ _SHOWN_CHARS_MAX = 80
 
 # A record that is right, to put one field into.
 _SAMPLE = {
-    "publisher": "nobody", "published_at": "2000-01-01T00:00:00Z", "sha256": "0" * 64,
+    "publisher": "nobody",
+    "published_at": "2000-01-01T00:00:00Z",
+    "sha256": "0" * 64,
     "title": "Untitled",
-}  # fmt: skip
+}
 _GRAMMAR = {
     "tags": f"a tag has only a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
     "variables": f"a variable name has letters, digits and _: {VARIABLE_NAME}",

@@ -34,9 +34,10 @@ def check_text(owner: str, name: str, withdrawn: list[WithdrawnVersion], sha256:
     for one in withdrawn:
         if one.remains.sha256 == sha256:
             raise _refusal(
-                f"This very text, {owner}/{name} {one.version},", one.withdrawal,
+                f"This very text, {owner}/{name} {one.version},",
+                one.withdrawal,
                 "Change the text: take out what it was withdrawn for.",
-            )  # fmt: skip
+            )
 
 
 def _refusal(what: str, withdrawal: WithdrawalFile, then: str) -> RequestError:

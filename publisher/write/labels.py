@@ -156,9 +156,14 @@ def _answer_again(
 
 
 def _decide(
-    root: str, owner: str, name: str, label: str, draft: LabelDraft | LabelRemoval, by: str,
+    root: str,
+    owner: str,
+    name: str,
+    label: str,
+    draft: LabelDraft | LabelRemoval,
+    by: str,
     now: datetime | None,
-) -> Decision[LabelChange]:  # fmt: skip
+) -> Decision[LabelChange]:
     listing = content.list_versions(root, owner, name)
     moves = read_moves(root, owner, name, listing)
     versions, files = listing.versions, listing.events

@@ -294,9 +294,13 @@ def _decide(repo: _Repo, draft: Draft, publisher: str, terms: Terms) -> Decision
 
 
 def _decide_version(
-    repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], stamp: _Stamp,
+    repo: _Repo,
+    draft: Draft,
+    metadata: Metadata,
+    warnings: list[str],
+    stamp: _Stamp,
     there: Labels = NO_LABELS,
-) -> tuple[Decision[Published], VersionFile]:  # fmt: skip
+) -> tuple[Decision[Published], VersionFile]:
     """The next version, and its record."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
     gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)

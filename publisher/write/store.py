@@ -73,9 +73,16 @@ class Store(Protocol):
         """
 
     def write_version(
-        self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True
-    ) -> None:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        version: str,
+        text: bytes,
+        record: bytes,
+        *,
+        profile: bytes | None = None,
+        sync: bool = True,
+    ) -> None:
         """Store a new version; the caller has the right to write to the repo. ``profile``: with a
         repo's first version, for an owner of whom there is nothing yet.
         """
@@ -141,9 +148,16 @@ class Folder:
         key.store(kept)
 
     def write_version(
-        self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True
-    ) -> None:  # fmt: skip
+        self,
+        owner: str,
+        name: str,
+        version: str,
+        text: bytes,
+        record: bytes,
+        *,
+        profile: bytes | None = None,
+        sync: bool = True,
+    ) -> None:
         durable.write_version(
             self.root, f"{owner}/{name}", version, text, record, profile=profile, sync=sync
         )

@@ -120,9 +120,14 @@ def preview(
 
 
 def _decide(
-    root: str, owner: str, name: str, version: str | None, draft: WithdrawalDraft, by: str,
+    root: str,
+    owner: str,
+    name: str,
+    version: str | None,
+    draft: WithdrawalDraft,
+    by: str,
     now: datetime | None,
-) -> tuple[Withdrawn, bytes | None]:  # fmt: skip
+) -> tuple[Withdrawn, bytes | None]:
     """What the withdrawal comes to, and its file; None where there is nothing to write."""
     listing = content.list_versions(root, owner, name)
     asked = Version.parse(version) if version is not None else None

@@ -226,24 +226,32 @@ class Ids(Table):
         """A part of those of the repos that have all of these tags and are an owner's (None: of
         any), in an order; and how many there are.
         """
-        where = " AND ".join([
-            *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
-            *([] if owner is None else ["owner = ?"]),
-        ]) or "true"  # fmt: skip
+        where = (
+            " AND ".join(
+                [
+                    *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
+                    *([] if owner is None else ["owner = ?"]),
+                ]
+            )
+            or "true"
+        )
         values = [*tags, *([] if owner is None else [owner])]
         total = self._value(f"SELECT count(*) FROM repo WHERE {where}", *values)
         ids = self._column(
             f"SELECT id FROM repo WHERE {where} ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
-            *values, limit, offset,
-        )  # fmt: skip
+            *values,
+            limit,
+            offset,
+        )
         return ids, total
 
     def beginning(self, prefix: str, limit: int = -1) -> list[str]:
         """Those that begin so, in order; all of them where ``limit`` is -1."""
         return self._column(
             "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-            *beginning_with(prefix), limit,
-        )  # fmt: skip
+            *beginning_with(prefix),
+            limit,
+        )
 
     def around(self, prefix: str, name: str, limit: int) -> list[str]:
         """Up to ``limit`` of those that begin with ``prefix``, in order: the neighbours of
@@ -263,8 +271,9 @@ class Ids(Table):
         # One pass over an index that has all of this: less than an index would cost each build.
         return self._column(
             f"SELECT id FROM repo WHERE id LIKE '%/' || ? ORDER BY {ORDER_BY['top']} LIMIT ?",
-            name, limit,
-        )  # fmt: skip
+            name,
+            limit,
+        )
 
 
 class Tags(Table):

@@ -33,10 +33,14 @@ class Attempts:
     """
 
     def __init__(
-        self, visitor_limit: int = VISITOR_LIMIT, account_limit: int = ACCOUNT_LIMIT,
-        address_limit: int = ADDRESS_LIMIT, signup_limit: int = SIGNUP_LIMIT, *,
+        self,
+        visitor_limit: int = VISITOR_LIMIT,
+        account_limit: int = ACCOUNT_LIMIT,
+        address_limit: int = ADDRESS_LIMIT,
+        signup_limit: int = SIGNUP_LIMIT,
+        *,
         shared: Shared | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         def throttle(what: str, limit: int, minutes: int = WINDOW_MINUTES) -> Throttle | None:
             if not limit:
                 return None

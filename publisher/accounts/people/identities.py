@@ -90,9 +90,13 @@ class Identities:
                 )
             for (subject,) in removed:
                 self._events.note(
-                    owner, "identity_removed", subject=subject, address=address, note=issuer,
+                    owner,
+                    "identity_removed",
+                    subject=subject,
+                    address=address,
+                    note=issuer,
                     now=now,
-                )  # fmt: skip
+                )
         return bool(removed)
 
     def _whose(self, issuer: str, subject: str) -> str | None:

@@ -101,9 +101,14 @@ class Sessions:
         self._database.execute("DELETE FROM session WHERE hash = ?", (hash_secret(secret),))
 
     def end_all(
-        self, owner: str, *, but: str | None = None, address: str = "", note: bool = False,
+        self,
+        owner: str,
+        *,
+        but: str | None = None,
+        address: str = "",
+        note: bool = False,
         now: datetime | None = None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Sign an owner out everywhere, except on who has the secret ``but``; returns how many
         sessions that ended.
 

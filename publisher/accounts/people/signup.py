@@ -17,9 +17,14 @@ from publisher.accounts.people.passwords import Passwords, hash_new
 
 
 def sign_up(
-    database: Database, content_root: str, handle: str, password: str, *, address: str,
+    database: Database,
+    content_root: str,
+    handle: str,
+    password: str,
+    *,
+    address: str,
     now: datetime | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Add an owner who signs in with a password. ``address``: of whose request it is.
 
     Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle
@@ -36,9 +41,15 @@ def sign_up(
 
 
 def sign_up_identity(
-    database: Database, content_root: str, handle: str, issuer: str, subject: str, *, address: str,
+    database: Database,
+    content_root: str,
+    handle: str,
+    issuer: str,
+    subject: str,
+    *,
+    address: str,
     now: datetime | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Add an owner who signs in with an OpenID identity. ``address``: of whose request it is.
 
     Raises as ``sign_up``; ``validation_failed`` also for an identity of another account.

@@ -116,9 +116,7 @@ def _variables(
 
 
 def _variable(row: VariableRow, errors: Errors) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "name": row.name, "type": row.type, "description": row.description
-    }  # fmt: skip
+    fields: dict[str, Any] = {"name": row.name, "type": row.type, "description": row.description}
     if row.required != AUTO:
         fields["required"] = row.required == YES
     kind = row.type if row.type in TYPES else "string"

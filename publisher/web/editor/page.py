@@ -99,12 +99,17 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
     mine = restore_line_ends(writing.content, base.text if base else "")
     name = str(base.version) if base else ""
     return frame.render(
-        "conflict.html", HTTPStatus.PRECONDITION_FAILED, **_shared(frame, page),
-        base=base, latest=latest,
+        "conflict.html",
+        HTTPStatus.PRECONDITION_FAILED,
+        **_shared(frame, page),
+        base=base,
+        latest=latest,
         my_change=base and compare(base.text, mine, name, "yours"),
         their_change=base and compare(base.text, latest.text, name, str(latest.version)),
-        my_text=mine, types=TYPES, parameters=PARAMETERS,
-    )  # fmt: skip
+        my_text=mine,
+        types=TYPES,
+        parameters=PARAMETERS,
+    )
 
 
 def _shared(frame: Frame, page: Page) -> dict[str, Any]:

@@ -157,17 +157,20 @@ def _fill(content: str, metadata: Metadata) -> tuple[Markup, bool]:
 def _marker(shown: dict[str, Markup]) -> Callable[[str, str], str]:
     def mark(name: str, placeholder: str) -> str:
         if name in shown:
-            return str(Markup('<mark class="variable filled" title="{}">{}</mark>').format(
-                name, shown[name]
-            ))  # fmt: skip
+            return str(
+                Markup('<mark class="variable filled" title="{}">{}</mark>').format(
+                    name, shown[name]
+                )
+            )
         return f'<mark class="variable">{placeholder}</mark>'
 
     return mark
 
 
 def _changes(metadata: Metadata, base: Base) -> list[tuple[str, str, str]]:
-    pairs = ((field, getattr(base.record, field), getattr(metadata, field)) for field in
-             _SHOWN_FIELDS)  # fmt: skip
+    pairs = (
+        (field, getattr(base.record, field), getattr(metadata, field)) for field in _SHOWN_FIELDS
+    )
     return [(field, _shown(old), _shown(new)) for field, old, new in pairs if old != new]
 
 

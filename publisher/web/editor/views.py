@@ -229,9 +229,12 @@ class _Editor:
         writing = sent.writing
         title = writing.title or writing.name or " ".join(writing.content.split()[:12])
         return self._drafts.save(
-            sent.owner, "" if sent.is_new else sent.name, title or "Untitled",
-            encode_writing(writing), over=sent.draft,
-        )  # fmt: skip
+            sent.owner,
+            "" if sent.is_new else sent.name,
+            title or "Untitled",
+            encode_writing(writing),
+            over=sent.draft,
+        )
 
     def _move(self, sent: _Sent, *, is_into_text: bool) -> Response:
         if is_into_text:
@@ -264,9 +267,11 @@ class _Editor:
         except RequestError as error:
             raise as_writing_error(error, sent.name) from error
         g.fields |= {
-            "owner": done.owner, "repo": done.name,
-            "version": done.version, "unchanged": done.unchanged,
-        }  # fmt: skip
+            "owner": done.owner,
+            "repo": done.name,
+            "version": done.version,
+            "unchanged": done.unchanged,
+        }
         if sent.draft:
             self._drafts.discard(sent.owner, sent.draft.id, sent.draft.revision)
         where = f"/prompts/{done.owner}/{done.name}/published?version={done.version}"

@@ -92,9 +92,15 @@ class Frame:
     """
 
     def __init__(
-        self, app: Flask, settings: Settings, rebuilder: Rebuilder, database: Database,
-        store: Store, limits: Limits, sign_in: SignIn,
-    ) -> None:  # fmt: skip
+        self,
+        app: Flask,
+        settings: Settings,
+        rebuilder: Rebuilder,
+        database: Database,
+        store: Store,
+        limits: Limits,
+        sign_in: SignIn,
+    ) -> None:
         self.settings = settings
         self.rebuilder = rebuilder
         self.database = database

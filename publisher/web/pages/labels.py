@@ -79,9 +79,14 @@ def _show(
     found = ((name, labels_of(frame.settings, owner, name)) for name in mine or ())
     labelled = [_Labelled(name, labels) for name, labels in found if labels is not None]
     return frame.render(
-        "labels_form.html", status, form=form, protect=protect_form,
-        board_path=board_path, is_readable=mine is not None,
-        labelled=labelled[:OFFERED_MAX], more=len(labelled[OFFERED_MAX:]),
+        "labels_form.html",
+        status,
+        form=form,
+        protect=protect_form,
+        board_path=board_path,
+        is_readable=mine is not None,
+        labelled=labelled[:OFFERED_MAX],
+        more=len(labelled[OFFERED_MAX:]),
         offered=offered(mine),
         protected=ProtectedLabels(frame.database).of(owner),
-    )  # fmt: skip
+    )

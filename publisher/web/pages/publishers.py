@@ -134,9 +134,13 @@ def only(frame: Frame, owner: str) -> Response:
 
 
 def _show(
-    frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int,
+    frame: Frame,
+    owner: str,
+    form: PublisherForm,
+    only: OnlyForm,
+    status: int,
     label_forms: Mapping[str, LabelsForm] | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """``label_forms``: those that were wrong, by publisher."""
     listed = frame.trusted.of(owner)
     mine = repos_of(frame.settings.content, owner)

@@ -169,12 +169,20 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
     first = (page - 1) * CHANGES_A_PAGE
     protected = ProtectedLabels(frame.database).in_repo(prompt.owner, prompt.name)
     return frame.render(
-        "release.html", status, place="labels", prompt=prompt, form=form, protected=protected,
-        here=board_path(prompt.owner, prompt.name), offered=prompt.versions[:OFFERED_VERSIONS_MAX],
+        "release.html",
+        status,
+        place="labels",
+        prompt=prompt,
+        form=form,
+        protected=protected,
+        here=board_path(prompt.owner, prompt.name),
+        offered=prompt.versions[:OFFERED_VERSIONS_MAX],
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
-        changes=prompt.changes[first : first + CHANGES_A_PAGE], page=page, pages=pages,
+        changes=prompt.changes[first : first + CHANGES_A_PAGE],
+        page=page,
+        pages=pages,
         changes_left=prompt.changes_left,
-    )  # fmt: skip
+    )
 
 
 def _page_number() -> int:
@@ -205,12 +213,20 @@ def _show_step(frame: Frame, prompt: _Prompt, form: MoveForm, told: str, status:
         texts = [_text(frame, prompt, one) for one in (current, version)]
         difference = compare(*texts, current, version)
     return frame.render(
-        "release_step.html", status, place="labels", prompt=prompt, form=form, told_moved=told,
-        label=label, version=version, current=current, difference=difference,
+        "release_step.html",
+        status,
+        place="labels",
+        prompt=prompt,
+        form=form,
+        told_moved=told,
+        label=label,
+        version=version,
+        current=current,
+        difference=difference,
         here=board_path(prompt.owner, prompt.name),
         is_older=bool(current and version and Version.parse(version) < Version.parse(current)),
         since=prompt.labels.current.get(label),
-    )  # fmt: skip
+    )
 
 
 def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:

@@ -118,9 +118,14 @@ def tokens(frame: Frame, owner: str) -> Response:
     active = [token for token in newest_first if token.state(now) == "active"]
     ended = [token for token in newest_first if token.state(now) != "active"]
     return frame.render(
-        "tokens.html", frame.status_of(form), form=form, mine=mine, active=active,
-        ended=ended[:ENDED_SHOWN], ended_count=len(ended),
-    )  # fmt: skip
+        "tokens.html",
+        frame.status_of(form),
+        form=form,
+        mine=mine,
+        active=active,
+        ended=ended[:ENDED_SHOWN],
+        ended_count=len(ended),
+    )
 
 
 def revoke(frame: Frame, owner: str, token_id: str) -> Response:
@@ -209,7 +214,11 @@ def _show(frame: Frame, text: str, token: Token) -> Response:
     """The page that shows a new token, this once."""
     repo = token.repos[0] if token.repos else snippets.ANY_NAME
     return frame.render(
-        "token_made.html", 201, token=token, text=text, secret_command=snippets.SECRET_COMMAND,
+        "token_made.html",
+        201,
+        token=token,
+        text=text,
+        secret_command=snippets.SECRET_COMMAND,
         step=snippets.github_step(frame.settings, token.owner, repo),
         line=snippets.shell_line(token.owner, repo),
-    )  # fmt: skip
+    )

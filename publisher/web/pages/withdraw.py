@@ -32,9 +32,10 @@ class WithdrawForm(FlaskForm):
     version = StringField("Version", description="Such as 1.2.0. Empty for the whole prompt.")
     reason = SelectField("Reason", choices=[*_REASONS.items()])
     note = TextAreaField(
-        "Note", description="For readers: what they should do now. Everyone can read it, so do "
+        "Note",
+        description="For readers: what they should do now. Everyone can read it, so do "
         "not repeat what you withdraw.",
-    )  # fmt: skip
+    )
 
 
 class ConfirmForm(FlaskForm):
@@ -84,9 +85,12 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     done = withdraw(frame.store, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
         frame.events.note(
-            owner, "withdrawn", subject=f"{owner}/{name}", address=frame.address,
+            owner,
+            "withdrawn",
+            subject=f"{owner}/{name}",
+            address=frame.address,
             note=_what(done),
-        )  # fmt: skip
+        )
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
 
 
@@ -133,13 +137,20 @@ def _review(
     frame: Frame, planned: Withdrawn, draft: WithdrawalDraft, *, has_changed: bool = False
 ) -> Response:
     form = ConfirmForm(
-        formdata=None, version=planned.version or "", reason=draft.reason, note=draft.note,
+        formdata=None,
+        version=planned.version or "",
+        reason=draft.reason,
+        note=draft.note,
         seen=_consequences(planned),
-    )  # fmt: skip
+    )
     return frame.render(
-        "withdraw_confirm.html", form=form, planned=planned, what=_what(planned),
-        because=BECAUSE[planned.reason], has_changed=has_changed,
-    )  # fmt: skip
+        "withdraw_confirm.html",
+        form=form,
+        planned=planned,
+        what=_what(planned),
+        because=BECAUSE[planned.reason],
+        has_changed=has_changed,
+    )
 
 
 def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
@@ -147,6 +158,10 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
     if not listing.versions and not listing.withdrawn.files:
         raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
     return frame.render(
-        "withdraw.html", frame.status_of(form), form=form, name=name,
-        offered=listing.versions[: -OFFERED_MAX - 1 : -1], is_open=bool(listing.versions),
-    )  # fmt: skip
+        "withdraw.html",
+        frame.status_of(form),
+        form=form,
+        name=name,
+        offered=listing.versions[: -OFFERED_MAX - 1 : -1],
+        is_open=bool(listing.versions),
+    )
