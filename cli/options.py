@@ -11,6 +11,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
+    READS_PER_MINUTE,
     SEARCH_ENGINES,
     Settings,
     parse_base_url,
@@ -143,7 +144,7 @@ def rate_limit_option(name: str) -> Callable:
         name,
         type=click.IntRange(0),
         metavar="N",
-        default=120,
+        default=READS_PER_MINUTE,
         help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
     )
 

@@ -42,7 +42,7 @@ class Running(NamedTuple):
         """
         limits = publishing.limits
         if publishing.counts_url:
-            from publisher.nodes.limits import SharedCounts  # an optional library
+            from publisher.nodes.shared_counts import SharedCounts  # an optional library
 
             counts = SharedCounts(publishing.counts_url, self.settings.base_url)
             limits = limits._replace(shared=stack.enter_context(counts))

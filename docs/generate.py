@@ -19,7 +19,7 @@ import click
 import msgspec
 
 import cli.service  # noqa: F401
-import publisher.nodes.limits  # noqa: F401  both define all metrics
+import publisher.nodes.shared_counts  # noqa: F401  both define all metrics
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS

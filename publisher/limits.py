@@ -1,6 +1,7 @@
 """The limits that an operator sets for those who publish.
 
-Limits of pages, forms and sign-ins are fixed: they stand beside what they limit.
+Reads have ``READS_PER_MINUTE`` (builder.model.settings), and ``write.quotas`` holds owners to their
+quotas. Limits of pages, forms and sign-ins are fixed: they stand beside what they limit.
 """
 
 from __future__ import annotations

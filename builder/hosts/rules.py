@@ -25,7 +25,7 @@ from builder.model.routes import (
     Route,
     private_cache,
 )
-from builder.model.settings import DEFAULT_BASE_URL
+from builder.model.settings import DEFAULT_BASE_URL, READS_PER_MINUTE
 from builder.render import envelopes
 
 # Where an ACME authority asks, over http, for what shows who has a name. Its tokens are base64url.
@@ -55,7 +55,7 @@ class HostedSite(NamedTuple):
     base_url: str = DEFAULT_BASE_URL
     listen: str = "127.0.0.1:8080"
     upstream: str = "127.0.0.1:8000"
-    reads_per_minute: int = 120
+    reads_per_minute: int = READS_PER_MINUTE
     trusted_proxies: tuple[str, ...] = ()
     certificate: tuple[str, str] | None = None
     redirect_from: str = ""

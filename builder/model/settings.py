@@ -12,6 +12,8 @@ DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 # By the names of the libraries; the first that is installed is the default.
 SEARCH_ENGINES = ("tantivy", "whoosh")
 DEFAULT_SEARCH = next(filter(find_spec, SEARCH_ENGINES), SEARCH_ENGINES[0])
+# Of each client address, unless set; an IPv6 address counts as its /64.
+READS_PER_MINUTE = 120
 
 
 class Settings(NamedTuple):

@@ -161,7 +161,7 @@ def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Marku
     left = len(one.messages or []) - len(messages)
     at = {"owner": one.owner, "name": one.name, "version": number}
     return pages.fill(
-        "prompt.html",
+        "prompt_text.html",
         name=one.name,
         raw=pages.file_url("version_raw", **at),
         record=pages.file_url("version", **at),

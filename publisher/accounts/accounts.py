@@ -25,7 +25,7 @@ from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.secret_text import hash_secret
-from publisher.accounts.tokens import is_token, make_token
+from publisher.accounts.token_text import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90

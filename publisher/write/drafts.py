@@ -24,7 +24,7 @@ from builder.model.records import (
     WithdrawalDraft,
 )
 from builder.model.withdrawn import BECAUSE
-from publisher.accounts.tokens import find_token
+from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
 

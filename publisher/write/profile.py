@@ -12,7 +12,7 @@ import msgspec
 from builder.model.errors import ContentError, Detail, RequestError, validation_failed
 from builder.model.records import OwnerFile
 from builder.store.content import read_owner
-from publisher.accounts.tokens import find_token
+from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.rendering import render
 from publisher.write.store import Store

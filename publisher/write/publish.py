@@ -29,10 +29,10 @@ from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
+from publisher.write.next_version import check_ordinal, next_version, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.step import take_step
 from publisher.write.store import Store
 
 
@@ -249,7 +249,7 @@ class _Repo:
         # A withdrawn version's number is never given again.
         taken = self.versions[-1:] + [one.version for one in self.withdrawn]
         count = len(self.versions) + len(self.withdrawn)
-        return _next_version(max(taken, default=None), count, bump, self.floor)
+        return next_version(max(taken, default=None), count, bump, self.floor)
 
     def add(self, version: Version, record: VersionFile, text: str) -> None:
         """Take in a version that has been added, without another look at the folder."""
@@ -320,7 +320,7 @@ def _decide_version(
         **metadata._asdict(),
         labels=draft.labels or UNSET,
         label_number=there.next_number if draft.labels else UNSET,
-        ordinal=_check_ordinal(max(repo.next_ordinal, stamp.ordinal)),
+        ordinal=check_ordinal(max(repo.next_ordinal, stamp.ordinal)),
         source=stamp.source or UNSET,
     )
     raw = _render_record(record)
@@ -384,27 +384,6 @@ def _is_same(metadata: Metadata, record: VersionFile) -> bool:
 def _encode_fields(values: Metadata | VersionFile) -> bytes:
     fields = [getattr(values, field) for field in METADATA_FIELDS]
     return msgspec.json.encode(fields, order="deterministic")
-
-
-def _next_version(highest: Version | None, count: int, bump: str, floor: int) -> Version:
-    if not highest:
-        return names.FIRST_VERSION.lifted("patch", floor)
-    if count >= names.VERSIONS_PER_REPO_MAX:
-        raise RequestError(
-            "version_conflict",
-            f"The prompt has {count:,} versions, which is the limit. Publish under another name.",
-        )
-    return highest.bump(bump).lifted(bump, floor)
-
-
-def _check_ordinal(ordinal: int) -> int:
-    if ordinal > names.ORDINAL_MAX:
-        raise RequestError(
-            "version_conflict",
-            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
-            "another name.",
-        )
-    return ordinal
 
 
 def _new_profile(published: Published) -> bytes:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

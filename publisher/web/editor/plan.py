@@ -19,9 +19,9 @@ from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import TextDifference, compare
 from publisher.write.decision import Terms
+from publisher.write.next_version import Step, interface_of, propose_step
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.step import Step, interface_of, propose_step
 
 # A value that a text names thousands of times could make any page too large.
 FILLED_CHARS_MAX = 1024 * 1024

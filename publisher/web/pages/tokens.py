@@ -29,7 +29,7 @@ from publisher.accounts.accounts import (
     Grant,
     Token,
 )
-from publisher.accounts.tokens import find_token
+from publisher.accounts.token_text import find_token
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame

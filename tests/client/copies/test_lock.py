@@ -304,7 +304,7 @@ def test_the_list_says_which_version_was_withdrawn(to: Client, site: Site) -> No
     first |= {"changelog": "", "withdrawn": {"at": MOVED, "reason": "secret", "note": "Use 2.0.0."}}
     site.files["ann/review/versions.json"] = json.dumps(listed).encode()
     rows = to.run("versions", "ann/review").text.splitlines()
-    assert rows[-1].endswith("\tWithdrawn (secret): Use 2.0.0.")
+    assert rows[-1].split("\t")[4] == "Withdrawn (secret): Use 2.0.0."
     assert "Withdrawn" not in "".join(rows[:-1])
 
 

@@ -19,7 +19,7 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.accounts.conftest import NOW, NOW_SECONDS, refusal
 from tests.support.postgres import only_sqlite

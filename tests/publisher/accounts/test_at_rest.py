@@ -20,7 +20,7 @@ from publisher.accounts.people.signup import sign_up
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815

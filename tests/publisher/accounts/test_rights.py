@@ -14,7 +14,7 @@ from publisher.accounts.protected import PROTECTED_MAX, ProtectedLabels
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from tests.support.postgres import only_sqlite
 
 

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
 from builder.store.check import check
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from publisher.web.incoming import BODY_BYTES_MAX
 from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL

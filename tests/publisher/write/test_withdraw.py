@@ -11,7 +11,7 @@ from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.idempotency import IdempotencyKey

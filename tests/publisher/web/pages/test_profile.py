@@ -7,7 +7,7 @@ import pytest
 
 from builder.store.check import check
 from builder.store.content import OWNER_FILE, read_owner
-from publisher.accounts.tokens import make_token
+from publisher.accounts.token_text import make_token
 from publisher.write.profile import chars_max
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import moment, write_owner

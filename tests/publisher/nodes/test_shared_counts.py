@@ -14,8 +14,8 @@ import pytest
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from publisher.accounts.people.attempts import Attempts
-from publisher.nodes import limits
-from publisher.nodes.limits import SharedCounts
+from publisher.nodes import shared_counts
+from publisher.nodes.shared_counts import SharedCounts
 from server.throttle import Throttle
 from tests.support.catalogues import BASE_URL, settings_in, write_small_catalogue
 from tests.support.redis import PASSWORD, Redis
@@ -43,7 +43,7 @@ def redis(tmp_path: Path, installed_tools: None) -> Iterator[Redis]:
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Makes a node of a hub, for a URL; all are closed at the end."""
     # A machine that is busy otherwise answers late.
-    monkeypatch.setattr(limits, "ANSWER_SECONDS", 30.0)
+    monkeypatch.setattr(shared_counts, "ANSWER_SECONDS", 30.0)
     made = []
 
     def make(url: str, hub: str = BASE_URL) -> SharedCounts:
@@ -122,7 +122,7 @@ def test_guesses_on_all_nodes_count_together(redis: Redis, node: Node) -> None:
 def test_redis_is_killed_and_comes_back(
     redis: Redis, node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(limits, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(shared_counts, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(logging.getLogger("hub"), "propagate", True)
     caplog.set_level(logging.INFO, "hub.limits")
     nodes = [node(redis.url) for _ in range(2)]
@@ -149,8 +149,8 @@ def test_a_redis_that_hangs_holds_up_one_request(
     counts = node(redis.url)
     throttle = Throttle(3, "publish", 60, shared=counts)
     assert hits(throttle) == 1
-    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.25)
-    monkeypatch.setattr(limits, "RETRY_SECONDS", 10_000.0)
+    monkeypatch.setattr(shared_counts, "ANSWER_SECONDS", 0.25)
+    monkeypatch.setattr(shared_counts, "RETRY_SECONDS", 10_000.0)
     redis.pause()
     try:
         assert hits(throttle, count=500) == 3
@@ -158,8 +158,8 @@ def test_a_redis_that_hangs_holds_up_one_request(
         assert counts.status()["failures"] == 1
     finally:
         redis.resume()
-    monkeypatch.setattr(limits, "ANSWER_SECONDS", 30.0)
-    monkeypatch.setattr(limits, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(shared_counts, "ANSWER_SECONDS", 30.0)
+    monkeypatch.setattr(shared_counts, "RETRY_SECONDS", 0.05)
     counts._again_at = 0.0
     is_back(counts, throttle)
 
@@ -167,8 +167,8 @@ def test_a_redis_that_hangs_holds_up_one_request(
 def test_a_name_server_that_hangs_holds_up_one_request(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr(limits, "RETRY_SECONDS", 10_000.0)
+    monkeypatch.setattr(shared_counts, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(shared_counts, "RETRY_SECONDS", 10_000.0)
     answers = threading.Event()
 
     def resolve(*_: object, **__: object) -> list:
@@ -219,16 +219,16 @@ def test_every_scheme_finds_its_way(scheme: str, node: Node, tmp_path: Path) -> 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.backoff", None)
-    monkeypatch.delitem(sys.modules, "publisher.nodes.limits")
+    monkeypatch.delitem(sys.modules, "publisher.nodes.shared_counts")
     with pytest.raises(OperatorError, match=r"pip install redis"):
-        importlib.import_module("publisher.nodes.limits")
+        importlib.import_module("publisher.nodes.shared_counts")
 
 
 # As a service
 
 # A machine that is busy otherwise answers late.
 PATIENT = (
-    "from publisher.nodes import limits; limits.ANSWER_SECONDS = 30.0; "
+    "from publisher.nodes import shared_counts; shared_counts.ANSWER_SECONDS = 30.0; "
     "from cli.hubctl import main; main()"
 )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from builder.model.records import Variable, VersionFile
-from publisher.write.step import NAMED_MAX, Interface, interface_of, propose_step
+from publisher.write.next_version import NAMED_MAX, Interface, interface_of, propose_step
 
 HERO = Variable("hero")
 PLACE = Variable("place", default="Rome")

@@ -1,4 +1,4 @@
-"""Which step a new version is: what it asks of the callers of the one before. Pure.
+"""The number of a new version, and the step that it is from the one before. Pure.
 
 A caller that fills a prompt in keeps working after a patch or a minor version, and must look after
 a major one.
@@ -7,7 +7,9 @@ a major one.
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from builder.model.names import AUTO
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import AUTO, Version
 from builder.model.records import Draft, Variable, VersionFile
 from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, variable_names
@@ -40,6 +42,31 @@ class Step(NamedTuple):
     added: list[str]
     removed: list[str]
     changed: list[str]
+
+
+def next_version(highest: Version | None, count: int, bump: str, floor: int) -> Version:
+    """The number after the ``highest`` of ``count`` versions; no part that ``bump`` raises is below
+    ``floor``. Raises RequestError ``version_conflict`` where the prompt has all that it may have.
+    """
+    if not highest:
+        return names.FIRST_VERSION.lifted("patch", floor)
+    if count >= names.VERSIONS_PER_REPO_MAX:
+        raise RequestError(
+            "version_conflict",
+            f"The prompt has {count:,} versions, which is the limit. Publish under another name.",
+        )
+    return highest.bump(bump).lifted(bump, floor)
+
+
+def check_ordinal(ordinal: int) -> int:
+    """Return ``ordinal`` if it can be given. Raises RequestError ``version_conflict``."""
+    if ordinal > names.ORDINAL_MAX:
+        raise RequestError(
+            "version_conflict",
+            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
+            "another name.",
+        )
+    return ordinal
 
 
 def take_step(
