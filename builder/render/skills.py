@@ -25,15 +25,14 @@ SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 FILE = SUFFIXES["skill"]
 # An installer downloads all that an index names.
 INDEXED_MAX = 50
-# Claude Code takes no marketplace with these names.
+# Claude Code keeps these names of marketplaces for itself, and refuses others that look like those
+# of its maker.
 _RESERVED_MARKETPLACES = frozenset(
-    "agent-skills anthropic-agent-skills anthropic-marketplace anthropic-plugin-directory"
-    " anthropic-plugins claude-code-marketplace claude-code-plugins claude-community"
-    " claude-for-financial-services claude-for-legal claude-plugin-directory"
-    " claude-plugins-community claude-plugins-official claude-tag-plugins"
-    " financial-services-plugins first-party-plugins healthcare knowledge-work-plugins"
-    " life-sciences".split()
+    "agent-skills builtin financial-services-plugins first-party-plugins healthcare inline"
+    " knowledge-work-plugins life-sciences skills-dir synced".split()
 )
+_MAKERS = ("anthropic", "claude")
+_MARKETPLACE_DIGITS = 12
 
 
 class SkillEntry(msgspec.Struct):
@@ -139,7 +138,9 @@ def owner_index(rows: Sequence[bytes]) -> bytes:
 
 
 def marketplace_name(owner: str) -> str:
-    """What Claude Code calls the marketplace of an owner."""
+    """What Claude Code calls the marketplace of an owner: the handle, where it takes that."""
+    if any(maker in owner for maker in _MAKERS):
+        return f"prompts-{_sha256(owner.encode())[:_MARKETPLACE_DIGITS]}"
     return f"{owner}-prompts" if owner in _RESERVED_MARKETPLACES else owner
 
 

@@ -47,9 +47,18 @@ def test_the_index_of_an_owner_has_the_first_fifty() -> None:
     assert [one["name"] for one in plugins] == sorted(f"p{number}" for number in range(51))
 
 
-@pytest.mark.parametrize("handle", ["agent-skills", "anthropic-plugins", "healthcare", "ann"])
-def test_no_marketplace_has_a_name_that_is_reserved(handle: str) -> None:
+@pytest.mark.parametrize(
+    ("handle", "name"),
+    [
+        ("ann", "ann"),
+        ("agent-skills", "agent-skills-prompts"),
+        ("inline", "inline-prompts"),
+        ("claude-plugins-official", "prompts-f6cb1f50b780"),
+        ("my-official-claude", "prompts-2a0f7d5bb62d"),
+    ],
+)
+def test_no_marketplace_has_a_name_that_claude_code_refuses(handle: str, name: str) -> None:
     user = User(handle, "", "", "", "2026-01-01T00:00:00Z", 0, None, [])
     made = json.loads(skills.marketplace(user, []))
-    assert made["name"] == ("ann" if handle == "ann" else f"{handle}-prompts")
+    assert made["name"] == name
     assert made["owner"] == {"name": handle}
