@@ -18,36 +18,11 @@ _foreign = re.compile(
     r"(?P<escape>\\)?\{\{(?P<tag>[^{}]*+)\}\}|\{%[-+]?\s*+(?P<word>\w++)[^{}]*+\}?"
 )
 _foreign_tag = re.compile(r"[#/^>&!~=@$-]?[ \t]*[\w.]")
-_JINJA_WORDS = {
-    "if",
-    "elif",
-    "else",
-    "endif",
-    "for",
-    "endfor",
-    "set",
-    "endset",
-    "block",
-    "endblock",
-    "include",
-    "import",
-    "from",
-    "macro",
-    "endmacro",
-    "call",
-    "endcall",
-    "filter",
-    "endfilter",
-    "raw",
-    "endraw",
-    "extends",
-    "with",
-    "endwith",
-    "autoescape",
-    "assign",
-    "unless",
-    "endunless",
-}
+_JINJA_WORDS = set(
+    "if elif else endif for endfor set endset block endblock include import from macro "
+    "endmacro call endcall filter endfilter raw endraw extends with endwith autoescape assign "
+    "unless endunless".split()
+)
 # What people take for a name of a variable: words of any script, and few signs.
 _name = re.compile(r"\{\{[ \t]*(?:\w|[^\x00-\x7f])(?:[\w ,'-]|[^\x00-\x7f])*+(?:\}\})?")
 # Not behind what shows a formula, a path or another placeholder.

@@ -25,18 +25,9 @@ TELLING_CHARS_MIN = 80
 # Nothing beyond this is read; comments and tags do not count.
 READ_CHARS_MAX = 2_000
 # Where JSON says what it asks for, in the order in which it is looked for.
-TELLING_KEYS = (
-    "description",
-    "task",
-    "goal",
-    "objective",
-    "instruction",
-    "instructions",
-    "prompt",
-    "main_prompt",
-    "subject",
-    "role",
-    "title",
+TELLING_KEYS = tuple(
+    "description task goal objective instruction instructions prompt main_prompt subject role "
+    "title".split()
 )
 FIELDS_MAX, FIELD_CHARS_MAX = 5, 30
 LABEL_CHARS_MAX = 60

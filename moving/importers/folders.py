@@ -24,23 +24,10 @@ SUFFIXES = (".md", *FORM_SUFFIXES)
 # Where coding assistants look for them. Other hidden folders hold no source.
 ASSISTANT_FOLDERS = (".agents", ".claude", ".github")
 # What is about a collection is none of its prompts. Those in capitals only in capitals.
-SKIPPED_STEMS = {
-    "readme",
-    "license",
-    "licence",
-    "changelog",
-    "contributing",
-    "code_of_conduct",
-    "third_party_notices",
-    "pull_request_template",
-    "AUTHORS",
-    "COPYING",
-    "MAINTAINERS",
-    "NOTICE",
-    "RELEASING",
-    "SECURITY",
-    "SUPPORT",
-}
+SKIPPED_STEMS = set(
+    "readme license licence changelog contributing code_of_conduct third_party_notices "
+    "pull_request_template AUTHORS COPYING MAINTAINERS NOTICE RELEASING SECURITY SUPPORT".split()
+)
 ABOUT = "about the collection, not a prompt"
 NO_SOURCE = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
 PLAIN = (

@@ -12,48 +12,14 @@ from builder.text.summary import clean_title
 
 NAMELESS = "prompt"
 # Names of files and folders that say nothing of a prompt.
-_VAGUE = {
-    "agent",
-    "agents",
-    "claude",
-    "default",
-    "index",
-    "instructions",
-    "main",
-    "prompt",
-    "prompts",
-    "readme",
-    "skill",
-    "system",
-    "template",
-    "user",
-}
-_INITIALS = {
-    "ai",
-    "api",
-    "aws",
-    "cli",
-    "css",
-    "csv",
-    "diy",
-    "gpt",
-    "html",
-    "http",
-    "json",
-    "llm",
-    "mcp",
-    "pdf",
-    "php",
-    "prd",
-    "qa",
-    "seo",
-    "sql",
-    "ui",
-    "url",
-    "ux",
-    "xml",
-    "yaml",
-}
+_VAGUE = set(
+    "agent agents claude default index instructions main prompt prompts readme skill system "
+    "template user".split()
+)
+_INITIALS = set(
+    "ai api aws cli css csv diy gpt html http json llm mcp pdf php prd qa seo sql ui url ux "
+    "xml yaml".split()
+)
 
 
 class Names:

@@ -52,48 +52,16 @@ _SETTINGS = {
 } | {
     name: name
     for name in (
-        "model",
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "stop",
-        "seed",
-        "n",
-        "frequency_penalty",
-        "presence_penalty",
-        "logprobs",
-        "top_logprobs",
-        "logit_bias",
-        "reasoning_effort",
-        "reasoning",
-        "effort",
-        "thinking",
-        "verbosity",
-        "response_format",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "functions",
-        "function_call",
+        "model temperature top_p top_k max_tokens stop seed n frequency_penalty presence_penalty "
+        "logprobs top_logprobs logit_bias reasoning_effort reasoning effort thinking verbosity "
+        "response_format tools tool_choice parallel_tool_calls functions function_call".split()
     )
 }
 # What says only how to ask: not worth a warning.
-_ASKING = {
-    "cache",
-    "callbacks",
-    "disable_streaming",
-    "max_retries",
-    "metadata",
-    "name",
-    "request_timeout",
-    "stream_usage",
-    "streaming",
-    "tags",
-    "timeout",
-    "verbose",
-    "ls_structured_output_format",
-}
+_ASKING = set(
+    "cache callbacks disable_streaming max_retries metadata name request_timeout stream_usage "
+    "streaming tags timeout verbose ls_structured_output_format".split()
+)
 
 
 class Template(NamedTuple):

@@ -46,19 +46,9 @@ _USUAL = {
     "text": ({"format": {"type": "text"}}, {"format": {"type": "text"}, "verbosity": "medium"}),
     "reasoning": ({},),
 }
-_PARAMETERS = (
-    "model",
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-    "reasoning",
-    "text",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "max_tool_calls",
-    "top_logprobs",
-    "truncation",
+_PARAMETERS = tuple(
+    "model temperature top_p max_output_tokens reasoning text tools tool_choice "
+    "parallel_tool_calls max_tool_calls top_logprobs truncation".split()
 )
 
 
