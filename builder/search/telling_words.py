@@ -5,7 +5,7 @@ the catalogue. Chosen by the prompt and the release alone, so that no prompt cha
 import math
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cache
 
 from builder.model.records import Repo
@@ -40,18 +40,22 @@ def telling_words(repo: Repo) -> str:
     """
     fields = (repo.owner, repo.name, repo.title, repo.description, *repo.tags)
     known, _ = distinct_words(" ".join(fields))
-    counts: Counter[str] = Counter()
-    written: dict[str, Counter[str]] = defaultdict(Counter)
     text = _addresses_and_placeholders.sub(" ", without_markers(repo.body))
-    for stem, surface in part_words(text):
-        counts[stem] += 1
-        written[stem][surface] += 1
+    spellings = Counter(part_words(text))
+    counts: Counter[str] = Counter()
+    for (stem, _), count in spellings.items():
+        counts[stem] += count
     # Equal ones in the order of the text.
     scores = {stem: _score(stem, n) for stem, n in counts.items() if _tells(stem, known)}
+    best = sorted(scores, key=lambda stem: -scores[stem])[:WORDS_MAX]
+    written: dict[str, list[tuple[int, int, str]]] = {stem: [] for stem in best}
+    for (stem, surface), count in spellings.items():
+        if stem in written:
+            written[stem].append((-count, len(surface), surface))
     chosen: list[str] = []
     left = BYTES_MAX + 1
-    for stem in sorted(scores, key=lambda stem: -scores[stem])[:WORDS_MAX]:
-        word = min(written[stem], key=lambda one: (-written[stem][one], len(one), one))
+    for stem in best:
+        *_, word = min(written[stem])
         left -= len(word.encode()) + 1
         if left < 0:
             break
