@@ -78,7 +78,7 @@ class Skill:
             file.writestr(info, self.text)
         return packed.getvalue()
 
-    @property
+    @cached_property
     def listed(self) -> bytes:
         """The index of a channel of this version."""
         return index([json_bytes(self.entry)])
