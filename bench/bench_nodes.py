@@ -31,8 +31,8 @@ from servers import BASE_URL, Server, free_port, started_server
 
 sys.path.append(ROOT)
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.nodes import rows
 from publisher.nodes.rows import VERSION, File, Mark
 from tests.support.postgres import Postgres, running_postgres

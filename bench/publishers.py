@@ -19,8 +19,8 @@ from catalogue import Catalogue
 from report import percentile
 from servers import Server
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 
 SAMPLED = 1_000
 ANSWER_SECONDS_MAX = 60

@@ -20,7 +20,7 @@ from builder.model.records import Draft  # noqa: E402
 from builder.model.settings import Settings  # noqa: E402
 from builder.pipeline.build import build  # noqa: E402
 from publisher.write.publish import publish  # noqa: E402
-from publisher.write.store import Folder  # noqa: E402
+from publisher.write.store_protocol import Folder  # noqa: E402
 
 BUILDER = f"{PROJECT / 'builder'}/"
 # What decides and makes; the others are what these speak of, read and write with.

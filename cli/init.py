@@ -24,7 +24,7 @@ from cli.config_text import config_text
 from moving.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 
 PARTS = Path(__file__).parent / "new_hub"
 FIRST_PROMPT = "summarize"

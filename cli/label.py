@@ -14,9 +14,9 @@ from cli.options import Places, accounts_options, content_option, places_options
 from cli.site import update_site
 from cli.stores import open_store
 from cli.table import echo_table
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import change_label
 

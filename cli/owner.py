@@ -12,13 +12,13 @@ from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.table import echo_table
-from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.postgres_url import is_postgres_url
+from publisher.accounts.tokens import Accounts, format_time
 from publisher.outside.private_way import is_loopback, is_private_way
 
 # How long a hub on this machine may take to say how it is.

@@ -18,7 +18,7 @@ from publisher.accounts.database import Database
 from publisher.sizes import size_readings
 from publisher.web.app import create_app
 from publisher.web.readiness import Readiness
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 
 class Running(NamedTuple):

@@ -31,7 +31,7 @@ from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.web.members import reader_check
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late

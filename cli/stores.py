@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cli.progress import Progress
     from publisher.accounts.database import Database
     from publisher.nodes.turn import Turn
-    from publisher.write.store import Store
+    from publisher.write.store_protocol import Store
 
 # How often it is looked whether the database fails.
 _LOOK_SECONDS = 0.5
@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.5
 @contextlib.contextmanager
 def open_store(places: Places, progress: Progress | None = None) -> Iterator[Store]:
     """For a command: with a database, once the folder has what that has. Raises OperatorError."""
-    from publisher.write.store import open_folder
+    from publisher.write.store_protocol import open_folder
 
     if not places.database_url:
         yield open_folder(places.content)
@@ -57,7 +57,7 @@ def make_store(
     """For a service: the store, which is to be entered before the rebuilder that follows it, and
     what /readyz shows of it. Raises OperatorError.
     """
-    from publisher.write.store import open_folder
+    from publisher.write.store_protocol import open_folder
 
     if not database.is_shared:
         return contextlib.nullcontext(open_folder(settings.content)), make_rebuilder(), {}

@@ -7,7 +7,8 @@ import msgspec
 
 from cli.options import accounts_options
 from cli.table import echo_table
-from publisher.accounts.accounts import (
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import (
     ALL_RIGHTS,
     EXPIRES_DAYS_DEFAULT,
     RIGHTS,
@@ -16,7 +17,6 @@ from publisher.accounts.accounts import (
     Token,
     format_time,
 )
-from publisher.accounts.database import Database
 
 _UNIT_DAYS = {"d": 1, "w": 7, "y": 365}
 

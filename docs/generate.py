@@ -30,7 +30,7 @@ from cli.config_text import settings_table
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
-from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
+from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.limits import DEFAULT_LIMITS
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher

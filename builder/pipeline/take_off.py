@@ -13,7 +13,7 @@ from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.work import Work
-from builder.write import langfuse
+from builder.write import langfuse_files
 from builder.write.withdrawn import files_of
 
 
@@ -42,7 +42,7 @@ def take_off(
         _forget(state, f"{owner}/{name}")
         files = [*_files(owner, name, versions, labels)]
         # Which of these have the text, only their content tells.
-        files += langfuse.files_left(site, owner, name)
+        files += langfuse_files.files_left(site, owner, name)
         return site.remove(*files)
 
 

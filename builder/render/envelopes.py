@@ -7,7 +7,7 @@ import msgspec
 
 from builder.model import records
 from builder.model.errors import LANGFUSE_STATUS
-from builder.model.langfuse import LangfuseListMeta
+from builder.model.langfuse_records import LangfuseListMeta
 from builder.model.routes import PAGE_SIZE
 
 _encode = msgspec.json.Encoder().encode

@@ -21,7 +21,7 @@ from builder.render.envelopes import envelope, list_meta, page_count
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
-from builder.write import langfuse
+from builder.write import langfuse_files
 
 PAGES_PER_STRETCH = 20
 
@@ -127,7 +127,7 @@ def write_page(
     if (tag, sort, number) == (None, SORTS[0], 1):
         site.write(BY_NAME["repos"].file, data)
     if has_langfuse and sort == SORTS[0]:
-        langfuse.write_page(state, site, tag, number, page.keys, page.total)
+        langfuse_files.write_page(state, site, tag, number, page.keys, page.total)
     if number <= LIST_PAGES_MAX:
         is_cut = number == LIST_PAGES_MAX < meta.pages
         html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from builder.model.langfuse import NO_REF
+from builder.model.langfuse_records import NO_REF
 from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,
@@ -24,7 +24,7 @@ from builder.model.routes import (
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
-from builder.write import langfuse
+from builder.write import langfuse_files
 from builder.write.history import (
     LabelNames,
     Task,
@@ -144,7 +144,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     if after and after[0] != before[0]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
-    files += langfuse.lost_files(old, new)
+    files += langfuse_files.lost_files(old, new)
     kept = {*_label_files(new)} if new else set()
     return files + [file for file in _label_files(old) if file not in kept]
 
@@ -167,4 +167,4 @@ def files_left(site: Site, repo_id: str) -> list[str]:
     remembered of them.
     """
     owner, name = repo_id.split("/")
-    return [*labels_left(site, owner, name), *langfuse.files_left(site, owner, name)]
+    return [*labels_left(site, owner, name), *langfuse_files.files_left(site, owner, name)]

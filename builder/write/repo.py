@@ -32,7 +32,7 @@ from builder.store.withdrawn_files import read_parts
 from builder.text import line_diff
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import langfuse, mirrored
+from builder.write import langfuse_files, mirrored
 from builder.write.history import (
     History,
     Place,
@@ -101,7 +101,7 @@ class _RepoFiles:
         if history.labels.history:
             self._write_labels(history, rows, renewed, entries)
         if self.settings.langfuse:
-            langfuse.write_repo(self.site, task, rows, history, self.read)
+            langfuse_files.write_repo(self.site, task, rows, history, self.read)
         return self._write_repo(history, rows, entries)
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
@@ -114,7 +114,7 @@ class _RepoFiles:
             if str(one.version) not in before:
                 files.write_version(one)
                 if old := known.get(str(one.version)):
-                    self.site.remove(*langfuse.files_of_version(old, **self.at))
+                    self.site.remove(*langfuse_files.files_of_version(old, **self.at))
         if gone.versions[0].version < self.task.versions[0]:
             # The first version has no diff, and may have had one from what is withdrawn.
             self.site.remove(BY_NAME["diff"].file_for(**self.at, version=self.task.versions[0]))
@@ -289,7 +289,7 @@ class _RepoFiles:
         """The repo as the state remembers it and lists show it, once its files are written."""
         task = self.task
         summary = envelopes.json_bytes(derive.repo_summary(repo))
-        meta = langfuse.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
+        meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
         card = self.pages.render("card.html", repo=repo, about=about)
         words = telling_words(repo)
         searched = envelopes.json_bytes(derive.catalogue_line(repo, "", words))

@@ -9,7 +9,7 @@ from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, te
 from builder.render import envelopes
 from builder.render.pages import Pages
 from builder.store.site import Site
-from builder.write import langfuse
+from builder.write import langfuse_files
 
 
 def files_of(scope: Scope, **params: str) -> list[str]:
@@ -63,7 +63,7 @@ class WithdrawnFiles:
             at = self._at | {"version": str(one.version)}
             self._site.remove(*files_of("version", **at), *files_of("withdrawn", **at))
         self._site.remove(*labels_left(self._site, **self._at))
-        self._site.remove(*langfuse.files_left(self._site, **self._at))
+        self._site.remove(*langfuse_files.files_left(self._site, **self._at))
 
     def _write(
         self, what: str, at: dict[str, str], told: str, withdrawal: Withdrawal, version: str

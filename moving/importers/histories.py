@@ -43,7 +43,7 @@ from publisher.write.decision import Terms
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 # A larger number would leave none for what is published here later.
 NUMBER_MAX = 1_000_000

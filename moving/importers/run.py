@@ -27,7 +27,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 # The longest name that file systems have.
 SOURCE_CHARS_MAX = 255

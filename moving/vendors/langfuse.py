@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from builder.model.langfuse import DEFAULT_LABEL
+from builder.model.langfuse_records import DEFAULT_LABEL
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Union
 from builder.model.errors import OperatorError
 from builder.store.plain_files import read_file
 from operate.folders import find_overlap
-from publisher.write.disk import sync_folder
+from publisher.write.synced_files import sync_folder
 
 if TYPE_CHECKING:
     from operate.backup.bucket import BucketPlace

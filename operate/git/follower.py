@@ -28,7 +28,7 @@ from operate.git.options import GitOptions
 from operate.git.sync import Done, Sync
 from publisher.log import log_event
 from publisher.outside.git_program import Git, GitError, GitStopped
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 GIT_FAILURES = Gauge(
     "hub_git_failures_in_row",

@@ -15,8 +15,8 @@ from operate.git import files
 from operate.git.branch import PLAIN, Entries
 from operate.git.commits import ContentChanged
 from operate.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
-from publisher.write import disk
-from publisher.write.store import Store
+from publisher.write import synced_files
+from publisher.write.store_protocol import Store
 
 _THEN = "wait for the next attempt"
 
@@ -61,7 +61,7 @@ def _faults(
             continue
         os.makedirs(os.path.dirname(f"{staging}/{path}"), exist_ok=True)
         data = came[path] if path in came else files.read(root, path)
-        disk.write_new(f"{staging}/{path}", data, sync=False)
+        synced_files.write_new(f"{staging}/{path}", data, sync=False)
     try:
         if place.name:
             merged = {*check_repo(staging, place.owner, place.name)}
@@ -101,9 +101,9 @@ def _put_repo(
 
     store.decide(owner, name, work)
     if not ours:
-        with disk.telling(_THEN):
-            disk.sync_folder(f"{root}/{owner}")
-            disk.sync_folder(root)
+        with synced_files.telling(_THEN):
+            synced_files.sync_folder(f"{root}/{owner}")
+            synced_files.sync_folder(root)
 
 
 def _put_single(
@@ -121,8 +121,8 @@ def _put_single(
         store.replace_profile(place.owner, data, is_as_seen)
     elif is_as_seen():
         temporary = f"{root}/.{path}.tmp"
-        with disk.telling(_THEN):
-            disk.unlink(temporary)
-            disk.write_new(temporary, data)
+        with synced_files.telling(_THEN):
+            synced_files.unlink(temporary)
+            synced_files.write_new(temporary, data)
             os.rename(temporary, f"{root}/{path}")
-            disk.sync_folder(root)
+            synced_files.sync_folder(root)

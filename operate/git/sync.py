@@ -27,7 +27,7 @@ from operate.git.commits import (
 )
 from operate.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from operate.git.incoming import take_in
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 # So many places are compared, committed and pushed together.
 PLACES_MAX = 500

@@ -23,7 +23,7 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE, STORE_FILE
 from publisher.nodes.rows import EVENT, HUB_FILES, PROFILE, VERSION, WITHDRAWAL, Mark, Row
-from publisher.write import disk, durable
+from publisher.write import durable, synced_files
 
 # How often the copy makes sure that what was applied is on the disk.
 SAVE_SECONDS = 30.0
@@ -85,7 +85,7 @@ class Copy:
             self._save(
                 self._on_disk, max(self.highest, rows[-1].mark, key=lambda mark: mark.serial)
             )
-            with disk.telling(_THEN):
+            with synced_files.telling(_THEN):
                 for row in rows:
                     apply_row(self._root, row)
             # A build looks at the hub's own files each time.
@@ -98,13 +98,13 @@ class Copy:
 
     def _sync(self) -> None:
         if self.mark.serial != self._on_disk:
-            with disk.telling(_THEN):
+            with synced_files.telling(_THEN):
                 os.sync()
             self._save(self.mark.serial, self.highest)
 
     def _save(self, on_disk: int, highest: Mark) -> None:
         self._on_disk, self.highest = on_disk, highest
-        with disk.telling(_THEN):
+        with synced_files.telling(_THEN):
             saved = Saved(on_disk, *highest)
             _put(f"{self._root}/{STORE_FILE}", msgspec.json.encode(saved))
 
@@ -193,7 +193,7 @@ def mark_as_copy(root: str, mark: Mark) -> Saved:
     ``storage_unavailable``.
     """
     saved = Saved(mark.serial, *mark)
-    with disk.telling(_THEN):
+    with synced_files.telling(_THEN):
         _put(f"{root}/{STORE_FILE}", msgspec.json.encode(saved))
     return saved
 

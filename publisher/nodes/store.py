@@ -1,4 +1,4 @@
-"""What is published, in a database that many nodes share; see ``publisher.write.store``.
+"""What is published, in a database that many nodes share; see ``publisher.write.store_protocol``.
 
 What is published is decided by this node's content folder with the code that decides by any
 folder, and committed by the database. Where something else was committed since, it is decided
@@ -81,7 +81,7 @@ class Shared:
         if self._commits.problem:
             raise OperatorError(str(self._commits.problem)) from self._commits.problem
 
-    # The store, as ``publisher.write.store.Store``
+    # The store, as ``publisher.write.store_protocol.Store``
 
     def has_repo(self, owner: str, name: str) -> bool:
         path = content.repo_path(self.root, owner, name)

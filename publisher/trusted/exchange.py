@@ -5,8 +5,8 @@ from datetime import datetime
 
 from builder.model.errors import RequestError
 from publisher.accounts import clock
-from publisher.accounts.accounts import Accounts, Token
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts, Token
 from publisher.trusted.claims import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 

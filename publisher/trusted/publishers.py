@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from builder.model.errors import Detail, RequestError, validation_failed
 from publisher.accounts import clock
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered, parse_fields, parse_labels

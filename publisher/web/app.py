@@ -43,7 +43,7 @@ from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
 from publisher.web.token_check import TokenCheck
-from publisher.write.store import Folder, Store
+from publisher.write.store_protocol import Folder, Store
 
 PUBLICATIONS = Counter(
     "hub_publications_total",

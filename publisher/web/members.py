@@ -10,9 +10,9 @@ from werkzeug.http import parse_cookie
 from builder.model.errors import RequestError
 from builder.model.routes import ACCOUNT_URL
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from publisher.web.incoming import bearer_token
 from publisher.web.pages.cookie import CookieSessions
 

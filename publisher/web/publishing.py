@@ -15,7 +15,7 @@ from builder.model.links import Links
 from builder.model.records import ChangedLabel, Publication
 from builder.model.routes import LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
-from publisher.accounts.accounts import Token
+from publisher.accounts.tokens import Token
 from publisher.web.incoming import read_label_change, read_publication
 from publisher.web.json_answers import json_answer
 from publisher.web.pages.frame import Frame

@@ -12,8 +12,8 @@ from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.records import TrustedExchange, TrustedToken
 from builder.model.routes import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
-from publisher.accounts.accounts import Token, format_time
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
+from publisher.accounts.tokens import Token, format_time
 from publisher.trusted.claims import Job
 from publisher.trusted.exchange import ALL, exchange
 from publisher.web.incoming import read_json_body

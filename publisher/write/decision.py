@@ -15,7 +15,7 @@ from builder.model.records import Source
 from builder.store import content
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 Answer = TypeVar("Answer")
 

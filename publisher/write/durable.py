@@ -35,7 +35,7 @@ from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.model.withdrawn import withdrawn_file
 from builder.store.content import OWNER_FILE, check_format, repo_path
 from builder.store.restored import check_not_restoring
-from publisher.write import disk
+from publisher.write import synced_files
 
 _Made = tuple[str, os.stat_result]
 
@@ -53,7 +53,7 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
     or that of a newer release.
     """
     check_not_restoring(root)
-    with disk.telling(_THEN), contextlib.ExitStack() as held:
+    with synced_files.telling(_THEN), contextlib.ExitStack() as held:
         check_format(root)
         held.callback(os.close, _lock_folder(root, owner, name))
         try:
@@ -93,20 +93,20 @@ def write_version(
     folder = repo_path(root, owner, name)
     text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
     conflict = f"{repo} {version} was published by another process at the same time. Publish again."
-    with disk.telling(_THEN):
+    with synced_files.telling(_THEN):
         with _all_or_none(record_path, conflict) as made:
             if profile is not None:
                 if is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
                 if sync:
-                    disk.sync_folder(f"{root}/{owner}")
-                    disk.sync_folder(root)
+                    synced_files.sync_folder(f"{root}/{owner}")
+                    synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
-                disk.unlink(text_path)  # a crash's rest
+                synced_files.unlink(text_path)  # a crash's rest
             _put(folder, text_path, text, made, sync)
             _put(folder, record_path, record, made, sync)
         if sync:
-            disk.sync_folder(folder)
+            synced_files.sync_folder(folder)
 
 
 def write_events(
@@ -123,15 +123,15 @@ def write_events(
         f"Another process changed the labels of {owner}/{name} at the same time. Send the same "
         "request again."
     )
-    with disk.telling(_THEN):
-        disk.make_folder(f"{folder}/{FOLDER}")
+    with synced_files.telling(_THEN):
+        synced_files.make_folder(f"{folder}/{FOLDER}")
         if sync:
-            disk.sync_folder(folder)
+            synced_files.sync_folder(folder)
         with _all_or_none(paths[-1], conflict) as made:
             for path, (_, data) in zip(paths, events, strict=True):
                 _put(f"{folder}/{FOLDER}", path, data, made, sync)
         if sync:
-            disk.sync_folder(f"{folder}/{FOLDER}")
+            synced_files.sync_folder(f"{folder}/{FOLDER}")
 
 
 def write_withdrawal(
@@ -143,11 +143,11 @@ def write_withdrawal(
     ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
     folder = repo_path(root, owner, name)
-    with disk.telling(_THEN):
-        disk.make_folder(f"{folder}/{WITHDRAWN}")
+    with synced_files.telling(_THEN):
+        synced_files.make_folder(f"{folder}/{WITHDRAWN}")
         if sync:
             # Or a disk that does not keep the order could remove the text, and have no reason why.
-            disk.sync_folder(folder)
+            synced_files.sync_folder(folder)
         path = f"{folder}/{withdrawn_file(what)}"
         conflict = f"Another process withdrew it from {owner}/{name} at the same time."
         with _all_or_none(path, conflict) as made:
@@ -162,14 +162,14 @@ def remove_withdrawn(
     ``storage_unavailable``.
     """
     folder = repo_path(root, owner, name)
-    with disk.telling("withdraw it again: it is withdrawn, and this removes its text"):
+    with synced_files.telling("withdraw it again: it is withdrawn, and this removes its text"):
         if sync:
-            disk.sync_folder(f"{folder}/{WITHDRAWN}")
+            synced_files.sync_folder(f"{folder}/{WITHDRAWN}")
         # A crash may have left the temporary file as a second name of the text.
         for file in (_TEMPORARY, *files):
-            disk.unlink(f"{folder}/{file}")
+            synced_files.unlink(f"{folder}/{file}")
         if sync:
-            disk.sync_folder(folder)
+            synced_files.sync_folder(folder)
 
 
 def replace_profile(
@@ -183,17 +183,17 @@ def replace_profile(
     """
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_PROFILE_TEMPORARY}"
-    with disk.telling("save the profile again"), contextlib.ExitStack() as held:
-        descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+    with synced_files.telling("save the profile again"), contextlib.ExitStack() as held:
+        descriptor = synced_files.lock_folder(folder, lambda: synced_files.make_folder(folder))
         held.callback(os.close, descriptor)
         if not may():
             return
-        disk.unlink(temporary)  # a crash's rest
-        held.callback(disk.unlink, temporary)
-        disk.write_new(temporary, data)
+        synced_files.unlink(temporary)  # a crash's rest
+        held.callback(synced_files.unlink, temporary)
+        synced_files.write_new(temporary, data)
         os.rename(temporary, f"{folder}/{OWNER_FILE}")
         os.fsync(descriptor)
-        disk.sync_folder(root)  # the owner's folder may be new
+        synced_files.sync_folder(root)  # the owner's folder may be new
 
 
 def sync_repo(root: str, owner: str, name: str) -> None:
@@ -203,10 +203,10 @@ def sync_repo(root: str, owner: str, name: str) -> None:
     ``storage_unavailable``.
     """
     folder = repo_path(root, owner, name)
-    with disk.telling(_THEN):
-        disk.sync_folder(folder)
+    with synced_files.telling(_THEN):
+        synced_files.sync_folder(folder)
         with contextlib.suppress(FileNotFoundError):
-            disk.sync_folder(f"{folder}/{FOLDER}")
+            synced_files.sync_folder(f"{folder}/{FOLDER}")
 
 
 def _lock_folder(root: str, owner: str, name: str) -> int:
@@ -214,12 +214,12 @@ def _lock_folder(root: str, owner: str, name: str) -> int:
     path = repo_path(root, owner, name)
 
     def make() -> None:
-        disk.make_folder(f"{root}/{owner}")
+        synced_files.make_folder(f"{root}/{owner}")
         # Not found: who made the owner's folder has failed, and removed it again.
         with contextlib.suppress(FileNotFoundError):
-            disk.make_folder(path)
+            synced_files.make_folder(path)
 
-    return disk.lock_folder(path, make)
+    return synced_files.lock_folder(path, make)
 
 
 def is_alone(root: str, owner: str, name: str) -> bool:
@@ -262,9 +262,9 @@ def _take_back(made: list[_Made]) -> None:
 def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:
     temporary = f"{folder}/{_TEMPORARY}"
     # A crash may have left it as a second name of a published file: never write into it.
-    disk.unlink(temporary)
+    synced_files.unlink(temporary)
     try:
-        status = disk.write_new(temporary, data, sync=sync)
+        status = synced_files.write_new(temporary, data, sync=sync)
         os.link(temporary, target)
         made.append((target, status))
     finally:

@@ -23,7 +23,7 @@ from publisher.write.decision import USUAL, Answer, Decision, Terms, check_repo,
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 # Numbers and files of changes that are not stored yet.
 Events = list[tuple[int, bytes]]

@@ -15,7 +15,7 @@ from builder.store.content import read_owner
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.rendering import render
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 # What overrides or isolates the direction of what follows (Unicode Bidirectional Algorithm).
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")

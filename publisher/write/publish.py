@@ -33,7 +33,7 @@ from publisher.write.next_version import check_ordinal, next_version, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 
 class Published(Struct, frozen=True):

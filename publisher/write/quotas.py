@@ -21,7 +21,7 @@ from builder.model.metrics import LIMITS_HIT
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
 from publisher.limits import NO_QUOTAS, Quotas
-from publisher.write import disk
+from publisher.write import synced_files
 
 # Whose counts are kept in memory; beyond that all are counted anew.
 OWNERS_KEPT = 1000
@@ -52,7 +52,7 @@ class QuotaKeeper:
             return
         folder = f"{self._root}/{owner}"
         with contextlib.ExitStack() as held:
-            descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+            descriptor = synced_files.lock_folder(folder, lambda: synced_files.make_folder(folder))
             held.callback(os.close, descriptor)
             self._check(owner, self._count(owner), needs)
             yield

@@ -27,7 +27,7 @@ from builder.model.withdrawn import WHOLE, WithdrawnParts
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
-from publisher.write import disk
+from publisher.write import synced_files
 from publisher.write.decision import (
     USUAL,
     Decision,
@@ -39,7 +39,7 @@ from publisher.write.decision import (
 )
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 _THEN = "Check the owner and the name."
 
@@ -178,7 +178,7 @@ def _withdrawal(
 def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
     """What is kept of a version that is withdrawn. Raises RequestError ``storage_unavailable``."""
     record = content.read_record(root, owner, name, version)
-    with disk.telling("send the same request again"):
+    with synced_files.telling("send the same request again"):
         size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
     return Remains(
         publisher=record.publisher,

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
 from cli.hubctl import main
-from publisher.accounts.accounts import Accounts, Grant
 from publisher.accounts.copying import TABLES
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
@@ -23,6 +22,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.accounts.tokens import Accounts, Grant
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

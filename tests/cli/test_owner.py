@@ -14,11 +14,11 @@ from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.state import State
-from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.tokens import Accounts, format_time
 from tests.cli.test_token import TIME, folder, run  # noqa: F401
 from tests.support.servers import (
     DEADLINE_SECONDS,

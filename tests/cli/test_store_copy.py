@@ -12,12 +12,12 @@ from click.testing import CliRunner, Result
 
 from builder.model.records import Draft
 from cli.hubctl import main
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
+from publisher.accounts.tokens import Accounts
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
 from publisher.write.publish import publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.postgres import Postgres
 from tests.support.servers import HUBCTL, wait_until
 

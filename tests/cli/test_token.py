@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 
 from builder.model.errors import RequestError
 from cli.hubctl import main
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import is_token
+from publisher.accounts.tokens import Accounts
 from tests.support.servers import HUBCTL, clean_environment
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

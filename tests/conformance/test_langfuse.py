@@ -6,7 +6,7 @@ import pytest
 from builder.model import records
 from builder.model.answer_headers import READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, LANGFUSE_STATUS
-from builder.model.langfuse import DEFAULT_LABEL, LangfusePrompt
+from builder.model.langfuse_records import DEFAULT_LABEL, LangfusePrompt
 from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,

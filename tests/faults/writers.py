@@ -33,7 +33,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")

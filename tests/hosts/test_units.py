@@ -14,8 +14,8 @@ import requests
 from builder.model.routes import BY_NAME
 from cli.hosts import hosts
 from cli.serve import serve
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.openid.provider import SECRET_VARIABLE
 from tests.conformance.listening import listens
 from tests.support.servers import (

@@ -21,9 +21,9 @@ import requests
 
 from builder.model.settings import Settings
 from builder.store.site import read_hub
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from tests.support.catalogues import settings_in
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.postgres_pair import Pair, running_pair

@@ -11,8 +11,8 @@ import pytest
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.web.app import create_app
 from server import mount
 from server.app import ReadApp, Receive

@@ -24,8 +24,8 @@ import requests
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from tests.support.forks import Fork
 
 PROJECT = Path(__file__).parents[2]

@@ -22,7 +22,6 @@ from typing import Any
 import argon2
 
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts, Grant
 from publisher.accounts.database import Database
 from publisher.accounts.people import passwords
 from publisher.accounts.people.identities import Identities
@@ -31,6 +30,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.accounts.tokens import Accounts, Grant
 from publisher.trusted.issuers import DEFAULT_ISSUERS
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

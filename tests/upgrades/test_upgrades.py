@@ -17,7 +17,6 @@ from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.store import content
 from builder.store.check import check
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -25,6 +24,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import read_tree
 from tests.support.servers import HUBCTL, Server, clean_environment, serving

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from builder.model.errors import RequestError
 from publisher.accounts import clock
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.tokens import Accounts
 
 
 class AddedIdentity(NamedTuple):

@@ -14,13 +14,13 @@ from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import ACCOUNT_URL
 from publisher.accounts import clock
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secret
+from publisher.accounts.tokens import Accounts
 
 INVITATION_SECONDS = 86_400
 INVITATION_URL = f"{ACCOUNT_URL}/invitation"

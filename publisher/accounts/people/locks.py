@@ -6,11 +6,11 @@ default the present.
 
 from datetime import datetime
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 
 
 def lock(database: Database, handle: str, now: datetime | None = None) -> bool:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from builder.model.errors import RequestError
 from publisher.accounts import clock
-from publisher.accounts.accounts import LOCKED, Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.tokens import LOCKED, Accounts
 
 # A session ends when it was not used for so long, and so long after it began in any case.
 IDLE_SECONDS = 14 * 86_400

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from builder.model.errors import OperatorError, RequestError
 from builder.store.content import list_owners
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.handles import check_free_handle, skeleton
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
+from publisher.accounts.tokens import Accounts
 
 
 def sign_up(

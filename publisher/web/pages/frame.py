@@ -31,7 +31,6 @@ from builder.model.routes import (
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
-from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.attempts import Attempts
@@ -39,13 +38,14 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Session, Sessions
+from publisher.accounts.tokens import Accounts, format_time
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.quotas import QuotaKeeper
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 from server.access import ANY, Access
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle

@@ -5,7 +5,7 @@ from flask_wtf import FlaskForm
 from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
-from publisher.accounts.accounts import format_time
+from publisher.accounts.tokens import format_time
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import repos_of, why_late

@@ -18,7 +18,8 @@ from wtforms.validators import DataRequired, InputRequired, Length
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
-from publisher.accounts.accounts import (
+from publisher.accounts.token_text import find_token
+from publisher.accounts.tokens import (
     EXPIRES_DAYS_DEFAULT,
     LABEL,
     LABELS_PER_TOKEN_MAX,
@@ -29,7 +30,6 @@ from publisher.accounts.accounts import (
     Grant,
     Token,
 )
-from publisher.accounts.token_text import find_token
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame

@@ -1,6 +1,6 @@
 """Under which refs Langfuse's SDKs find the versions of a repo."""
 
-from builder.model.langfuse import NO_REF, Findable, refs_of
+from builder.model.langfuse_records import NO_REF, Findable, refs_of
 
 
 def test_without_labels_the_latest_is_the_default() -> None:

@@ -36,7 +36,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from tests.support.calls import at, watched
 

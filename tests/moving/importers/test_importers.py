@@ -18,7 +18,7 @@ from moving.importers.items import Columns, PassedOver
 from moving.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.builder.text.test_summary import CASES
 from tests.conftest import YamlWork
 from tests.support.calls import watched

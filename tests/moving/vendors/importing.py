@@ -10,7 +10,7 @@ from builder.store.labels import read_labels
 from moving.importers.run import Options, Outcome, import_found
 from moving.vendors.api import download_to
 from moving.vendors.documents import read_documents
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 
 
 class Importing(NamedTuple):

@@ -15,7 +15,7 @@ from moving.vendors import langfuse
 from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_export
 from moving.vendors.langfuse import read_histories
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.moving.vendors.langfuse_server import (
     AUTHOR,
     ENVIRONMENT,

@@ -11,7 +11,7 @@ from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, import_found
 from moving.vendors import openai
 from moving.vendors.openai import read_histories
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.moving.vendors.mutations import mutate
 
 CREATED = 1_760_000_000

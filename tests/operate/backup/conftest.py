@@ -15,14 +15,14 @@ from operate.backup.restore import Options, restore
 from operate.backup.restore import Report as Restored
 from operate.backup.take import Report, back_up
 from operate.parallel import Work
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from tests.operate.deploy.conftest import bucket, s3  # noqa: F401
 from tests.support.catalogues import settings_in

@@ -19,10 +19,10 @@ from operate.backup import databases, snapshots
 from operate.backup.objects import Objects
 from operate.backup.places import FolderPlace
 from operate.parallel import Work
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from tests.operate.backup.conftest import SECRET, Hub, killings
 from tests.support.catalogues import read_tree
 

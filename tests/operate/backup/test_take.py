@@ -18,7 +18,7 @@ from operate.backup import snapshots
 from operate.backup.places import FolderPlace
 from operate.folders import lock
 from operate.parallel import Work
-from publisher.accounts.accounts import Accounts
+from publisher.accounts.tokens import Accounts
 from tests.operate.backup.conftest import Hub, killings, settle
 from tests.support.catalogues import read_tree
 

@@ -10,8 +10,8 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate.doctor import certificate
 from operate.doctor.findings import Finding, Subject
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.outside import fetch
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS

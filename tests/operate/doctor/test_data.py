@@ -17,10 +17,10 @@ from operate.backup.take import back_up
 from operate.doctor import data
 from operate.doctor.findings import Subject
 from operate.parallel import Work
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
+from publisher.accounts.tokens import Accounts
 from tests.operate.doctor.conftest import faults, only
 from tests.support.catalogues import write_version
 from tests.support.postgres import QUOTED_PASSWORD, Postgres

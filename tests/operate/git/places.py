@@ -12,7 +12,7 @@ from builder.pipeline.context import Named
 from operate.git.branch import Branch
 from operate.git.sync import Done, Sync
 from publisher.outside.git_program import Git
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.catalogues import read_tree
 
 PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")

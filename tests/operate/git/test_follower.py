@@ -17,7 +17,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import turn as turn_module
 from publisher.nodes.turn import Turn
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.operate.git.places import Place, git
 from tests.support.catalogues import read_tree, write_version
 from tests.support.postgres import Postgres

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815

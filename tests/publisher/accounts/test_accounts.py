@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Grant, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
@@ -20,6 +19,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.token_text import make_token
+from publisher.accounts.tokens import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Grant, Token
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.accounts.conftest import NOW, NOW_SECONDS, refusal
 from tests.support.postgres import only_sqlite

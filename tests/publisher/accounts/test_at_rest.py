@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.owners import Owner
 from publisher.accounts.people.identities import Identities
@@ -21,6 +20,7 @@ from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import make_token
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815

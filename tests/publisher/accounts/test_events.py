@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import (
     EVENT_SECONDS,
@@ -15,6 +14,7 @@ from publisher.accounts.events import (
     Events,
     Line,
 )
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 HOME, ELSEWHERE = "198.51.100.7", "203.0.113.66"

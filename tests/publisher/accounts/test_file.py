@@ -12,10 +12,10 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts import sqlite_engine
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.conftest import NOW, refusal
 from tests.support.children import processes_at_once
 from tests.support.postgres import only_sqlite

@@ -17,11 +17,11 @@ from builder.model.errors import OperatorError, RequestError
 from publisher.accounts import postgres as engine_module
 from publisher.accounts import postgres_pool as pool_module
 from publisher.accounts import schema
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.accounts.saved_drafts import DRAFTS_PER_OWNER_MAX, SavedDrafts
 from publisher.accounts.schema import ACCOUNTS_ERRORS, MIGRATIONS, SCHEMA_VERSION
+from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.test_file import add_owner
 from tests.support.children import processes_at_once
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres

@@ -15,8 +15,8 @@ from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts import postgres as engine_module
 from publisher.accounts import postgres_pool as pool_module
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.web import readiness as readiness_module
 from publisher.web.readiness import Readiness
 from tests.publisher.accounts.test_postgres import NOW, database, handles, refusal, url
@@ -46,7 +46,7 @@ def node(url: str, work: str) -> Iterator[subprocess.Popen]:
     program = (
         "import sys, time\n"
         "from publisher.accounts import postgres\n"
-        "from publisher.accounts.accounts import Accounts\n"
+        "from publisher.accounts.tokens import Accounts\n"
         "from publisher.accounts.database import Database\n"
         f"{work}\n"
     )

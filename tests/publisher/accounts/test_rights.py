@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import RIGHTS, Accounts, Grant, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.protected import PROTECTED_MAX, ProtectedLabels
@@ -15,6 +14,7 @@ from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import make_token
+from publisher.accounts.tokens import RIGHTS, Accounts, Grant, Token
 from tests.support.postgres import only_sqlite
 
 

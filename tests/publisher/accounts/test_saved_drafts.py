@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import (
     DRAFT_BYTES_MAX,
@@ -14,6 +13,7 @@ from publisher.accounts.saved_drafts import (
     DRAFTS_PER_OWNER_MAX,
     SavedDrafts,
 )
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from tests.support.postgres import Postgres
 from tests.support.servers import (
     HUBCTL,

@@ -23,7 +23,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import read_profile, write_profile
 from publisher.write.publish import Past, Published, publish, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LONG, Nodes
 

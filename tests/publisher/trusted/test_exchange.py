@@ -12,9 +12,9 @@ from flask import Request
 from werkzeug.test import EnvironBuilder
 
 from builder.model.errors import Detail, RequestError
-from publisher.accounts.accounts import Accounts, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
+from publisher.accounts.tokens import Accounts, Token
 from publisher.trusted.exchange import exchange
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, verify
 from publisher.trusted.issuers import Issuer

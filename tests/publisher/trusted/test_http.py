@@ -9,8 +9,8 @@ import requests
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Event, Events
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.publisher_fields import Entered

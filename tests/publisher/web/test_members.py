@@ -9,11 +9,11 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.settings import Settings
-from publisher.accounts.accounts import PUBLISH, READ, Accounts, Grant
 from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import PUBLISH, READ, Accounts, Grant
 from publisher.web.members import reader_check
 from publisher.web.pages.frame import site_page
 from tests.publisher.web.pages.conftest import PASSWORD, People

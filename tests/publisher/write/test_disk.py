@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.write import disk
+from publisher.write import synced_files
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from publisher.write import disk
 )
 def test_a_disk_that_refuses(number: int | None, told: str):
     """Whoever reads it may be the operator, or a visitor, who cannot do a thing about it."""
-    with pytest.raises(RequestError) as caught, disk.telling("store it again"):
+    with pytest.raises(RequestError) as caught, synced_files.telling("store it again"):
         raise OSError(number, "x") if number else OSError("x")
     assert caught.value.code == "storage_unavailable"
     assert str(caught.value) == (

@@ -14,7 +14,7 @@ from publisher.write import durable
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.calls import at, watched
 from tests.support.children import dies_at
 

@@ -25,7 +25,7 @@ from publisher.write.idempotency import (
     fingerprint,
 )
 from publisher.write.publish import Published, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.calls import watched
 from tests.support.children import dies_at
 from tests.support.clock import Clock, StopClock

@@ -24,7 +24,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.calls import at, watched
 from tests.support.catalogues import write_label
 from tests.support.children import dies_at, processes_at_once

@@ -40,7 +40,7 @@ from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_r
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.builder.pipeline.test_incremental import Stopped, small_pages  # noqa: F401
 from tests.publisher.write.model import (
     Memory,

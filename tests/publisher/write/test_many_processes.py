@@ -8,7 +8,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.children import processes_at_once
 from tests.support.depth import some_of
 

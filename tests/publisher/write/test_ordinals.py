@@ -15,7 +15,7 @@ from builder.store.kept_records import read_kept
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from tests.support.catalogues import edit_record, moment, write_version
 

@@ -13,7 +13,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Past, Published, publish, publish_past
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 
 REPO = ("ann", "story")
 AT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from builder.store.check import check
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.catalogues import write_owner, write_version
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)

@@ -26,7 +26,7 @@ from publisher.write.quotas import (
     QuotaKeeper,
     Quotas,
 )
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.support.calls import at, watched
 
 THREADS = 8

@@ -22,7 +22,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder, Store, open_folder
+from publisher.write.store_protocol import Folder, Store, open_folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree

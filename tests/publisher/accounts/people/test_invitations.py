@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
@@ -23,6 +22,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.people.ways import ways_to_sign_in
+from publisher.accounts.tokens import Accounts
 from tests.support.postgres import only_sqlite
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)

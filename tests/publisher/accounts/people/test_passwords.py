@@ -11,7 +11,6 @@ import argon2
 import pytest
 
 from builder.model.errors import Detail, RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import (
@@ -23,6 +22,7 @@ from publisher.accounts.people.passwords import (
     check_password,
     hash_new,
 )
+from publisher.accounts.tokens import Accounts
 from tests.support.held_hashes import HeldHashes
 from tests.support.postgres import only_sqlite
 from tests.support.servers import DEADLINE_SECONDS

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.locks import lock, unlock
@@ -19,6 +18,7 @@ from publisher.accounts.people.sessions import (
     Session,
     Sessions,
 )
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815

@@ -8,12 +8,12 @@ import pytest
 
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.signup import sign_up, sign_up_identity
+from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.test_accounts import whole_tables
 from tests.support.postgres import only_sqlite
 

@@ -21,9 +21,9 @@ from playwright.sync_api import Browser
 
 from builder.model.routes import ACCOUNT_URL, PUBLISH_URL
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from tests.site.browser import chromium
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue

@@ -13,9 +13,9 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, VersionFile
 from builder.store import content
 from builder.store.labels import read_labels
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.accounts.tokens import Accounts
 from publisher.web.pages.frame import CHANGE_LIMIT
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from tests.publisher.web.pages.conftest import Page, People, Visitor

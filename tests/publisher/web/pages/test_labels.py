@@ -2,8 +2,8 @@
 
 import pytest
 
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_release import move, owner

@@ -7,11 +7,11 @@ import pytest
 from builder.model.labels import Labels
 from builder.model.records import LabelDraft, LabelRemoval
 from builder.store.labels import read_labels
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
 from publisher.write.labels import change_label
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.builder.render.test_hunks import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version

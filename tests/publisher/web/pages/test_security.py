@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import KINDS, Event, Events
 from publisher.accounts.people.attempts import VISITOR_LIMIT
@@ -15,6 +14,7 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import Accounts
 from publisher.web.pages.frame import CHANGE_LIMIT
 from publisher.web.pages.log_words import browser_name, tell
 from publisher.web.pages.security import EVENTS_SHOWN

@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from builder.model.routes import ACCOUNT_URL
-from publisher.accounts.accounts import LOCKED, Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.attempts import ADDRESS_LIMIT, SIGNUP_LIMIT, VISITOR_LIMIT
@@ -23,6 +22,7 @@ from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import LOCKED, Accounts
 from publisher.openid.provider import SignIn
 from publisher.web.pages.cookie import VisitorSession, _signer
 from publisher.web.pages.frame import FLASHES_MAX, PLACES, START, after_login

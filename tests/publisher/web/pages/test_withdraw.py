@@ -6,12 +6,12 @@ import requests
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
-from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
+from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_label_draft
 from publisher.write.labels import change_label
-from publisher.write.store import Folder
+from publisher.write.store_protocol import Folder
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.servers import DEADLINE_SECONDS
 

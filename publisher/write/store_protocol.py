@@ -29,7 +29,7 @@ from typing import Protocol, TypeVar
 
 from builder.model.errors import OperatorError
 from builder.store import content
-from publisher.write import disk, durable
+from publisher.write import durable, synced_files
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class Folder:
         self.root = root
 
     def has_repo(self, owner: str, name: str) -> bool:
-        with disk.telling("send the same request again"):
+        with synced_files.telling("send the same request again"):
             try:
                 os.stat(content.repo_path(self.root, owner, name))
             except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""What every durable write is made of: files and folders that are synced, locks, and the words for
-a disk that refuses.
+"""Synced files and folders, locks, and the words for a disk that refuses: the parts of every durable
+write. ``durable`` makes a version durable with them.
 """
 
 import contextlib

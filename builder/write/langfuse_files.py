@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from builder.model.labels import Labels
-from builder.model.langfuse import (
+from builder.model.langfuse_records import (
     NO_REF,
     Findable,
     LangfuseListMeta,
