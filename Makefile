@@ -15,16 +15,16 @@ endef
 # With this set, each of the hundreds of processes that tests start would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run as several processes at a time, a part of them in each: all that is in none of these folders
-# of tests/, then the folders, longest first. A small process collects less and forks faster than one of
-# all tests.
-SHORT := builder operate/deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
-	operate/git
-REST := nodes client docs site builder conformance client/copies publisher/web hosts faults langfuse mcp \
-	publisher/write
-others = tests $(addprefix --ignore tests/,$(1))
+# Tests run as several processes at a time, a part of them in each, longest first: the folders of tests/
+# that tests/durations.txt names, and `others`, which has all the rest. A small process collects less and
+# forks faster than one of all tests.
+parts_of = $(shell awk '$$1 == "$(1)" && !seen[$$2]++ { print $$2 }' tests/durations.txt)
+SHORT := $(call parts_of,short)
+REST := $(call parts_of,rest)
+others = tests $(patsubst %,--ignore tests/%,$(filter-out others,$(1)))
+folder = tests/$(1) $(patsubst %,--ignore tests/%,$(filter $(1)/%,$(2)))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
-PYTEST = $(BIN)/pytest -m
+PYTEST = $(BIN)/pytest --junitxml build/durations/$@.xml -m
 # Of long proofs each commit runs one quarter of the cases, by its hash, so commits take turns.
 # TEST_QUARTER=2 runs the cases of another commit again; TEST_QUARTER= runs all.
 TEST_QUARTER ?= $(shell echo $$((0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-8 | grep . || echo 0) % 4)))
@@ -46,13 +46,14 @@ dist: $(VENV)/.serve
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(parts) short/others $(SHORT:%=short/%)
+	$(parts) $(SHORT:%=short/%) short/others
 
 # All the rest: what needs programs, for which this may ask for root. Installing waits for downloads,
 # so the first tests run meanwhile, which need no programs.
 test-all: $(VENV)/.test
+	rm -rf build/durations
 	sh tests/install-tools & tools=$$!; $(MAKE) test; passed=$$?; wait $$tools && exit $$passed
-	$(parts) rest/others $(REST:%=rest/%)
+	$(parts) $(REST:%=rest/%) rest/others
 
 # All cases of all tests, with random examples that no run has tried before.
 test-deep:
@@ -62,13 +63,13 @@ short/others:
 	$(PYTEST) 'not tools' $(call others,$(SHORT))
 
 short/%:
-	$(PYTEST) 'not tools' tests/$*
+	$(PYTEST) 'not tools' $(call folder,$*,$(SHORT))
 
 rest/others:
 	$(PYTEST) tools $(call others,$(REST))
 
 rest/%:
-	$(PYTEST) tools tests/$* $(addprefix --ignore tests/,$(filter $*/%,$(REST)))
+	$(PYTEST) tools $(call folder,$*,$(REST))
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
