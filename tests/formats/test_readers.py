@@ -85,7 +85,7 @@ def tidy(messages: list[list[str]]) -> list[list[str]]:
     return [one for one in stripped if one[1]]
 
 
-def test_dotprompt() -> None:
+def test_dotprompt():
     cases = cases_of("dotprompt")
     found = read_by(NODE, "dotprompt", cases)
     for case, one in zip(cases, found, strict=True):
@@ -97,7 +97,7 @@ def test_dotprompt() -> None:
             assert tidy(one["messages"]) == tidy(expected), record["body"]
 
 
-def test_prompty() -> None:
+def test_prompty():
     cases = cases_of("prompty")
     found = read_by(PYTHON, "prompty", cases)
     for case, one in zip(cases, found, strict=True):
@@ -113,7 +113,7 @@ def test_prompty() -> None:
             assert tidy(one["messages"]) == tidy(expected), record["body"]
 
 
-def test_skills() -> None:
+def test_skills():
     cases = cases_of("skill")
     for case, one in zip(cases, read_by(PYTHON, "skill", cases), strict=True):
         record, about = case["record"], one["about"]

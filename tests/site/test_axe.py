@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.node import PACKAGES
-from tests.site.browser import DESKTOP, PHONE, Visits
+from tests.site.browser import DESKTOP, PHONE
 from tests.site.catalogue import PAGES, UNLIKE
 from tests.support.depth import rotating
 
@@ -50,7 +50,7 @@ def violations_both_ways(page: Page, *more: str) -> list[str]:
 
 # A long line has the elements of other changes, and takes axe-core a fifth of its time.
 @pytest.mark.parametrize("kind", rotating(kind for kind in UNLIKE if kind != "long line, changed"))
-def test_no_violation(visits: Visits, axe: str, kind: str):
+def test_no_violation(visits, axe, kind):
     page = visits.open(PAGES[kind])
     if kind == "search":
         expect(page.locator("#found > li").first).to_be_visible()
@@ -58,7 +58,7 @@ def test_no_violation(visits: Visits, axe: str, kind: str):
     assert violations_both_ways(page, SIZE_RULE) == []
 
 
-def test_no_violation_while_suggestions_are_shown(visits: Visits, axe: str):
+def test_no_violation_while_suggestions_are_shown(visits, axe):
     page = visits.open("/")
     page.locator("#q").fill("review")
     expect(page.get_by_role("option").first).to_be_visible()
@@ -67,7 +67,7 @@ def test_no_violation_while_suggestions_are_shown(visits: Visits, axe: str):
     assert violations(page) == []
 
 
-def test_no_violation_in_the_commands_for_agents(visits: Visits, axe: str):
+def test_no_violation_in_the_commands_for_agents(visits, axe):
     for path in (PAGES["repo"], PAGES["version"]):
         page = visits.open(path, viewport=PHONE)
         page.get_by_role("radio", name="Agents").check()
@@ -76,7 +76,7 @@ def test_no_violation_in_the_commands_for_agents(visits: Visits, axe: str):
         assert violations(page) == violations(page, SIZE_RULE) == []
 
 
-def test_no_violation_while_formats_are_offered(visits: Visits, axe: str):
+def test_no_violation_while_formats_are_offered(visits, axe):
     page = visits.open(PAGES["repo"], viewport=PHONE)
     page.locator("summary", has_text="Download as").click()
     with page.expect_download():
@@ -88,7 +88,7 @@ def test_no_violation_while_formats_are_offered(visits: Visits, axe: str):
     assert violations(page, *COLOUR_RULES) == []
 
 
-def test_a_violation_is_found(visits: Visits, axe: str):
+def test_a_violation_is_found(visits, axe):
     page = visits.open("/")
     page.evaluate(axe)
     page.evaluate("document.querySelector('main').append(document.createElement('button'))")

@@ -12,7 +12,7 @@ from tests.node import NODE, PACKAGES, PROGRAMS
 from tests.support.servers import DEADLINE_SECONDS
 
 
-def test_the_committed_bundles_are_what_npm_gives(installed_tools: None, tmp_path: Path):
+def test_the_committed_bundles_are_what_npm_gives(installed_tools, tmp_path):
     done = subprocess.run(
         [PROGRAMS / "node", NODE / "bundle.mjs", tmp_path],
         capture_output=True, text=True, timeout=DEADLINE_SECONDS,
@@ -34,7 +34,7 @@ def test_a_bundle_says_whose_it_is():
 
 
 @pytest.mark.parametrize("file", ["codemirror.js", "jsdiff.js"])
-def test_a_bundle_has_the_licences_of_all_that_is_in_it(installed_tools: None, file: str):
+def test_a_bundle_has_the_licences_of_all_that_is_in_it(installed_tools, file):
     banner = Path(ASSETS, file).read_text(encoding="utf-8").partition("*/")[0]
     named = re.findall(r"(\S+) (\d+\.\d+\.\d+) \(", banner)
     assert named

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from builder.render.prompt_pages import MESSAGES_SHOWN_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import PHONE, Visits, keep_notes
+from tests.site.browser import PHONE, keep_notes
 from tests.site.catalogue import (
     BREAKOUT,
     CHAT,
@@ -35,9 +35,7 @@ def copied_message(page: Page, number: int) -> str:
 
 @pytest.mark.parametrize("version", ["", "/2.1.0"])
 @pytest.mark.parametrize("scripts", [True, False])
-def test_messages_are_shown_with_their_roles(
-    visits: Visits, hub: Server, scripts: bool, version: str
-):
+def test_messages_are_shown_with_their_roles(visits, hub, scripts, version):
     page = visits.open(f"/{COMMIT_MESSAGE}{version}", scripts=scripts)
     items = page.locator(".messages > li")
     roles = [one.inner_text() for one in items.locator("h3").all()]
@@ -51,7 +49,7 @@ def test_messages_are_shown_with_their_roles(
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_exact_text_is_one_choice_away(visits: Visits, hub: Server, scripts: bool):
+def test_the_exact_text_is_one_choice_away(visits, hub, scripts):
     page = visits.open(f"/{COMMIT_MESSAGE}", scripts=scripts)
     expect(page.locator("#prompt")).to_be_hidden()
     expect(page.get_by_role("heading", name="System")).to_be_visible()
@@ -63,7 +61,7 @@ def test_the_exact_text_is_one_choice_away(visits: Visits, hub: Server, scripts:
     expect(page.locator("#prompt")).to_be_hidden()
 
 
-def test_variables_are_filled_in_in_both(visits: Visits):
+def test_variables_are_filled_in_in_both(visits):
     page = visits.open(f"/{COMMIT_MESSAGE}")
     control = page.locator("#fill [data-variable=diff]")
     control.fill("-one\n+two")
@@ -74,7 +72,7 @@ def test_variables_are_filled_in_in_both(visits: Visits):
     assert marks.all_text_contents() == ["{{diff}}"] * 2
 
 
-def test_all_of_a_chat_prompt_is_copied(visits: Visits, hub: Server):
+def test_all_of_a_chat_prompt_is_copied(visits, hub):
     page = visits.open(f"/{CHAT_CRLF}")
     page.locator("#fill [data-variable=what]").fill("it")
     text = raw_text(hub, CHAT_CRLF)
@@ -82,7 +80,7 @@ def test_all_of_a_chat_prompt_is_copied(visits: Visits, hub: Server):
     assert copy(page, "raw") == text
 
 
-def test_a_message_is_copied_exactly_and_filled_in(visits: Visits, hub: Server):
+def test_a_message_is_copied_exactly_and_filled_in(visits, hub):
     page = visits.open(f"/{CHAT_CRLF}")
     assert copied_message(page, 1) == "Say {{what}}\r\nto {{whom}}."
     expect(page.locator("#copied")).to_have_text("Copied – 2 variables still to fill: what, whom")
@@ -93,15 +91,13 @@ def test_a_message_is_copied_exactly_and_filled_in(visits: Visits, hub: Server):
     expect(page.locator("#copied")).to_have_text("Copied")
 
 
-def test_messages_are_copied_on_a_host_with_files_alone_below_a_path(
-    static_visits: Visits, hub: Server
-):
+def test_messages_are_copied_on_a_host_with_files_alone_below_a_path(static_visits, hub):
     page = static_visits.open(f"/{COMMIT_MESSAGE}/2.1.0")
     for number, (_, content) in enumerate(messages_of(hub, COMMIT_MESSAGE)[:5], start=1):
         assert copied_message(page, number) == content
 
 
-def test_a_page_shows_no_more_messages_than_it_has_room_for(visits: Visits, hub: Server):
+def test_a_page_shows_no_more_messages_than_it_has_room_for(visits, hub):
     page = visits.open(f"/{TALK}")
     assert 2 * TALK_TURNS > MESSAGES_SHOWN_MAX
     expect(page.locator(".messages > li")).to_have_count(MESSAGES_SHOWN_MAX)
@@ -112,7 +108,7 @@ def test_a_page_shows_no_more_messages_than_it_has_room_for(visits: Visits, hub:
     assert copied_message(page, MESSAGES_SHOWN_MAX - 1) == "Say yes."
 
 
-def test_a_hostile_chat_is_shown_as_text(visits: Visits):
+def test_a_hostile_chat_is_shown_as_text(visits):
     """Markup stays text, hidden characters are marked, and a message of 144 KB is not there."""
     page = visits.open(f"/{CHAT}", viewport=PHONE)
     items = page.locator(".messages > li")
@@ -122,7 +118,7 @@ def test_a_hostile_chat_is_shown_as_text(visits: Visits):
     expect(page.locator(".views")).to_contain_text("2 more messages are in the text.")
 
 
-def test_a_long_chat_is_folded(visits: Visits):
+def test_a_long_chat_is_folded(visits):
     page = visits.open(f"/{TALK}")
     height = "one => one.clientHeight"
     folded = page.locator(".messages").evaluate(height)
@@ -132,13 +128,13 @@ def test_a_long_chat_is_folded(visits: Visits):
     assert page.locator(".messages").evaluate(height) == folded
 
 
-def test_other_prompts_have_no_messages(visits: Visits):
+def test_other_prompts_have_no_messages(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     expect(page.locator(".views, .messages")).to_have_count(0)
     expect(page.locator("#prompt")).to_be_visible()
 
 
-def test_on_paper_there_are_the_messages_alone(visits: Visits):
+def test_on_paper_there_are_the_messages_alone(visits):
     page = visits.open(f"/{COMMIT_MESSAGE}")
     page.get_by_role("radio", name="Text", exact=True).check()
     page.emulate_media(media="print")

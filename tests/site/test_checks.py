@@ -1,16 +1,11 @@
 """What the other tests of pages rest on sees what it is to see."""
 
-from pathlib import Path
-
 import pytest
 
-from builder.model.settings import Settings
-from tests.site.browser import Visits
-from tests.site.conftest import Tabs
 from tests.site.markup import Markup
 from tests.site.test_links import Links
 from tests.site.test_pages import FOCUS, STICKING_OUT
-from tests.support.servers import Server, wait_until
+from tests.support.servers import wait_until
 
 
 @pytest.mark.parametrize(
@@ -26,7 +21,7 @@ from tests.support.servers import Server, wait_until
         ("console", "document.body.append(Object.assign(new Image(), { src: 'data:x' }))"),
     ],
 )
-def test_what_a_page_should_not_do_is_noticed(tabs: Tabs, hub: Server, kind: str, script: str):
+def test_what_a_page_should_not_do_is_noticed(tabs, hub, kind, script):
     visits = tabs(hub.url)
     page = visits.open("/tags")
     page.evaluate(script)
@@ -39,14 +34,14 @@ def test_what_a_page_should_not_do_is_noticed(tabs: Tabs, hub: Server, kind: str
     assert {fault.partition(":")[0] for fault in visits.end()} == {kind}
 
 
-def test_a_request_elsewhere_is_noticed(tabs: Tabs, hub: Server):
+def test_a_request_elsewhere_is_noticed(tabs, hub):
     visits = tabs(hub.url)
     page = visits.open("/tags")
     page.goto(f"http://localhost:{hub.port}/tags")
     assert any(fault.startswith("elsewhere:") for fault in visits.end())
 
 
-def test_what_sticks_out_is_noticed(visits: Visits):
+def test_what_sticks_out_is_noticed(visits):
     page = visits.open("/tags")
     page.evaluate("document.querySelector('h1').style.width = '1300px'")
     told, element = page.evaluate(STICKING_OUT)
@@ -55,7 +50,7 @@ def test_what_sticks_out_is_noticed(visits: Visits):
     assert page.evaluate(STICKING_OUT) == []
 
 
-def test_focus_that_cannot_be_seen_is_noticed(visits: Visits):
+def test_focus_that_cannot_be_seen_is_noticed(visits):
     page = visits.open("/tags")
     page.evaluate(
         """() => {
@@ -70,7 +65,7 @@ def test_focus_that_cannot_be_seen_is_noticed(visits: Visits):
     assert page.evaluate(FOCUS)["isMarked"]
 
 
-def test_what_is_inline_is_noticed(tmp_path: Path):
+def test_what_is_inline_is_noticed(tmp_path):
     page = tmp_path / "page.html"
     page.write_text(
         "<script>1</script><script src=x></script><style></style><p style=x><b onclick=x>"
@@ -96,5 +91,5 @@ def test_what_is_inline_is_noticed(tmp_path: Path):
         ("https://elsewhere.example/", None),
     ],
 )
-def test_faults_of_links_are_noticed(golden: Settings, link: str, fault: str | None):
+def test_faults_of_links_are_noticed(golden, link, fault):
     assert Links(golden).fault(link, f"{golden.base_url}/new") == fault

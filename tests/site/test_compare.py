@@ -39,7 +39,7 @@ def on_each_host(request: pytest.FixtureRequest, installed_tools: None) -> Visit
     return request.getfixturevalue("visits" if request.param == "hub" else "static_visits")
 
 
-def test_words_are_marked_and_the_rest_is_folded(on_each_host: Visits):
+def test_words_are_marked_and_the_rest_is_folded(on_each_host):
     page = on_each_host.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     assert told(page) == "1 line removed, 1 line added; 311 bytes became 316 bytes (+5 bytes)."
@@ -56,7 +56,7 @@ def test_words_are_marked_and_the_rest_is_folded(on_each_host: Visits):
     expect(second.locator(".label")).to_have_text("Label stable")
 
 
-def test_labels_and_latest_are_compared(on_each_host: Visits):
+def test_labels_and_latest_are_compared(on_each_host):
     page = on_each_host.open(f"{COMPARE}?from=stable&to=latest")
     expect_compared(page, "1.1.0", "2.0.1")
     assert page.title().startswith("stable to latest · Compare versions")
@@ -65,7 +65,7 @@ def test_labels_and_latest_are_compared(on_each_host: Visits):
     assert [one.partition(" ")[0] for one in options[3:]] == ["2.0.1", "2.0.0", "1.1.0", "1.0.0"]
 
 
-def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits: Visits):
+def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits):
     page = visits.open(COMPARE)
     page.wait_for_url(f"**{COMPARE}?from=2.0.0&to=2.0.1")
     expect(page.locator("#told")).to_have_text("The text is unchanged; only its metadata differs.")
@@ -74,7 +74,7 @@ def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits: Vis
     expect_compared(page, "1.0.0", "1.1.0")
 
 
-def test_the_address_follows_the_choice_and_back_returns(visits: Visits):
+def test_the_address_follows_the_choice_and_back_returns(visits):
     page = visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     page.get_by_label("To", exact=True).select_option("tested")
@@ -92,7 +92,7 @@ def test_the_address_follows_the_choice_and_back_returns(visits: Visits):
     expect_compared(shared, "1.0.0", "1.1.0")
 
 
-def test_by_keyboard_alone(visits: Visits):
+def test_by_keyboard_alone(visits):
     page = visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     page.get_by_label("From", exact=True).focus()
@@ -121,7 +121,7 @@ def test_by_keyboard_alone(visits: Visits):
          "Choose another version on one side."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_told(visits: Visits, query: str, sentence: str):
+def test_what_cannot_be_compared_is_told(visits, query, sentence):
     page = visits.open(f"{COMPARE}?{query}")
     expect(page.locator("#told")).to_have_text(sentence)
     expect(page.locator("#told")).to_have_class(re.compile("wrong"))
@@ -144,9 +144,7 @@ def test_what_cannot_be_compared_is_told(visits: Visits, query: str, sentence: s
          "Wait a minute, then try again."),
     ],
 )  # fmt: skip
-def test_a_host_in_trouble_is_told_and_asked_again(
-    visits: Visits, pattern: str, what: str, status: int | None, sentence: str
-):
+def test_a_host_in_trouble_is_told_and_asked_again(visits, pattern, what, status, sentence):
     page = visits.open("/tags")
     page.route(pattern, lambda route: fail(route, status))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
@@ -166,7 +164,7 @@ def fail(route: Route, status: int | None) -> None:
         route.fulfill(status=status)
 
 
-def test_a_text_that_is_gone_is_told(visits: Visits):
+def test_a_text_that_is_gone_is_told(visits):
     page = visits.open("/tags")
     page.route("**/1.1.0.txt", lambda route: route.fulfill(status=410))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
@@ -177,7 +175,7 @@ def test_a_text_that_is_gone_is_told(visits: Visits):
     visits.faults.clear()
 
 
-def test_a_withdrawn_version_cannot_be_chosen(visits: Visits):
+def test_a_withdrawn_version_cannot_be_chosen(visits):
     page = visits.open("/tags")
 
     def withdraw(route: Route) -> None:
@@ -198,7 +196,7 @@ def test_a_withdrawn_version_cannot_be_chosen(visits: Visits):
     page.unroute("**/versions.json")
 
 
-def test_what_others_write_is_text(visits: Visits):
+def test_what_others_write_is_text(visits):
     page = visits.open(f"/{MARKUP}/compare?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     expect(page.locator(".changes")).to_contain_text(ALERT)
@@ -206,7 +204,7 @@ def test_what_others_write_is_text(visits: Visits):
     expect(page.locator("#shown :is(img, script, iframe)")).to_have_count(0)
 
 
-def test_invisible_characters_are_shown(visits: Visits):
+def test_invisible_characters_are_shown(visits):
     page = visits.open(f"/{INVISIBLE}/compare?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     marks = page.locator(".changes .added .invisible")
@@ -217,7 +215,7 @@ def test_invisible_characters_are_shown(visits: Visits):
     assert page.locator(".invisible").count() == MARKS_MAX
 
 
-def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits: Visits):
+def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
     page.get_by_label("From 1.0.0").check()
     page.get_by_label("To 2.0.0").check()
@@ -231,7 +229,7 @@ def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits: 
     expect(page.locator("#changes ins")).to_have_text("very")
 
 
-def test_the_table_of_versions(visits: Visits):
+def test_the_table_of_versions(visits):
     page = visits.open(f"/{RELEASED}/versions")
     rows = page.locator("table.releases tbody tr")
     assert [" ".join(one.split()) for one in rows.locator("th").all_inner_texts()] == [
@@ -256,9 +254,7 @@ def test_the_table_of_versions(visits: Visits):
         ("2.0.1", "This is the latest version.", None),
     ],
 )
-def test_a_version_says_where_it_stands(
-    on_each_host: Visits, version: str, sentence: str, next_one: str | None
-):
+def test_a_version_says_where_it_stands(on_each_host, version, sentence, next_one):
     page = on_each_host.open(f"/{RELEASED}/{version}")
     standing = page.locator("#standing")
     expect(standing).to_contain_text(sentence)
@@ -275,19 +271,19 @@ def test_a_version_says_where_it_stands(
     expect(page.locator(".sides h2 a").nth(1)).to_have_text("2.0.1")
 
 
-def test_a_version_leads_to_the_latest_without_scripts(static_visits: Visits):
+def test_a_version_leads_to_the_latest_without_scripts(static_visits):
     page = static_visits.open(f"/{RELEASED}/1.0.0", scripts=False)
     page.get_by_role("link", name="See the latest version").click()
     page.wait_for_url(f"**/{RELEASED}")
 
 
-def test_the_moves_of_a_label_lead_to_what_changed(visits: Visits):
+def test_the_moves_of_a_label_lead_to_what_changed(visits):
     page = visits.open(f"/{RELEASED}", viewport=PHONE)
     page.get_by_role("link", name="compare 1.0.0 with 1.1.0").click()
     expect_compared(page, "1.0.0", "1.1.0")
 
 
-def test_its_scripts_are_loaded_there_alone(visits: Visits):
+def test_its_scripts_are_loaded_there_alone(visits):
     asked: list[str] = []
     page = visits.open("/tags")
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
@@ -337,7 +333,7 @@ def as_listed(row: Row) -> Row:
     return row._replace(segments=row.segments and list(row.segments))
 
 
-def test_rows_are_those_of_the_pages_of_versions(visits: Visits):
+def test_rows_are_those_of_the_pages_of_versions(visits):
     page = visits.open(COMPARE)
     for old, new in SAME_AS_THE_SERVER:
         found = compared(page, old, new)
@@ -346,7 +342,7 @@ def test_rows_are_those_of_the_pages_of_versions(visits: Visits):
         assert found["isAligned"]
 
 
-def test_rows_are_true_to_the_texts(visits: Visits):
+def test_rows_are_true_to_the_texts(visits):
     page = visits.open(COMPARE)
     draw = random.Random(7)
     for _ in range(60):
@@ -390,7 +386,7 @@ HOSTILE_UNITS = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE_UNITS)
-def test_the_work_for_texts_made_to_be_slow_is_bounded(visits: Visits, kind: str):
+def test_the_work_for_texts_made_to_be_slow_is_bounded(visits, kind):
     old, new = hostile_pair(HOSTILE_UNITS[kind])
     page = visits.open(COMPARE)
     # What finds differences asks for the time once for each number of changes that it tries.
@@ -413,7 +409,7 @@ def fulfil(answer: dict[str, str], route: Route) -> None:
     route.fulfill(**answer)
 
 
-def test_texts_that_are_too_different_are_shown_and_it_says_so(visits: Visits):
+def test_texts_that_are_too_different_are_shown_and_it_says_so(visits):
     page = visits.open("/tags")
     old, new = hostile_pair(HOSTILE_UNITS["lines of two kinds"])
     for version, text in (("1.0.0", old), ("1.1.0", new)):

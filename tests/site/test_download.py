@@ -13,9 +13,9 @@ from builder.render.pages import ASSETS
 from builder.text.formats import SUFFIXES, write_as
 from tests.clients.exports import PATH, read_cases
 from tests.node import PROGRAMS
-from tests.site.browser import PHONE, Visits
+from tests.site.browser import PHONE
 from tests.site.catalogue import BOM, CHAT_CRLF, COMMIT_MESSAGE, FRONT, KINDS, LARGE, SQL_REVIEW
-from tests.support.servers import DEADLINE_SECONDS, Server
+from tests.support.servers import DEADLINE_SECONDS
 
 NAMES = {"dotprompt": "dotprompt", "prompty": "prompty", "skill": "Skill"}
 # Each case's text and losses. `readJson` and `writeAs` are the script's own.
@@ -38,7 +38,7 @@ def check(written: list[dict[str, Any]]) -> None:
         assert made == {key: case[key] for key in ("text", "losses")}, case["name"]
 
 
-def test_the_cases_that_all_implementations_pass_in_node(installed_tools: None):
+def test_the_cases_that_all_implementations_pass_in_node(installed_tools):
     done = subprocess.run(
         [PROGRAMS / "node", "--input-type=module", "--eval", IN_NODE,
          Path(ASSETS, "download.js"), PATH],
@@ -48,12 +48,12 @@ def test_the_cases_that_all_implementations_pass_in_node(installed_tools: None):
     check(json.loads(done.stdout))
 
 
-def test_the_cases_that_all_implementations_pass(visits: Visits):
+def test_the_cases_that_all_implementations_pass(visits):
     page = visits.open("/tags")
     check(page.evaluate(IN_BROWSER, PATH.read_text(encoding="utf-8")))
 
 
-def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits: Visits):
+def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits):
     """Which objects and numbers of JavaScript would not keep."""
     record = read_cases()[0]["record"]
     record["parameters"] = {
@@ -77,7 +77,7 @@ def download(page: Page, name: str) -> Download:
 
 
 @pytest.mark.parametrize("repo", [SQL_REVIEW, COMMIT_MESSAGE, CHAT_CRLF, BOM, FRONT, LARGE, KINDS])
-def test_each_format_is_saved_with_what_it_cannot_hold(visits: Visits, hub: Server, repo: str):
+def test_each_format_is_saved_with_what_it_cannot_hold(visits, hub, repo):
     page = visits.open(f"/{repo}", viewport=PHONE)
     latest = hub.get(f"/api/v1/repos/{repo}").json()["data"]["latest_version"]
     record = hub.get(f"/api/v1/repos/{repo}/versions/{latest}").json()["data"]
@@ -97,7 +97,7 @@ def test_each_format_is_saved_with_what_it_cannot_hold(visits: Visits, hub: Serv
         assert losses or "cannot hold" not in (told.text_content() or "")
 
 
-def test_an_older_version_is_saved_as_itself_by_keyboard(visits: Visits, hub: Server):
+def test_an_older_version_is_saved_as_itself_by_keyboard(visits, hub):
     page = visits.open(f"/{SQL_REVIEW}/1.0.0")
     record = hub.get(f"/api/v1/repos/{SQL_REVIEW}/versions/1.0.0").json()["data"]
     page.locator("summary", has_text="Download as").focus()
@@ -111,9 +111,7 @@ def test_an_older_version_is_saved_as_itself_by_keyboard(visits: Visits, hub: Se
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_markdown_is_the_published_text_and_needs_no_script(
-    visits: Visits, hub: Server, scripts: bool
-):
+def test_markdown_is_the_published_text_and_needs_no_script(visits, hub, scripts):
     page = visits.open(f"/{FRONT}", scripts=scripts)
     open_menu(page)
     shown = page.get_by_role("group", name="Download as").locator("a, button").all()
@@ -127,13 +125,13 @@ def test_markdown_is_the_published_text_and_needs_no_script(
     assert Path(file.path()).read_bytes() == hub.get(f"/api/v1/repos/{FRONT}/raw").content
 
 
-def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits: Visits, hub: Server):
+def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits, hub):
     page = static_visits.open(f"/{SQL_REVIEW}")
     open_menu(page)
     assert b"Review this {{dialect}} query." in Path(download(page, "Skill").path()).read_bytes()
 
 
-def test_its_script_is_loaded_for_a_download_alone(visits: Visits):
+def test_its_script_is_loaded_for_a_download_alone(visits):
     asked: list[str] = []
     page = visits.open("/tags")
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
@@ -144,7 +142,7 @@ def test_its_script_is_loaded_for_a_download_alone(visits: Visits):
     assert {"download.js", "1.1.0.json"} <= {*asked}
 
 
-def test_a_record_that_cannot_be_loaded_is_told_and_asked_again(visits: Visits):
+def test_a_record_that_cannot_be_loaded_is_told_and_asked_again(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     told = page.locator(".download [role=status]")
     page.route("**/1.1.0.json", lambda route: route.fulfill(status=503))

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.settings import Settings
 from tests.node import PACKAGES
 from tests.site.catalogue import PAGES
-from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -61,7 +59,7 @@ def check(*files: Path) -> list[str]:
     )
 
 
-def test_the_checker_finds_nothing(hosts: StaticHosts, golden: Settings):
+def test_the_checker_finds_nothing(hosts, golden):
     files = [file for file in Path(golden.out).rglob("*") if file.suffix in CHECKED]
     paths = {path.partition("?")[0].strip("/") or "index" for path in PAGES.values()}
     shown = [Path(hosts.settings.out, f"{path}.html") for path in sorted(paths)]
@@ -70,7 +68,7 @@ def test_the_checker_finds_nothing(hosts: StaticHosts, golden: Settings):
     assert check(*files) == []
 
 
-def test_the_checker_finds_faults(tmp_path: Path):
+def test_the_checker_finds_faults(tmp_path):
     faulty = {
         "page.html": "<!doctype html><title>x</title><p><div id=a id=a></p><img src=x>",
         "style.css": "p { colour: red }",
@@ -83,7 +81,7 @@ def test_the_checker_finds_faults(tmp_path: Path):
     assert set(told) == set(faulty)
 
 
-def test_nothing_is_inline(hosts: StaticHosts):
+def test_nothing_is_inline(hosts):
     pages = sorted(Path(hosts.settings.out).rglob("*.html"))
     assert len(pages) > 100
     for page in pages:
@@ -91,7 +89,7 @@ def test_nothing_is_inline(hosts: StaticHosts):
         assert markup.inline == [], page
 
 
-def test_scripts_are_small(hosts: StaticHosts):
+def test_scripts_are_small(hosts):
     scripts = sorted(Path(hosts.settings.out, "assets").glob("*.js"))
     assert scripts
     sizes = {one.name: len(gzip.compress(one.read_bytes())) for one in scripts}
@@ -106,5 +104,5 @@ def test_scripts_are_small(hosts: StaticHosts):
     assert writing < WRITING_BYTES_MAX
 
 
-def test_the_home_page_is_small(hosts: StaticHosts):
+def test_the_home_page_is_small(hosts):
     assert len(Path(hosts.settings.out, "index.html").read_bytes()) < HOME_BYTES_MAX

@@ -95,7 +95,7 @@ def linked(value: Any) -> Iterator[str]:
                 yield one
 
 
-def test_of_pages(settings: Settings):
+def test_of_pages(settings):
     links = Links(settings)
     pages = sorted(links.root.rglob("*.html"))
     faults = {}
@@ -111,7 +111,7 @@ def test_of_pages(settings: Settings):
     assert faults == {}
 
 
-def test_ids_are_unique(settings: Settings):
+def test_ids_are_unique(settings):
     links = Links(settings)
     for page in sorted(links.root.rglob("*.html")):
         ids = links.markup(page).ids
@@ -119,7 +119,7 @@ def test_ids_are_unique(settings: Settings):
 
 
 @pytest.mark.parametrize("pattern", ["*.xml", "*.json", "llms.txt", "robots.txt"])
-def test_of_files_for_programs(settings: Settings, pattern: str):
+def test_of_files_for_programs(settings, pattern):
     links = Links(settings)
     files = sorted(links.root.rglob(pattern))
     assert files

@@ -6,7 +6,7 @@ That a page says nothing on the console and asks nothing elsewhere is checked on
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.site.browser import DESKTOP, PHONE, Visits
+from tests.site.browser import DESKTOP, PHONE
 from tests.site.catalogue import HOSTILE, INVISIBLE, PAGES, SQL_REVIEW
 from tests.support.depth import rotating
 
@@ -71,7 +71,7 @@ def colours(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", rotating(kind for kind in PAGES if kind not in AS_WIDE))
-def test_it_fits_any_width(visits: Visits, kind: str):
+def test_it_fits_any_width(visits, kind):
     page = visits.open(PAGES[kind], viewport=PHONE)
     assert page.evaluate(STICKING_OUT) == []
     for details in page.locator("details > summary").all():
@@ -83,7 +83,7 @@ def test_it_fits_any_width(visits: Visits, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["home", "repo", "version", "api"])
-def test_it_prints(visits: Visits, kind: str):
+def test_it_prints(visits, kind):
     page = visits.open(PAGES[kind], dark=True)
     page.emulate_media(media="print")
     expect(page.get_by_role("navigation", name="Site")).to_be_hidden()
@@ -100,7 +100,7 @@ def test_it_prints(visits: Visits, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["home", "repo"])
-def test_dark_is_dark(visits: Visits, kind: str):
+def test_dark_is_dark(visits, kind):
     light = colours(visits.open(PAGES[kind]))
     dark = colours(visits.open(PAGES[kind], dark=True))
     text, ground = (sum(map(int, one[4:-1].split(","))) for one in light)
@@ -110,7 +110,7 @@ def test_dark_is_dark(visits: Visits, kind: str):
 
 
 @pytest.mark.parametrize("kind", ["repo", "version", "search", "kinds"])
-def test_focus_is_seen_all_the_way(visits: Visits, kind: str):
+def test_focus_is_seen_all_the_way(visits, kind):
     page = visits.open(PAGES[kind])
     page.wait_for_function(HAS_RUN)
     stops = []
@@ -124,7 +124,7 @@ def test_focus_is_seen_all_the_way(visits: Visits, kind: str):
     assert [stop["what"] for stop in stops if not (stop["isMarked"] and stop["isSeen"])] == []
 
 
-def test_the_first_stop_skips_to_the_content(visits: Visits):
+def test_the_first_stop_skips_to_the_content(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -133,7 +133,7 @@ def test_the_first_stop_skips_to_the_content(visits: Visits):
 
 
 @pytest.mark.parametrize("kind", rotating(HOSTILE))
-def test_what_others_write_does_nothing(visits: Visits, kind: str):
+def test_what_others_write_does_nothing(visits, kind):
     # Dialogs, errors, refusals of the policy and requests elsewhere are faults of any visit.
     page = visits.open(PAGES[kind])
     page.wait_for_function(HAS_RUN)
@@ -146,7 +146,7 @@ def test_what_others_write_does_nothing(visits: Visits, kind: str):
 
 
 @pytest.mark.parametrize("path", [f"/{INVISIBLE}", f"/{INVISIBLE}/1.1.0"])
-def test_invisible_characters_are_shown(visits: Visits, path: str):
+def test_invisible_characters_are_shown(visits, path):
     page = visits.open(path)
     told = page.locator("#prompt .invisible").evaluate_all("all => all.map((one) => one.title)")
     assert told == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]

@@ -1,7 +1,6 @@
 """The page of a prompt: filling its variables in, and taking the text home, exact to the byte."""
 
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import PHONE, Visits, keep_notes
+from tests.site.browser import PHONE, keep_notes
 from tests.site.catalogue import (
     ALERT,
     BOM,
@@ -48,7 +47,7 @@ def body(text: str) -> str:
     return parse_document(text).body
 
 
-def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
+def test_the_filled_in_prompt_in_three_actions(visits, hub):
     page = visits.open("/many/echo-00")
     keep_notes(page)
     page.get_by_label("what").click()  # 1
@@ -59,7 +58,7 @@ def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
     assert clipboard(page) == "Say it, please, again.\n"
 
 
-def test_by_keyboard_alone(visits: Visits):
+def test_by_keyboard_alone(visits):
     page = visits.open("/many/echo-00")
     keep_notes(page)
     for _ in range(60):
@@ -74,7 +73,7 @@ def test_by_keyboard_alone(visits: Visits):
     assert clipboard(page) == "Say tabs again.\n"
 
 
-def test_what_is_typed_is_shown_at_once(visits: Visits, hub: Server):
+def test_what_is_typed_is_shown_at_once(visits, hub):
     page = visits.open(f"/{KINDS}")
     marks = page.locator("mark.variable[data-name=free]")
     expect(marks).to_have_count(3)
@@ -88,7 +87,7 @@ def test_what_is_typed_is_shown_at_once(visits: Visits, hub: Server):
     expect(page.locator("#prompt")).to_contain_text("literal {{free}}")
 
 
-def test_each_type_has_its_control(visits: Visits):
+def test_each_type_has_its_control(visits):
     page = visits.open(f"/{KINDS}")
     controls = page.locator("#fill [data-variable]").evaluate_all(
         """all => Object.fromEntries(
@@ -111,7 +110,7 @@ def test_each_type_has_its_control(visits: Visits):
     )
 
 
-def test_defaults_and_choices_are_copied(visits: Visits, hub: Server):
+def test_defaults_and_choices_are_copied(visits, hub):
     page = visits.open(f"/{KINDS}")
     page.get_by_label("style", exact=True).select_option("<b>")
     page.get_by_label("loud", exact=True).select_option("true")
@@ -125,7 +124,7 @@ def test_defaults_and_choices_are_copied(visits: Visits, hub: Server):
 
 
 @pytest.mark.parametrize("value", ["{{schema}}", "\\{{", "$& $1 $$ $`", ALERT, "</mark>", "\u202e"])
-def test_what_is_filled_in_is_not_looked_at_again(visits: Visits, hub: Server, value: str):
+def test_what_is_filled_in_is_not_looked_at_again(visits, hub, value):
     page = visits.open(f"/{SQL_REVIEW}")
     page.locator("#fill [data-variable=query]").fill(value)
     expect(page.locator("mark.variable[data-name=query]").first).to_have_text(value)
@@ -135,12 +134,12 @@ def test_what_is_filled_in_is_not_looked_at_again(visits: Visits, hub: Server, v
 
 
 @pytest.mark.parametrize("repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, CUT, MARKUP])
-def test_the_raw_text_is_copied_as_it_was_published(visits: Visits, hub: Server, repo: str):
+def test_the_raw_text_is_copied_as_it_was_published(visits, hub, repo):
     assert copy(visits.open(f"/{repo}"), "raw") == raw_text(hub, repo)
 
 
 @pytest.mark.parametrize("repo", [CRLF, BOM, FRONT, LARGE])
-def test_the_filled_in_text_is_exact(visits: Visits, hub: Server, repo: str):
+def test_the_filled_in_text_is_exact(visits, hub, repo):
     page = visits.open(f"/{repo}")
     values = {"what": "Grüße\n🙂"}
     page.locator("#fill [data-variable=what]").fill(values["what"])
@@ -148,13 +147,13 @@ def test_the_filled_in_text_is_exact(visits: Visits, hub: Server, repo: str):
 
 
 @pytest.mark.parametrize("repo", [RUNS, CUT])
-def test_text_that_hides_is_filled_in_whole(visits: Visits, hub: Server, repo: str):
+def test_text_that_hides_is_filled_in_whole(visits, hub, repo):
     page = visits.open(f"/{repo}")
     page.locator("#fill [data-variable=x]").fill("this")
     assert copy(page, "filled") == fill(raw_text(hub, repo), {"x": "this"})
 
 
-def test_hostile_variables_are_filled_in_by_name(visits: Visits, hub: Server):
+def test_hostile_variables_are_filled_in_by_name(visits, hub):
     page = visits.open(f"/{MARKUP}")
     page.locator("#fill [data-variable=name]").fill("mine")
     page.locator("#fill [data-variable=__proto__]").fill("proto")
@@ -162,14 +161,14 @@ def test_hostile_variables_are_filled_in_by_name(visits: Visits, hub: Server):
     assert "mine" in text and "proto" in text and "{{constructor}}" in text
 
 
-def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits: Visits, hub: Server):
+def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits, hub):
     page = static_visits.open(f"/{SQL_REVIEW}")
     page.locator("#fill [data-variable=query]").fill("SELECT 1")
     assert "SELECT 1" in copy(page, "filled")
     assert copy(page, "raw") == raw_text(hub, SQL_REVIEW)
 
 
-def test_an_older_version_is_taken_as_itself(visits: Visits, hub: Server):
+def test_an_older_version_is_taken_as_itself(visits, hub):
     page = visits.open(f"/{SQL_REVIEW}/1.0.0")
     raw = hub.get(f"/api/v1/repos/{SQL_REVIEW}/raw?version=1.0.0").content.decode()
     assert copy(page, "raw") == raw != raw_text(hub, SQL_REVIEW)
@@ -177,7 +176,7 @@ def test_an_older_version_is_taken_as_itself(visits: Visits, hub: Server):
     assert "SELECT 1" in copy(page, "filled")
 
 
-def test_front_matter_is_folded(visits: Visits):
+def test_front_matter_is_folded(visits):
     page = visits.open(f"/{FRONT}")
     front = page.locator("details.front-matter")
     expect(front.locator("pre")).to_be_hidden()
@@ -186,7 +185,7 @@ def test_front_matter_is_folded(visits: Visits):
     expect(page.locator("#prompt")).not_to_contain_text("some/model")
 
 
-def test_snippets_are_copied(visits: Visits, hub: Server):
+def test_snippets_are_copied(visits, hub):
     page = visits.open(f"/{SQL_REVIEW}")
     keep_notes(page)
     snippets = page.locator("pre.snippet")
@@ -208,9 +207,7 @@ def test_snippets_are_copied(visits: Visits, hub: Server):
 
 
 @pytest.mark.parametrize("version", ["", "/1.0.0"])
-def test_a_prompt_is_loaded_in_each_language(
-    visits: Visits, hub: Server, version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     page = visits.open(f"/{SQL_REVIEW}{version}")
     query = f"?version={version[1:]}" if version else ""
@@ -243,7 +240,7 @@ def test_a_prompt_is_loaded_in_each_language(
     assert "hub pull" in page.locator(".choice-of").first.text_content()
 
 
-def test_what_is_left_to_fill_is_told(visits: Visits):
+def test_what_is_left_to_fill_is_told(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     keep_notes(page)
     left = page.locator("#left")
@@ -270,20 +267,18 @@ def test_what_is_left_to_fill_is_told(visits: Visits):
         (FRONT, ["Copy filled in", "Copy raw"]),
     ],
 )
-def test_there_are_two_buttons_only_where_they_differ(
-    visits: Visits, repo: str, buttons: list[str]
-):
+def test_there_are_two_buttons_only_where_they_differ(visits, repo, buttons):
     page = visits.open(f"/{repo}")
     assert page.locator(".text .toolbar button").all_inner_texts() == buttons
 
 
-def test_no_empty_line_stands_where_front_matter_was(visits: Visits):
+def test_no_empty_line_stands_where_front_matter_was(visits):
     page = visits.open(f"/{FRONT}")
     assert page.locator("#prompt").inner_text().startswith("  Say ")
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_long_prompt_is_folded(visits: Visits, scripts: bool):
+def test_a_long_prompt_is_folded(visits, scripts):
     page = visits.open(f"/{LARGE}", scripts=scripts)
     height = "one => one.clientHeight"
     prompt = page.locator("#prompt")
@@ -302,13 +297,13 @@ def test_a_long_prompt_is_folded(visits: Visits, scripts: bool):
     expect(page.get_by_role("checkbox")).to_have_count(0)
 
 
-def test_the_text_stands_before_its_form(visits: Visits):
+def test_the_text_stands_before_its_form(visits):
     page = visits.open(f"/{SQL_REVIEW}", viewport=PHONE)
     boxes = [page.locator(one).bounding_box() for one in ("#prompt", "#fill", ".use")]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
 
 
-def test_facts_are_shown(visits: Visits, hub: Server):
+def test_facts_are_shown(visits, hub):
     repo = hub.get(f"/api/v1/repos/{SQL_REVIEW}").json()["data"]
     main = visits.open(f"/{SQL_REVIEW}").get_by_role("main")
     for fact in ("title", "description", "license", "sha256"):

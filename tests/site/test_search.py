@@ -1,7 +1,6 @@
 """Search as you type: by keyboard, with an address to share, on hosts that can and that cannot."""
 
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,11 +9,10 @@ from playwright.sync_api import Page, Route, expect
 from builder.hosts.rules import HostedSite
 from builder.model.routes import PAGE_SIZE
 from tests.conformance.nginx import started_nginx
-from tests.site.browser import Visits
 from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
-from tests.site.conftest import BASE_PATH, Tabs
+from tests.site.conftest import BASE_PATH
 from tests.support.searches import CASES, LINES
-from tests.support.servers import Server, free_port
+from tests.support.servers import free_port
 
 PARTLY = re.compile("titles")
 
@@ -34,7 +32,7 @@ def titles(page: Page) -> list[str]:
     return page.locator("#found > li h2, #found > li h3").all_inner_texts()
 
 
-def test_by_keyboard_to_a_prompt(visits: Visits):
+def test_by_keyboard_to_a_prompt(visits):
     page = visits.open("/tags")
     field, results = page.locator("#q"), page.locator("#results")
     expect(field).to_have_attribute("aria-expanded", "false")
@@ -60,7 +58,7 @@ def test_by_keyboard_to_a_prompt(visits: Visits):
     page.wait_for_url(f"**/{SQL_REVIEW}")
 
 
-def test_every_option_can_be_reached_and_only_one_is_selected(visits: Visits):
+def test_every_option_can_be_reached_and_only_one_is_selected(visits):
     page = visits.open("/")
     type_query(page, "review")
     await_results(page, "review")
@@ -74,7 +72,7 @@ def test_every_option_can_be_reached_and_only_one_is_selected(visits: Visits):
         expect(chosen).to_have_attribute("id", options.nth(number).get_attribute("id"))
 
 
-def test_escape_closes_and_then_clears(visits: Visits):
+def test_escape_closes_and_then_clears(visits):
     page = visits.open("/")
     type_query(page, "review")
     await_results(page, "review")
@@ -87,7 +85,7 @@ def test_escape_closes_and_then_clears(visits: Visits):
     expect(page.locator("#q")).to_have_value("")
 
 
-def test_a_slash_in_a_text_is_a_slash(visits: Visits):
+def test_a_slash_in_a_text_is_a_slash(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     control = page.locator("#fill [data-variable=query]")
     control.focus()
@@ -95,7 +93,7 @@ def test_a_slash_in_a_text_is_a_slash(visits: Visits):
     expect(control).to_have_value("a/b")
 
 
-def test_leaving_the_field_closes_the_list(visits: Visits):
+def test_leaving_the_field_closes_the_list(visits):
     page = visits.open("/")
     type_query(page, "review")
     await_results(page, "review")
@@ -104,7 +102,7 @@ def test_leaving_the_field_closes_the_list(visits: Visits):
     expect(page.locator("#results")).to_be_hidden()
 
 
-def test_a_click_on_an_option_goes_there(visits: Visits):
+def test_a_click_on_an_option_goes_there(visits):
     page = visits.open("/")
     type_query(page, "sql review")
     await_results(page, "sql review")
@@ -112,7 +110,7 @@ def test_a_click_on_an_option_goes_there(visits: Visits):
     page.wait_for_url(f"**/{SQL_REVIEW}")
 
 
-def test_enter_shows_all_that_is_found_at_an_address_to_share(visits: Visits, hub: Server):
+def test_enter_shows_all_that_is_found_at_an_address_to_share(visits, hub):
     page = visits.open("/")
     type_query(page, "review & “sql”")
     page.keyboard.press("Enter")
@@ -128,7 +126,7 @@ def test_enter_shows_all_that_is_found_at_an_address_to_share(visits: Visits, hu
     expect(shared.locator("#search-status")).to_contain_text("for “review & “sql””")
 
 
-def test_typing_on_the_search_page_keeps_the_address_right(visits: Visits):
+def test_typing_on_the_search_page_keeps_the_address_right(visits):
     page = visits.open("/search?q=review")
     expect(page.locator("#found > li").first).to_be_visible()
     entries = page.evaluate("history.length")
@@ -142,7 +140,7 @@ def test_typing_on_the_search_page_keeps_the_address_right(visits: Visits):
     page.wait_for_url(re.compile(r"/search$"))
 
 
-def test_nothing_is_found(visits: Visits):
+def test_nothing_is_found(visits):
     page = visits.open("/search?q=zzyzx")
     expect(page.locator("#search-status")).to_contain_text("No prompts for “zzyzx”")
     expect(page.locator("#found > li")).to_have_count(0)
@@ -154,7 +152,7 @@ def test_nothing_is_found(visits: Visits):
     expect(page.locator("#instead")).to_be_hidden()
 
 
-def test_more_than_a_page(visits: Visits):
+def test_more_than_a_page(visits):
     page = visits.open("/search?q=echo")
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     expect(page.locator("#search-status")).to_contain_text(f"{ECHOES} prompts")
@@ -171,7 +169,7 @@ def test_more_than_a_page(visits: Visits):
     )
 
 
-def test_the_search_page_without_a_query(visits: Visits, hub: Server):
+def test_the_search_page_without_a_query(visits, hub):
     page = visits.open("/search")
     expect(page.locator("#found > li")).to_have_count(0)
     expect(page.locator("#more")).to_be_hidden()
@@ -183,7 +181,7 @@ def test_the_search_page_without_a_query(visits: Visits, hub: Server):
 
 
 @pytest.mark.parametrize("query", ["+++", "  ", "%", "日本", "a" * 100])
-def test_any_query_is_answered(visits: Visits, query: str):
+def test_any_query_is_answered(visits, query):
     page = visits.open("/search")
     page.locator("#q").fill(query)
     if query.strip():
@@ -193,7 +191,7 @@ def test_any_query_is_answered(visits: Visits, query: str):
         expect(page.locator("#search-status")).to_have_text("")
 
 
-def test_what_is_found_is_text(visits: Visits):
+def test_what_is_found_is_text(visits):
     page = visits.open("/")
     type_query(page, "pre textarea template")
     await_results(page, "pre textarea template")
@@ -207,7 +205,7 @@ def test_what_is_found_is_text(visits: Visits):
     expect(page.locator("#found img, #found script")).to_have_count(0)
 
 
-def test_a_late_answer_does_not_replace_a_newer_one(visits: Visits):
+def test_a_late_answer_does_not_replace_a_newer_one(visits):
     page = visits.open("/search")
     late: list[Route] = []
     page.route(re.compile(r"/api/v1/repos\?q=review&"), lambda route: late.append(route))
@@ -223,7 +221,7 @@ def test_a_late_answer_does_not_replace_a_newer_one(visits: Visits):
     expect(page.locator("#search-status")).to_contain_text("“japanese”")
 
 
-def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
+def test_a_host_that_does_not_answer_is_told_of(visits):
     page = visits.open("/search?q=echo", fresh=True)  # nothing is in a cache
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     page.context.set_offline(True)
@@ -241,7 +239,7 @@ def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
 
 @pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("host", ["static_visits", "ignoring_visits"])
-def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
+def test_a_host_that_has_only_files(request, host):
     visits = request.getfixturevalue(host)
     page = visits.open("/")
     type_query(page, "sql review")
@@ -263,7 +261,7 @@ def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_the_catalogue_stands_in_while_the_service_is_down(hub: Server, tabs: Tabs, tmp_path: Path):
+def test_the_catalogue_stands_in_while_the_service_is_down(hub, tabs, tmp_path):
     closed = f"127.0.0.1:{free_port()}"
     site = HostedSite(
         hub.settings.out, str(tmp_path), listen=f"127.0.0.1:{free_port()}", upstream=closed
@@ -281,7 +279,7 @@ def test_the_catalogue_stands_in_while_the_service_is_down(hub: Server, tabs: Ta
         visits.faults.clear()
 
 
-def test_a_site_without_searches_asks_for_none(static_visits: Visits):
+def test_a_site_without_searches_asks_for_none(static_visits):
     page = static_visits.open("/")
     asked: list[str] = []
     page.on("request", lambda request: "/api/" in request.url and asked.append(request.url))
@@ -293,7 +291,7 @@ def test_a_site_without_searches_asks_for_none(static_visits: Visits):
     assert len(asked) == 1 and asked[0].endswith("/api/v1/catalogue.jsonl")
 
 
-def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits: Visits):
+def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
     page = static_visits.open("/")
     cases = [case for case in CASES if not case.tags]  # pages do not search among tags
     answers = page.evaluate(
@@ -319,7 +317,7 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits: Visits):
 
 @pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("host", ["visits", "static_visits"])
-def test_a_page_says_how_a_query_was_taken(request: pytest.FixtureRequest, host: str):
+def test_a_page_says_how_a_query_was_taken(request, host):
     page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
     told = page.locator("#told")
     expect(told).to_contain_text("No prompt has all of these words. Closest matches:")
@@ -330,7 +328,7 @@ def test_a_page_says_how_a_query_was_taken(request: pytest.FixtureRequest, host:
     expect(page.locator("#found > li").first).to_contain_text("SQL query review")
 
 
-def test_an_empty_catalogue(static_visits: Visits):
+def test_an_empty_catalogue(static_visits):
     page = static_visits.open("/")
     path = f"{BASE_PATH}/assets/catalogue.js"
     read = "async (path) => (await (await import(path)).Catalogue.read('')).search('sql')"

@@ -61,7 +61,7 @@ def pages(tabs: Tabs, url: str) -> Visits:
 
 
 @pytest.mark.parametrize("name", CASES, ids=lambda name: name_of(CASES[name]))
-def test_the_form_fills_in_as_all_others(pages: Visits, name: str):
+def test_the_form_fills_in_as_all_others(pages, name):
     case = CASES[name]
     page: Page = pages.open(f"/ada/{name}.html")
     keep_notes(page)

@@ -3,7 +3,6 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.site.browser import Visits
 from tests.site.catalogue import CHANGED, FRONT, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 
 
@@ -25,7 +24,7 @@ def heading(page: Page) -> str:
     return page.get_by_role("heading", level=1).inner_text()
 
 
-def test_through_lists_to_a_prompt_and_its_versions(start: Page):
+def test_through_lists_to_a_prompt_and_its_versions(start):
     page = start
     follow(page, "Prompts", "/top", within="nav[aria-label=Site]")
     follow(page, "New", "/new", within="nav[aria-label=Order]")
@@ -51,13 +50,13 @@ def test_through_lists_to_a_prompt_and_its_versions(start: Page):
         ("/account/login", "Account"), ("/search", None), ("/no-such-owner", None),
     ],
 )  # fmt: skip
-def test_the_header_marks_where_one_is(visits: Visits, path: str, current: str | None):
+def test_the_header_marks_where_one_is(visits, path, current):
     page = visits.open(path)
     marked = page.get_by_role("banner").locator("[aria-current]")
     assert marked.all_inner_texts() == ([current] if current else [])
 
 
-def test_the_home_page_has_one_list_with_tabs(start: Page):
+def test_the_home_page_has_one_list_with_tabs(start):
     page = start
     expect(page.locator("main .cards")).to_have_count(1)
     expect(page.locator("main .card")).to_have_count(12)
@@ -70,20 +69,20 @@ def test_the_home_page_has_one_list_with_tabs(start: Page):
     follow(page, "Trending", "/trending", within="nav[aria-label=Order]")
 
 
-def test_an_address_that_is_nearly_right_finds_its_prompt(visits: Visits):
+def test_an_address_that_is_nearly_right_finds_its_prompt(visits):
     page = visits.open(f"/{SQL_REVIEW[:-1]}")
     expect(page.locator("#suggested .card").first).to_contain_text("SQL query review")
     expect(page.locator("#which")).to_have_text("Similar prompts")
 
 
-def test_an_address_that_resembles_no_prompt_leads_to_new_ones(visits: Visits, hub):
+def test_an_address_that_resembles_no_prompt_leads_to_new_ones(visits, hub):
     page = visits.open("/zzyzx/qqq")
     expect(page.locator("#which")).to_have_text("New prompts")
     newest = hub.get("/api/v1/repos?sort=new").json()["data"][0]
     expect(page.locator("#suggested h3").first).to_have_text(newest["title"])
 
 
-def test_from_version_to_version(start: Page):
+def test_from_version_to_version(start):
     page = start
     page.goto(page.url.rstrip("/") + f"/{MEETING_NOTES}/2.0.0")
     page.locator("main [rel=prev]").first.click()
@@ -97,7 +96,7 @@ def test_from_version_to_version(start: Page):
     follow(page, "2.0.0", f"/{MEETING_NOTES}/2.0.0", within="ol.versions")
 
 
-def test_what_changed_is_told_and_the_words_are_marked(start: Page):
+def test_what_changed_is_told_and_the_words_are_marked(start):
     page = start
     page.goto(page.url.rstrip("/") + f"/{CHANGED}#changes")
     changes = page.locator("#changes")
@@ -111,12 +110,12 @@ def test_what_changed_is_told_and_the_words_are_marked(start: Page):
         assert len(marked.inner_text()) < len(line.inner_text())
 
 
-def test_a_change_in_a_line_of_any_length_is_told(visits: Visits):
+def test_a_change_in_a_line_of_any_length_is_told(visits):
     page = visits.open(f"/{LONG_LINE}/1.1.0")
     expect(page.locator("#changes")).to_contain_text("many words")
 
 
-def test_an_address_that_leads_nowhere_shows_ways_on(start: Page):
+def test_an_address_that_leads_nowhere_shows_ways_on(start):
     page = start
     answer = page.goto(page.url.rstrip("/") + "/no-such-owner/no-such-prompt")
     assert answer.status == 404
@@ -128,7 +127,7 @@ def test_an_address_that_leads_nowhere_shows_ways_on(start: Page):
 
 
 @pytest.mark.parametrize("kind", UNLIKE)
-def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
+def test_it_can_be_read_without_scripts(static_visits, kind):
     page = static_visits.open(PAGES[kind].partition("?")[0], scripts=False)
     expect(page.locator("html")).to_have_attribute("lang", "en")
     assert page.title().strip()
@@ -151,7 +150,7 @@ def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
     ).to_have_count(0)
 
 
-def test_the_search_page_without_scripts_says_where_else_to_look(static_visits: Visits):
+def test_the_search_page_without_scripts_says_where_else_to_look(static_visits):
     page = static_visits.open("/search", scripts=False)
     ways = page.get_by_role("main").get_by_role("link")
     hrefs = ways.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
@@ -159,14 +158,14 @@ def test_the_search_page_without_scripts_says_where_else_to_look(static_visits: 
     expect(ways.first).to_be_visible()
 
 
-def test_the_search_form_without_scripts_goes_there(static_visits: Visits):
+def test_the_search_form_without_scripts_goes_there(static_visits):
     page = static_visits.open("/", scripts=False)
     page.locator("#q").fill("sql review")
     page.locator("#q").press("Enter")
     page.wait_for_url("**/prompts/search?q=sql+review")
 
 
-def test_front_matter_unfolds_without_scripts(static_visits: Visits):
+def test_front_matter_unfolds_without_scripts(static_visits):
     page = static_visits.open(f"/{FRONT}", scripts=False)
     page.locator("details.front-matter summary").click()
     expect(page.locator("details.front-matter pre")).to_be_visible()

@@ -51,7 +51,7 @@ def new_lines(log: Path, count: int, part: bytes = b"") -> list[bytes]:
     return wait_until(find, f"{count} lines with {part!r}")
 
 
-def test_a_line_says_what_was_asked_and_answered(server: Server, log: Path) -> None:
+def test_a_line_says_what_was_asked_and_answered(server, log):
     answer = server.raw(
         REPO + b"/raw?version=1.0.0&x=%22", b"X-Forwarded-For: 203.0.113.9", b"User-Agent: t/1 (x)",
         b"Referer: https://example.org/",
@@ -77,7 +77,7 @@ def test_a_line_says_what_was_asked_and_answered(server: Server, log: Path) -> N
         ("/hub", "/hub/ann/account", True),
     ],
 )
-def test_queries_of_the_account_settings_are_left_out(root: str, path: str, is_kept: bool) -> None:
+def test_queries_of_the_account_settings_are_left_out(root, path, is_kept):
     lines = Lines()
     scope = {
         "type": "http", "method": "GET", "http_version": "1.1", "client": ("::1", 1),
@@ -92,7 +92,7 @@ def test_queries_of_the_account_settings_are_left_out(root: str, path: str, is_k
     assert b'"GET %b HTTP/1.1"' % target in told
 
 
-def test_what_a_sign_in_answers_is_in_no_log(tmp_path: Path) -> None:
+def test_what_a_sign_in_answers_is_in_no_log(tmp_path):
     settings = sample_settings(tmp_path)
     log = tmp_path / "access.log"
     base_url = "https://hub.example/below"
@@ -105,7 +105,7 @@ def test_what_a_sign_in_answers_is_in_no_log(tmp_path: Path) -> None:
     assert "mellon" not in server.process.text
 
 
-def test_the_address_is_the_one_that_is_limited(server: Server, log: Path) -> None:
+def test_the_address_is_the_one_that_is_limited(server, log):
     for _ in range(4):
         server.raw(REPO, b"X-Forwarded-For: 203.0.113.10")
     server.raw(REPO, b"X-Forwarded-For: 203.0.113.11")
@@ -115,7 +115,7 @@ def test_the_address_is_the_one_that_is_limited(server: Server, log: Path) -> No
     ]  # fmt: skip
 
 
-def test_every_kind_of_answer(server: Server, log: Path) -> None:
+def test_every_kind_of_answer(server, log):
     etag = server.raw(REPO, b"X-Forwarded-For: 203.0.113.20").headers["etag"].encode()
     by = [b"User-Agent: kinds", b"X-Forwarded-For: 203.0.113.21"]
     server.raw(REPO, *by, b"If-None-Match: " + etag)
@@ -133,7 +133,7 @@ def test_every_kind_of_answer(server: Server, log: Path) -> None:
     ]
 
 
-def test_what_clients_send_cannot_forge_a_line(server: Server, log: Path) -> None:
+def test_what_clients_send_cannot_forge_a_line(server, log):
     nasty = b'a" 200 1 "-" "b\\ \xc3\xa9 \t c'
     server.raw(b"/nasty?a=\"b\"'<\\x22>", b"User-Agent: " + nasty, b"Referer: \x80",
                b'X-Forwarded-For: 9.9.9.9 "x" y')  # fmt: skip
@@ -146,7 +146,7 @@ def test_what_clients_send_cannot_forge_a_line(server: Server, log: Path) -> Non
     assert parse_line(told).target == '/nasty?a="b"\'<\\x22>'
 
 
-def test_a_moved_file_is_made_anew(server: Server, log: Path) -> None:
+def test_a_moved_file_is_made_anew(server, log):
     log.rename(log.with_suffix(".1"))
     before = log.with_suffix(".1").stat().st_ino
     wait_until(log.exists, "a new log")
@@ -155,7 +155,7 @@ def test_a_moved_file_is_made_anew(server: Server, log: Path) -> None:
     assert log.stat().st_ino != before
 
 
-def test_all_is_written_at_the_end(tmp_path: Path) -> None:
+def test_all_is_written_at_the_end(tmp_path):
     settings = sample_settings(tmp_path)
     log = tmp_path / "access.log"
     process = Process(*serve_command(settings, "--access-log", str(log)))
@@ -168,7 +168,7 @@ def test_all_is_written_at_the_end(tmp_path: Path) -> None:
     assert told == [f"/last?n={count}" for count in range(50)]
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path):
     for path in (tmp_path, tmp_path / "no" / "log"):
         with (
             pytest.raises(OperatorError, match=r"Cannot write .*--access-log"),
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
             raise AssertionError(path)
 
 
-def test_a_full_disk_stops_no_reads(tmp_path: Path) -> None:
+def test_a_full_disk_stops_no_reads(tmp_path):
     settings = sample_settings(tmp_path)
     with serving(settings, "--access-log", "/dev/full") as server:
         assert server.get("/").status_code == 200
@@ -190,7 +190,7 @@ def test_a_full_disk_stops_no_reads(tmp_path: Path) -> None:
     assert int(told[1]) >= 4
 
 
-def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> None:
+def test_what_a_disk_did_not_take_is_written_later(tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     path = folder / "log"
@@ -214,7 +214,7 @@ def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> No
     )
 
 
-def test_each_trouble_is_told_and_its_end(tmp_path: Path, capsys) -> None:
+def test_each_trouble_is_told_and_its_end(tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     with AccessLog(str(folder / "log")) as log:
@@ -230,7 +230,7 @@ def test_each_trouble_is_told_and_its_end(tmp_path: Path, capsys) -> None:
     assert b"".join(path.read_bytes() for path in tmp_path.glob("*/log")) == 2 * b"a line\n"
 
 
-def test_no_line_is_lost_between_two_threads(tmp_path: Path) -> None:
+def test_no_line_is_lost_between_two_threads(tmp_path):
     path = tmp_path / "log"
     lines = [b"%d\n" % number for number in range(200_000)]
     with AccessLog(str(path)) as log:
@@ -250,9 +250,7 @@ class Lines(list):
 
 @searching(30)
 @given(target=st.binary(max_size=40), agent=st.binary(max_size=40), referer=st.binary(max_size=40))
-def test_any_bytes_are_one_line_that_reads_back(
-    target: bytes, agent: bytes, referer: bytes
-) -> None:
+def test_any_bytes_are_one_line_that_reads_back(target, agent, referer):
     lines = Lines()
     scope = {
         "type": "http", "method": "GET", "http_version": "1.1", "client": ("::1", 1),

@@ -26,7 +26,7 @@ from builder.stats.agents import AGENT_CHARS_MAX, is_bot
         "Gecko) Version/17.5 Mobile/15E148 Safari/604.1",
     ],
 )  # fmt: skip
-def test_programs_and_people(agent: str) -> None:
+def test_programs_and_people(agent):
     assert not is_bot(agent)
 
 
@@ -45,17 +45,17 @@ def test_programs_and_people(agent: str) -> None:
         "AhrefsBot/7.0 python-requests/2.31.0",
     ],
 )  # fmt: skip
-def test_bots(agent: str) -> None:
+def test_bots(agent):
     assert is_bot(agent)
 
 
-def test_every_example_on_the_list_is_a_bot_but_those_of_libraries() -> None:
+def test_every_example_on_the_list_is_a_bot_but_those_of_libraries():
     for entry in CRAWLER_USER_AGENTS_DATA:
         if "http-library" not in entry["tags"]:
             for agent in entry["instances"]:
                 assert is_bot(agent) or "hub/" in agent or len(agent) > AGENT_CHARS_MAX, agent
 
 
-def test_a_long_agent_is_looked_at_in_part() -> None:
+def test_a_long_agent_is_looked_at_in_part():
     assert is_bot("Googlebot/" + "x" * 1_000_000)
     assert not is_bot("x" * 1_000_000 + "Googlebot/")

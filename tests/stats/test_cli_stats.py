@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.settings import Settings
 from builder.stats import counter
 from builder.stats.pulls import Pulls
 from tests.cli.test_hubctl import hubctl
@@ -37,7 +36,7 @@ def ingest(folder: Path, *options: str, base_url: str = "https://hub.example"):
     )  # fmt: skip
 
 
-def test_the_sum_for_people(folder: Path) -> None:
+def test_the_sum_for_people(folder):
     done = ingest(folder)
     assert done.exit_code == 0
     assert done.stdout == (
@@ -54,7 +53,7 @@ def test_the_sum_for_people(folder: Path) -> None:
     assert "The next build" not in again.stdout
 
 
-def test_the_sum_for_programs(folder: Path) -> None:
+def test_the_sum_for_programs(folder):
     ingest(folder)
     done = json.loads(ingest(folder, "--json").stdout)
     closed = time.strftime("%Y-%m-%d", time.gmtime(time.time() // DAY * DAY - 400 * DAY))
@@ -65,7 +64,7 @@ def test_the_sum_for_programs(folder: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_reader_that_stays_is_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_stays_is_told_of(folder, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     ingest(folder)
     with Pulls(f"{folder}/state"):
@@ -77,7 +76,7 @@ def test_a_reader_that_stays_is_told_of(folder: Path, monkeypatch: pytest.Monkey
     assert "another program" not in ingest(folder).stderr
 
 
-def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -> None:
+def test_the_path_of_the_base_url_is_the_site_s(folder, small):
     assert "0 pulls" in ingest(folder, base_url="https://hub.example/prompts").stdout
     from_site = ["stats", "ingest", "--state", small.state, "--out", small.out]
     missing = hubctl(*from_site, f"{folder}/access.log")
@@ -93,7 +92,7 @@ def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -
     assert "1 pull counted" in hubctl(*from_site, str(below)).stdout
 
 
-def test_standard_input(folder: Path) -> None:
+def test_standard_input(folder):
     command = [HUBCTL, "stats", "ingest", "--state", f"{folder}/state", "--base-url", "http://x"]
     process = Process("sh", "-c", 'gzip -c "$0" | "$@" -', f"{folder}/access.log", *command)
     assert process.wait() == 0
@@ -101,7 +100,7 @@ def test_standard_input(folder: Path) -> None:
     assert "The first one is standard input, line 9" in process.text
 
 
-def test_a_file_that_is_not_there(folder: Path) -> None:
+def test_a_file_that_is_not_there(folder):
     done = ingest(folder, f"{folder}/missing.log")
     assert done.exit_code == 1
     assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
@@ -109,15 +108,15 @@ def test_a_file_that_is_not_there(folder: Path) -> None:
     assert hubctl("stats", "show", "--state", f"{folder}/state").exit_code == 1
 
 
-def test_no_log_is_wrong_use() -> None:
+def test_no_log_is_wrong_use():
     assert hubctl("stats", "ingest").exit_code == 2
 
 
-def test_help_says_what_shows_the_counts() -> None:
+def test_help_says_what_shows_the_counts():
     assert "`hubctl serve` shows the counts" in hubctl("stats", "ingest", "--help").stdout
 
 
-def test_show(folder: Path) -> None:
+def test_show(folder):
     ingest(folder)
     state = ["--state", f"{folder}/state"]
     done = hubctl("stats", "show", *state)
@@ -134,7 +133,7 @@ def test_show(folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_show_one_repo(folder: Path) -> None:
+def test_show_one_repo(folder):
     ingest(folder)
     state = ["--state", f"{folder}/state"]
     today, yesterday = (
@@ -153,7 +152,7 @@ def test_show_one_repo(folder: Path) -> None:
     assert hubctl("stats", "show", *state, "story").exit_code == 1
 
 
-def test_show_before_anything_was_counted(tmp_path: Path) -> None:
+def test_show_before_anything_was_counted(tmp_path):
     done = hubctl("stats", "show", "--state", f"{tmp_path}/state")
     assert done.exit_code == 1
     assert "hubctl stats ingest" in done.stderr

@@ -30,7 +30,7 @@ def only(**fields: int) -> Outcome:
     return Outcome(lines=sum(fields.values()) - fields.get("repos", 0), **fields)
 
 
-def test_one_pull_a_client_repo_and_day(tmp_path: Path) -> None:
+def test_one_pull_a_client_repo_and_day(tmp_path):
     outcome = count(
         tmp_path,
         line(),
@@ -49,7 +49,7 @@ def test_one_pull_a_client_repo_and_day(tmp_path: Path) -> None:
     }
 
 
-def test_days_are_those_of_utc(tmp_path: Path) -> None:
+def test_days_are_those_of_utc(tmp_path):
     midnight = TODAY * DAY
     zoned = line().replace(b"21/Nov/2026:12:00:00 +0000", b"21/Nov/2026:00:30:00 +0100")
     count(tmp_path, line(seconds=midnight - 1), line(seconds=midnight), zoned)
@@ -57,31 +57,31 @@ def test_days_are_those_of_utc(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 206, 304])
-def test_successful_statuses(tmp_path: Path, status: int) -> None:
+def test_successful_statuses(tmp_path, status):
     assert count(tmp_path, line(status=status)) == only(counted=1, repos=1)
 
 
 @pytest.mark.parametrize("status", [201, 204, 301, 400, 404, 416, 429, 499, 500, 503])
-def test_other_statuses(tmp_path: Path, status: int) -> None:
+def test_other_statuses(tmp_path, status):
     assert count(tmp_path, line(status=status), caddy_line(status=status)) == only(other=2)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "OPTIONS", "PURGE"])
-def test_only_get_counts(tmp_path: Path, method: str) -> None:
+def test_only_get_counts(tmp_path, method):
     assert count(tmp_path, line(method=method)) == only(other=1)
 
 
-def test_bots_are_left_out(tmp_path: Path) -> None:
+def test_bots_are_left_out(tmp_path):
     outcome = count(tmp_path, line(agent="Googlebot/2.1"), caddy_line(agent="bingbot/2.0"), line())
     assert outcome == only(counted=1, bots=2, repos=1)
 
 
-def test_below_a_base_path(tmp_path: Path) -> None:
+def test_below_a_base_path(tmp_path):
     outcome = count(tmp_path, line(f"/prompts{RAW}"), line(RAW), base_path="/prompts")
     assert outcome == only(counted=1, other=1, repos=1)
 
 
-def test_malformed_lines_are_told_with_their_place(tmp_path: Path) -> None:
+def test_malformed_lines_are_told_with_their_place(tmp_path):
     outcome = count(
         tmp_path,
         line(),
@@ -95,7 +95,7 @@ def test_malformed_lines_are_told_with_their_place(tmp_path: Path) -> None:
     assert outcome.first_malformed == f"{tmp_path}/access.log, line 2"
 
 
-def test_a_day_ahead_is_the_future(tmp_path: Path) -> None:
+def test_a_day_ahead_is_the_future(tmp_path):
     outcome = count(tmp_path, line(seconds=NOW + DAY), line(seconds=NOW + DAY + 1))
     assert outcome == only(counted=1, future=1, repos=1)
     assert counts(tmp_path)["ann/story"].by_day == ((TODAY + 1, 1),)
@@ -110,7 +110,7 @@ def test_a_day_ahead_is_the_future(tmp_path: Path) -> None:
         ("fe80::1%eth0", "fe80::2"),
     ],
 )
-def test_one_client_by_several_addresses(tmp_path: Path, same: tuple[str, ...]) -> None:
+def test_one_client_by_several_addresses(tmp_path, same):
     outcome = count(tmp_path, *(line(client=client) for client in same))
     assert (outcome.counted, outcome.repeated) == (1, len(same) - 1)
 
@@ -119,20 +119,20 @@ def test_one_client_by_several_addresses(tmp_path: Path, same: tuple[str, ...]) 
     ("one", "other"),
     [("192.0.2.7", "192.0.2.8"), ("2001:db8::1", "2001:db8:0:1::1"), ("0.0.0.0", "::")],
 )
-def test_different_clients(one: str, other: str) -> None:
+def test_different_clients(one, other):
     assert client_of(one) != client_of(other)
     assert None not in (client_of(one), client_of(other))
 
 
 @pytest.mark.parametrize("text", ["", "-", "unix:", "localhost", "1.2.3", "1.2.3.4.5", "::1::"])
-def test_no_client(text: str) -> None:
+def test_no_client(text):
     assert client_of(text) is None
 
 
 # Days that are closed ---------------------------------------------------------------------------
 
 
-def test_a_year_of_old_logs_at_once(tmp_path: Path) -> None:
+def test_a_year_of_old_logs_at_once(tmp_path):
     year = [line(seconds=NOW - days * DAY) for days in range(365)]
     random.Random(1).shuffle(year)
     assert count(tmp_path, *year, *year) == only(counted=365, repeated=365, repos=1)
@@ -141,7 +141,7 @@ def test_a_year_of_old_logs_at_once(tmp_path: Path) -> None:
     )
 
 
-def test_a_closed_day_is_refused_and_told(tmp_path: Path) -> None:
+def test_a_closed_day_is_refused_and_told(tmp_path):
     last_open, closed = NOW - KEPT_DAYS * DAY, NOW - (KEPT_DAYS + 1) * DAY
     count(tmp_path, line(seconds=closed), line(seconds=last_open))
     again = count(
@@ -157,7 +157,7 @@ def test_a_closed_day_is_refused_and_told(tmp_path: Path) -> None:
     assert counts(tmp_path)["ann/story"].total == 4
 
 
-def test_days_are_closed_as_time_goes_by(tmp_path: Path) -> None:
+def test_days_are_closed_as_time_goes_by(tmp_path):
     count(tmp_path, line())
     assert count(tmp_path, line(), now=NOW + KEPT_DAYS * DAY).repeated == 1
     assert count(tmp_path, now=NOW + (KEPT_DAYS + 1) * DAY).lines == 0
@@ -165,12 +165,12 @@ def test_days_are_closed_as_time_goes_by(tmp_path: Path) -> None:
     assert counts(tmp_path)["ann/story"].total == 1
 
 
-def test_a_clock_that_goes_back_opens_nothing(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_opens_nothing(tmp_path):
     count(tmp_path, line(seconds=NOW - 36 * DAY))
     assert count(tmp_path, line(seconds=NOW - 36 * DAY), now=NOW - 10 * DAY).closed == 1
 
 
-def test_what_is_dropped_is_gone_from_the_file(tmp_path: Path) -> None:
+def test_what_is_dropped_is_gone_from_the_file(tmp_path):
     count(tmp_path, *(line(client=f"192.0.2.{n}", seconds=NOW - n * DAY) for n in range(60)))
     state = tmp_path / "state"
     secrets = secrets_of(state / PULLS_FILE)
@@ -196,7 +196,7 @@ def left_in(folder: Path, secrets: list[bytes]) -> list[bytes]:
     return [secret for secret in secrets if secret in left]
 
 
-def test_a_reader_is_waited_for_before_what_is_dropped_is_overwritten(tmp_path: Path) -> None:
+def test_a_reader_is_waited_for_before_what_is_dropped_is_overwritten(tmp_path):
     count(tmp_path, line())
     state = tmp_path / "state"
     secrets = secrets_of(state / PULLS_FILE)
@@ -218,7 +218,7 @@ def test_a_reader_is_waited_for_before_what_is_dropped_is_overwritten(tmp_path: 
     assert not left_in(state, secrets)
 
 
-def test_a_reader_that_stays_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_stays_is_told_of(tmp_path, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     count(tmp_path, line())
     state = tmp_path / "state"
@@ -230,7 +230,7 @@ def test_a_reader_that_stays_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     assert not left_in(state, secrets)
 
 
-def test_no_address_is_in_the_files(tmp_path: Path) -> None:
+def test_no_address_is_in_the_files(tmp_path):
     clients = ["198.51.100.23", "203.0.113.77", "2001:db8:1234:5678:9abc:def0:1357:2468"]
     count(tmp_path, *(line(client=client) for client in clients))
     stored = b"".join(each.read_bytes() for each in (tmp_path / "state").iterdir())
@@ -242,7 +242,7 @@ def test_no_address_is_in_the_files(tmp_path: Path) -> None:
     assert os.stat(tmp_path / "state" / PULLS_FILE).st_mode & 0o077 == 0
 
 
-def test_readers_cannot_be_followed_from_repo_to_repo_or_day_to_day(tmp_path: Path) -> None:
+def test_readers_cannot_be_followed_from_repo_to_repo_or_day_to_day(tmp_path):
     count(tmp_path, line(), line(OTHER_RAW), line(seconds=NOW - DAY))
     with sqlite3.connect(tmp_path / "state" / PULLS_FILE) as db:
         marks = [mark for (mark,) in db.execute("SELECT mark FROM seen")]
@@ -254,26 +254,26 @@ def test_readers_cannot_be_followed_from_repo_to_repo_or_day_to_day(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", PACKERS)
-def test_packed_whatever_the_name(tmp_path: Path, form: str) -> None:
+def test_packed_whatever_the_name(tmp_path, form):
     log = tmp_path / "access.log.txt"
     log.write_bytes(PACKERS[form](line() + line(OTHER_RAW)[:-1]))
     assert ingest([str(log)], str(tmp_path / "state"), "", now=NOW) == only(counted=2, repos=2)
 
 
-def test_several_streams_in_a_file(tmp_path: Path) -> None:
+def test_several_streams_in_a_file(tmp_path):
     # As `cat a.gz b.gz` makes it.
     log = tmp_path / "log"
     log.write_bytes(PACKERS["gzip"](line()) + PACKERS["gzip"](line(OTHER_RAW)))
     assert ingest([str(log)], str(tmp_path / "state"), "", now=NOW).counted == 2
 
 
-def test_both_formats_in_a_file_and_an_empty_one(tmp_path: Path) -> None:
+def test_both_formats_in_a_file_and_an_empty_one(tmp_path):
     assert count(tmp_path, line(), caddy_line(OTHER_RAW), line()).counted == 2
     assert count(tmp_path) == Outcome()
 
 
 @pytest.mark.parametrize("form", ["gzip", "bzip2", "xz"])
-def test_a_file_that_breaks_off(tmp_path: Path, form: str) -> None:
+def test_a_file_that_breaks_off(tmp_path, form):
     good, broken = tmp_path / "good", tmp_path / "broken"
     good.write_bytes(line())
     lines = b"".join(line(client=f"192.0.{n % 250}.{n % 199}") for n in range(5000))
@@ -285,7 +285,7 @@ def test_a_file_that_breaks_off(tmp_path: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "zstd", "rubbish behind gzip"])
-def test_a_file_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_cannot_be_read(tmp_path, kind):
     log = tmp_path / "log"
     if kind == "folder":
         log.mkdir()
@@ -298,7 +298,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
     assert counts(tmp_path) == {}
 
 
-def test_a_line_without_end_is_one_malformed_line(tmp_path: Path) -> None:
+def test_a_line_without_end_is_one_malformed_line(tmp_path):
     # What follows the limit looks like a line.
     endless = b"x" * LINE_BYTES_MAX + line()
     again = b"x" * (2 * LINE_BYTES_MAX) + line()
@@ -306,14 +306,14 @@ def test_a_line_without_end_is_one_malformed_line(tmp_path: Path) -> None:
     assert (outcome.lines, outcome.malformed, outcome.counted) == (4, 3, 1)
 
 
-def test_lines_up_to_the_limit_are_whole(tmp_path: Path) -> None:
+def test_lines_up_to_the_limit_are_whole(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"x" * (LINE_BYTES_MAX - 1) + b"\n" + b"y\n")
     with LogFile(str(log)) as opened:
         assert [len(each) for each in opened.lines()] == [LINE_BYTES_MAX, 2]
 
 
-def test_progress_is_told_by_bytes_of_the_file(tmp_path: Path) -> None:
+def test_progress_is_told_by_bytes_of_the_file(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(line("/") * 20_000)
     told = []
@@ -355,7 +355,7 @@ some_lines = st.lists(
 
 @searching(25)
 @given(some_lines, st.data())
-def test_any_partition_repetition_order_and_packing(lines: list[bytes], data) -> None:
+def test_any_partition_repetition_order_and_packing(lines, data):
     with tempfile.TemporaryDirectory() as made:
         once, folder = Path(made, "once"), Path(made, "often")
         once.mkdir()

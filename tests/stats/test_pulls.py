@@ -28,7 +28,7 @@ def counted(tmp_path: Path) -> Path:
     return tmp_path / "state" / PULLS_FILE
 
 
-def test_never_measured(tmp_path: Path) -> None:
+def test_never_measured(tmp_path):
     with Pulls(str(tmp_path / "nowhere")) as pulls:
         assert pulls.serial() == 0
         assert pulls.of("ann/story") is None
@@ -38,7 +38,7 @@ def test_never_measured(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_measured_without_a_pull(tmp_path: Path) -> None:
+def test_measured_without_a_pull(tmp_path):
     count(tmp_path, line("/"))
     with Pulls(str(tmp_path / "state")) as pulls:
         assert pulls.serial() == 1
@@ -46,7 +46,7 @@ def test_measured_without_a_pull(tmp_path: Path) -> None:
         assert pulls.changed_since(0) == []
 
 
-def test_serials_grow_with_what_changes(tmp_path: Path) -> None:
+def test_serials_grow_with_what_changes(tmp_path):
     seen = []
     for lines in ([line("/")], [line()], [line()], [line("/")], [line(), line(OTHER_RAW)]):
         count(tmp_path, *lines)
@@ -64,7 +64,7 @@ def test_serials_grow_with_what_changes(tmp_path: Path) -> None:
     assert len({*nonces[1:4]}) == 3
 
 
-def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path: Path) -> None:
+def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path):
     count(tmp_path, line("/"))
     path = tmp_path / "state" / PULLS_FILE
     backup = path.read_bytes()
@@ -78,7 +78,7 @@ def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path: Path) -> 
     assert nonces[0][1] != nonces[1][1]
 
 
-def test_a_reader_sees_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_sees_one_moment(tmp_path, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     count(tmp_path, line())
     with Pulls(str(tmp_path / "state")) as pulls:
@@ -89,7 +89,7 @@ def test_a_reader_sees_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert counts(tmp_path)["ann/story"].total == 2
 
 
-def test_more_than_a_batch(tmp_path: Path) -> None:
+def test_more_than_a_batch(tmp_path):
     clients = [b"%d" % number for number in range(BATCH_PULLS + 10)]
     for is_again in (False, True):
         with Counter(str(tmp_path), TODAY) as one:
@@ -101,7 +101,7 @@ def test_more_than_a_batch(tmp_path: Path) -> None:
         assert pulls.of("ann/story") == PullCounts(len(clients), ((TODAY, len(clients)),))
 
 
-def test_an_error_counts_nothing(tmp_path: Path) -> None:
+def test_an_error_counts_nothing(tmp_path):
     def fail() -> None:
         with Counter(str(tmp_path), TODAY) as one:
             one.add(TODAY, b"x", "ann/story")
@@ -113,9 +113,7 @@ def test_an_error_counts_nothing(tmp_path: Path) -> None:
         assert (pulls.serial(), pulls.changed_since(0)) == (0, [])
 
 
-def test_what_root_makes_belongs_to_the_owner_of_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_root_makes_belongs_to_the_owner_of_the_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     state = tmp_path / "state"
     state.mkdir()
@@ -135,7 +133,7 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(
 
 
 @pytest.mark.parametrize("data", [b"", b"no database at all" * 100])
-def test_something_else_in_its_place(counted: Path, data: bytes) -> None:
+def test_something_else_in_its_place(counted, data):
     counted.write_bytes(data)
     for use in (Pulls, lambda state: count(counted.parent.parent, line())):
         with pytest.raises(OperatorError, match=r"is damaged.*backup"):
@@ -143,7 +141,7 @@ def test_something_else_in_its_place(counted: Path, data: bytes) -> None:
     assert counted.read_bytes() == data
 
 
-def test_broken_pages(counted: Path) -> None:
+def test_broken_pages(counted):
     data = bytearray(counted.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
     counted.write_bytes(data)
@@ -153,7 +151,7 @@ def test_broken_pages(counted: Path) -> None:
         count(counted.parent.parent, line())
 
 
-def test_another_program_s_database(counted: Path) -> None:
+def test_another_program_s_database(counted):
     counted.unlink()
     with sqlite3.connect(counted) as db:
         db.execute("CREATE TABLE precious (x)")
@@ -163,7 +161,7 @@ def test_another_program_s_database(counted: Path) -> None:
             use(str(counted.parent))
 
 
-def test_a_newer_release_s_database(counted: Path) -> None:
+def test_a_newer_release_s_database(counted):
     with sqlite3.connect(counted) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
@@ -171,7 +169,7 @@ def test_a_newer_release_s_database(counted: Path) -> None:
         Pulls(str(counted.parent))
 
 
-def test_a_place_that_cannot_be_used(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_used(tmp_path):
     (tmp_path / "state").write_text("a file")
     with pytest.raises(OperatorError, match="Cannot use"):
         count(tmp_path, line())
@@ -197,7 +195,7 @@ def start_ingestion(folder: Path) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def test_killed_it_counts_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+def test_killed_it_counts_nothing_and_can_be_repeated(tmp_path):
     count(tmp_path, line())
     # More than a batch, so that something is in the database, though not for good.
     lines = [
@@ -216,7 +214,7 @@ def test_killed_it_counts_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     assert count(tmp_path, *lines).counted == len(lines)
 
 
-def test_killed_when_it_makes_the_database(tmp_path: Path) -> None:
+def test_killed_when_it_makes_the_database(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     (state / f"{PULLS_FILE}.new").write_bytes(b"half of a database")
@@ -226,7 +224,7 @@ def test_killed_when_it_makes_the_database(tmp_path: Path) -> None:
     assert [each.name for each in state.iterdir()] == [PULLS_FILE]
 
 
-def test_two_at_once_take_turns(tmp_path: Path) -> None:
+def test_two_at_once_take_turns(tmp_path):
     log = tmp_path / "other.log"
     log.write_bytes(line() + line(OTHER_RAW))
     with Counter(str(tmp_path / "state"), TODAY) as first:
@@ -243,7 +241,7 @@ def test_two_at_once_take_turns(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_many_make_the_database_at_once(tmp_path: Path) -> None:
+def test_many_make_the_database_at_once(tmp_path):
     processes = [start_ingestion(tmp_path) for _ in range(4)]
     # The one that is first waits for its lines, and the others for it.
     for number, process in enumerate(processes):

@@ -87,7 +87,7 @@ def wait_for_lines(log: Path) -> None:
     )
 
 
-def test_our_embedded_server_below_a_path(tmp_path: Path) -> None:
+def test_our_embedded_server_below_a_path(tmp_path):
     settings = sample_settings(tmp_path)
     log = tmp_path / "access.log"
     with serving(
@@ -106,7 +106,7 @@ log_format hub '$remote_addr - - [$time_local] "$request" $status $body_bytes_se
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_nginx(tmp_path: Path, copied: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nginx(tmp_path, copied, monkeypatch):
     monkeypatch.setattr(servers, "NGINX", servers.NGINX.replace("http {{", "http {{" + FORM))
     logs = {form: tmp_path / f"{form}.log" for form in ("combined", "hub")}
     rules = [f"root {copied.out}; access_log {log} {form};" for form, log in logs.items()]
@@ -160,7 +160,7 @@ def caddy(folder: Path, sites: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_caddy_with_every_form_of_time(tmp_path: Path, copied: Settings) -> None:
+def test_caddy_with_every_form_of_time(tmp_path, copied):
     ports = {form: free_port() for form in CADDY_TIMES}
     logs = {form: tmp_path / f"{form}.log" for form in CADDY_TIMES}
     sites = [

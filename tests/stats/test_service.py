@@ -8,7 +8,7 @@ from tests.hosts.test_units import commands, environment, placed
 from tests.stats.logs import caddy_line, line
 
 
-def test_the_service_counts_the_logs_of_nginx_and_caddy(tmp_path: Path) -> None:
+def test_the_service_counts_the_logs_of_nginx_and_caddy(tmp_path):
     (command,) = commands("hub-stats.service", "ExecStart")
     variables = environment(tmp_path)
     state = Path(variables["HUB_STATE"])

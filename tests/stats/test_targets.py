@@ -16,7 +16,7 @@ REPO = "/api/v1/repos/ann/story"
 
 @pytest.mark.parametrize("base_path", ["", "/prompts", "/a/b.c"])
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_every_row_of_the_table_as_url_and_file(route, base_path: str) -> None:
+def test_every_row_of_the_table_as_url_and_file(route, base_path):
     expected = "ann/story" if route.name in PULLED else None
     repo_of = Targets(base_path).repo_of
     assert repo_of(base_path + route.url_for(**PARAMS)) == expected
@@ -26,7 +26,7 @@ def test_every_row_of_the_table_as_url_and_file(route, base_path: str) -> None:
         assert repo_of(by_query) == expected
 
 
-def test_what_counts_is_the_text_the_record_and_versions() -> None:
+def test_what_counts_is_the_text_the_record_and_versions():
     assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version", "label", "langfuse"}
     assert not {"versions", "diff", "labels", "label_history"} & {*PULLED}
 
@@ -55,7 +55,7 @@ def test_what_counts_is_the_text_the_record_and_versions() -> None:
         f"HTTPS://hub.example:8443{REPO}.json",
     ],
 )
-def test_spellings_that_servers_take(target: str) -> None:
+def test_spellings_that_servers_take(target):
     assert Targets("").repo_of(target) == "ann/story"
 
 
@@ -86,11 +86,11 @@ def test_spellings_that_servers_take(target: str) -> None:
         f"/api/v1/repos/ann/story{'/' * PATH_CHARS_MAX}",
     ],
 )
-def test_no_repo(target: str) -> None:
+def test_no_repo(target):
     assert Targets("").repo_of(target) is None
 
 
-def test_only_what_is_below_the_base_url() -> None:
+def test_only_what_is_below_the_base_url():
     repo_of = Targets("/prompts").repo_of
     assert repo_of(f"/prompts{REPO}") == "ann/story"
     assert repo_of(REPO) is None
@@ -99,7 +99,7 @@ def test_only_what_is_below_the_base_url() -> None:
 
 
 @given(st.text(max_size=60) | st.text(alphabet="/.%2Ff?an-1:#", max_size=40).map(REPO.__add__))
-def test_any_target_gives_a_repo_of_the_grammar_or_none(target: str) -> None:
+def test_any_target_gives_a_repo_of_the_grammar_or_none(target):
     repo = Targets("").repo_of(target)
     if repo is not None:
         assert Targets("").repo_of(BY_NAME["repo"].url_for(

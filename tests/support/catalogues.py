@@ -7,6 +7,8 @@ of ours.
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -141,6 +143,16 @@ def build_files(settings: Settings, **options: Any) -> dict[str, bytes]:
     """Build without the search index; returns the site."""
     build(settings, index=False, **options)
     return read_tree(settings.out)
+
+
+def freshly_built(settings: Settings) -> dict[str, bytes]:
+    """What a full build of the same content and counts of pulls into an empty folder gives."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = settings._replace(out=f"{folder}/site", state=f"{folder}/state")
+        os.mkdir(fresh.state)
+        for path in Path(settings.state).glob("pulls.sqlite3*"):
+            shutil.copy(path, fresh.state)
+        return build_files(fresh)
 
 
 def read_tree(root: str | Path) -> dict[str, bytes]:

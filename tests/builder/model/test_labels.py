@@ -109,10 +109,7 @@ def test_how_many_labels_a_repo_can_have_at_once(extra):
 
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from(["a", "b", "c"]),
-            st.sampled_from(["1.0.0", "1.1.0", None]),
-        ),
+        st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1.0.0", "1.1.0", None])),
         max_size=12,
     )
 )

@@ -16,7 +16,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "METRICS", [])
 
 
-def test_names_and_labels() -> None:
+def test_names_and_labels():
     assert len(METRICS) > 30
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
@@ -28,7 +28,7 @@ def test_names_and_labels() -> None:
         assert not isinstance(metric, Gauge) or bool(metric.part) == bool(metric.key)
 
 
-def test_counts_begin_at_0_and_take_no_other_labels() -> None:
+def test_counts_begin_at_0_and_take_no_other_labels():
     counter = Counter("hub_things_total", "Things.", kind=("a", "b"))
     counter.count("a")
     counter.count("a", by=2)
@@ -38,7 +38,7 @@ def test_counts_begin_at_0_and_take_no_other_labels() -> None:
         counter.count("what a stranger has sent")
 
 
-def test_a_bucket_takes_what_is_not_above_its_bound() -> None:
+def test_a_bucket_takes_what_is_not_above_its_bound():
     histogram = Histogram("hub_wait_seconds", "Waits.", (0.1, 1))
     for seconds in (0.0, 0.1, 0.11, 1, 1.5):
         histogram.observe(seconds)

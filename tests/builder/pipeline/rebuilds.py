@@ -8,7 +8,7 @@ from typing import Any
 
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Outcome, Rebuilder
-from tests.support.catalogues import build_files, read_tree, write_version
+from tests.support.catalogues import freshly_built, read_tree, write_version
 from tests.support.servers import wait_until
 
 
@@ -63,9 +63,7 @@ class Hub:
 
     def check_site(self) -> None:
         """It is what a full build makes of the content."""
-        settings = self.settings
-        fresh = settings._replace(out=f"{settings.out}-fresh", state=f"{settings.state}-fresh")
-        assert read_tree(settings.out) == build_files(fresh)
+        assert read_tree(self.settings.out) == freshly_built(self.settings)
 
 
 @contextmanager

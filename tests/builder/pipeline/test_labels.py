@@ -1,7 +1,6 @@
 """What a build makes of labels, and of their moves."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -18,11 +17,10 @@ from builder.store.site import ONE_SECOND_NS
 from tests.support.catalogues import (
     build_files,
     edit_record,
+    freshly_built,
     moment,
     read_tree,
-    settings_in,
     write_label,
-    write_small_catalogue,
     write_version,
 )
 
@@ -33,13 +31,10 @@ CATALOGUE = ("api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz")
 
 
 @pytest.fixture
-def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def labelled(small: Settings, settled: None) -> Settings:
     """A small catalogue with one label; files count as settled at once."""
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
-    settings = settings_in(tmp_path)
-    write_small_catalogue(settings.content)
-    move(settings, 1, "production", "1.0.0", note="First.")
-    return settings
+    move(small, 1, "production", "1.0.0", note="First.")
+    return small
 
 
 def move(settings: Settings, number: int, label: str, version: str | None, **fields) -> None:
@@ -49,13 +44,6 @@ def move(settings: Settings, number: int, label: str, version: str | None, **fie
 def built(settings: Settings) -> dict[str, bytes]:
     """Build what has changed in the repo with labels."""
     return build_files(settings, changed=[tuple(REPO.split("/"))])
-
-
-def fresh(settings: Settings) -> dict[str, bytes]:
-    """What a full build into an empty folder gives."""
-    folder = f"{os.path.dirname(settings.out)}/fresh"
-    shutil.rmtree(folder, ignore_errors=True)
-    return build_files(settings._replace(out=f"{folder}/site", state=f"{folder}/state"))
 
 
 def data(site: dict[str, bytes], file: str):
@@ -86,7 +74,7 @@ def test_what_there_is_to_read(labelled):
 def test_the_rest_of_the_site_is_as_without_labels(labelled):
     site = build_files(labelled)
     shutil.rmtree(f"{labelled.content}/{REPO}/labels")
-    without = fresh(labelled)
+    without = freshly_built(labelled)
     changed = {file for file in without if site[file] != without[file]}
     assert changed == {
         f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
@@ -111,7 +99,7 @@ def test_a_move_writes_few_files(labelled):
         f"{REPO}/feed.xml", f"{REPO}/versions.html", *CATALOGUE,
     }  # fmt: skip
     assert before.keys() == after.keys()
-    assert after == fresh(labelled)
+    assert after == freshly_built(labelled)
     assert build(labelled).rendered == 0
 
 
@@ -127,7 +115,7 @@ def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
     assert data(site, "/labels") == []
     assert data(site, "")["labels"] == {}
     assert data(site, "/labels/latest")["version"] == "1.1.0"
-    assert site == fresh(labelled)
+    assert site == freshly_built(labelled)
 
 
 def test_a_label_that_comes_back_at_once_is_not_taken_for_what_it_was(labelled):
@@ -155,11 +143,11 @@ def test_a_publication_moves_its_labels(labelled):
     site = built(labelled)
     assert data(site, "")["labels"] == {"next": "1.2.0", "production": "1.2.0"}
     assert data(site, "/labels/production/history")[0]["previous"] == "1.0.0"
-    assert site == fresh(labelled)
+    assert site == freshly_built(labelled)
     move(labelled, 3, "next", "1.0.0")
     site = built(labelled)
     assert [row["labels"] for row in data(site, "/versions")] == [["production"], [], ["next"]]
-    assert site == fresh(labelled)
+    assert site == freshly_built(labelled)
 
 
 def test_pulls_alone_leave_labels_as_they_are(labelled):
@@ -175,7 +163,7 @@ def test_moves_that_are_forgotten_leave_nothing(labelled):
     build_files(labelled)
     shutil.rmtree(without)
     built(labelled)
-    assert built(labelled) == fresh(labelled)
+    assert built(labelled) == freshly_built(labelled)
     assert not Path(labelled.out, f"{API}/labels").exists()
 
 
@@ -183,7 +171,7 @@ def test_a_repo_that_goes_takes_its_labels_along(labelled):
     build_files(labelled)
     shutil.rmtree(Path(labelled.content, REPO))
     built(labelled)
-    assert built(labelled) == fresh(labelled)
+    assert built(labelled) == freshly_built(labelled)
 
 
 def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatch):
@@ -200,7 +188,7 @@ def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatc
     assert Path(labelled.out, f"{API}/labels/lost.json").exists()
     Path(labelled.content, REPO, "labels/2.json").unlink()
     built(labelled)
-    assert built(labelled) == fresh(labelled)
+    assert built(labelled) == freshly_built(labelled)
 
 
 @pytest.mark.parametrize("fields", [{"version": "9.0.0"}, {"label": "latest"}, {"at": "x"}])
@@ -217,7 +205,7 @@ def test_a_fault_leaves_the_repo_as_it_was(labelled, fields):
         Path(labelled.content, REPO, "labels/2.json"), label="production", version="1.1.0",
         at=moment(10_002),
     )  # fmt: skip
-    assert built(labelled) == fresh(labelled)
+    assert built(labelled) == freshly_built(labelled)
 
 
 def test_compare_knows_the_files_of_labels(labelled):
@@ -285,7 +273,7 @@ def test_a_page_links_what_the_last_move_changed(labelled):
     assert listed in told()
     move(labelled, 5, "production", None)
     assert "the changes in" not in told()
-    assert built(labelled) == fresh(labelled)
+    assert built(labelled) == freshly_built(labelled)
 
 
 def test_pages_and_feeds_have_a_bound(labelled):
@@ -310,7 +298,7 @@ def test_as_many_labels_as_there_can_be(labelled):
         move(labelled, number, f"label-{number}", "1.0.0")
     site = build_files(labelled)
     assert len(data(site, "/labels")) == len(data(site, "")["labels"]) == 20
-    assert site == fresh(labelled)
+    assert site == freshly_built(labelled)
 
 
 def test_a_watch_knows_whose_labels_changed():

@@ -1,6 +1,5 @@
 """Builds are numbered across processes, and say which files they have touched."""
 
-from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.take_off import take_off
 from builder.store.locks import last_build
@@ -12,7 +11,7 @@ from operate.deploy.snapshot import keep
 from tests.support.catalogues import read_tree, write_version
 
 
-def test_builds_have_numbers_and_say_what_they_touched(small: Settings, tmp_path) -> None:
+def test_builds_have_numbers_and_say_what_they_touched(small, tmp_path):
     assert last_build(small.state) == 0
     first = build(small)
     before = read_tree(small.out)
@@ -27,7 +26,7 @@ def test_builds_have_numbers_and_say_what_they_touched(small: Settings, tmp_path
     assert last_build(small.state) == 3
 
 
-def test_a_deployment_leaves_the_site_to_the_next_build(small: Settings, tmp_path) -> None:
+def test_a_deployment_leaves_the_site_to_the_next_build(small, tmp_path):
     build(small)
     mark = Site(small.out).mark()
     report = deploy(small.out, small.state, Folder(str(tmp_path / "www")), Options(), Hooks())

@@ -21,9 +21,8 @@ BASE = "api/v1/repos/ann/x"
 
 
 @pytest.fixture
-def three(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def three(empty: Settings, settled: None) -> Settings:
     """Three versions that store no number, and a label; files count as settled at once."""
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
     for hour, version in enumerate(("1.0.0", "2.0.0", "1.1.0")):
         write(empty, version, 10 * hour + 10)
     write_label(empty.content, "ann/x", 1, "production", "2.0.0")
@@ -56,17 +55,17 @@ def ordinals(settings: Settings) -> dict[str, int]:
     return listed
 
 
-def test_versions_that_store_none_are_numbered_by_time(three: Settings):
+def test_versions_that_store_none_are_numbered_by_time(three):
     assert ordinals(three) == {"2.0.0": 2, "1.1.0": 3, "1.0.0": 1}
 
 
-def test_a_publication_changes_no_other_number(three: Settings):
+def test_a_publication_changes_no_other_number(three):
     before = ordinals(three)
     write(three, "2.0.1", 40, ordinal=4)
     assert ordinals(three) == before | {"2.0.1": 4}
 
 
-def test_an_older_version_made_by_hand_renumbers_what_stores_none(three: Settings):
+def test_an_older_version_made_by_hand_renumbers_what_stores_none(three):
     ordinals(three)
     write(three, "0.9.0", 0)
     assert ordinals(three) == {"0.9.0": 1, "1.0.0": 2, "2.0.0": 3, "1.1.0": 4}
@@ -74,7 +73,7 @@ def test_an_older_version_made_by_hand_renumbers_what_stores_none(three: Setting
     assert ordinals(three) == {"0.9.1": 1, "0.9.0": 2, "1.0.0": 3, "2.0.0": 4, "1.1.0": 5}
 
 
-def test_a_number_that_comes_or_goes(three: Settings):
+def test_a_number_that_comes_or_goes(three):
     ordinals(three)
     write(three, "1.0.0", 10, ordinal=9)
     assert ordinals(three) == {"1.0.0": 9, "2.0.0": 1, "1.1.0": 2}
@@ -82,7 +81,7 @@ def test_a_number_that_comes_or_goes(three: Settings):
     assert ordinals(three) == {"2.0.0": 2, "1.1.0": 3, "1.0.0": 1}
 
 
-def test_a_withdrawn_version_keeps_its_number(three: Settings):
+def test_a_withdrawn_version_keeps_its_number(three):
     before = ordinals(three)
     write_withdrawn(three.content, "ann/x", "1.0.0")
     assert ordinals(three) == before
@@ -91,9 +90,7 @@ def test_a_withdrawn_version_keeps_its_number(three: Settings):
     assert ordinals(three) == before | {"2.1.0": 4}
 
 
-def test_a_number_that_is_stored_twice_stops_a_full_build_and_keeps_the_repo_as_it_was(
-    three: Settings,
-):
+def test_a_number_that_is_stored_twice_stops_a_full_build_and_keeps_the_repo_as_it_was(three):
     write(three, "1.0.0", 10, ordinal=5)
     build(three, index=False)
     before = read_tree(three.out)

@@ -21,7 +21,7 @@ from builder.stats.pulls import Pulls
 from builder.store import locks
 from builder.store.site import Site
 from builder.store.state import State
-from tests.support.catalogues import build_files, read_tree, write_version
+from tests.support.catalogues import build_files, freshly_built, read_tree, write_version
 from tests.support.depth import some
 from tests.support.servers import wait_until
 
@@ -135,7 +135,7 @@ def test_what_killed_workers_had_is_built_without_them(many, method, fault):
     assert "A worker process ended with exit code -9 " in done.stderr
     site = read_tree(many.out)
     assert done.stdout == f"{len(site)} 0\n"
-    assert site == build_files(many._replace(out=f"{many.out}2", state=f"{many.state}2"))
+    assert site == freshly_built(many)
 
 
 def test_where_no_worker_can_start_the_build_does_without(many):

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from builder.model.errors import RequestError
-from builder.model.settings import Settings
 from builder.pipeline import rebuild
 from builder.pipeline.build import Built, build, compare
 from builder.pipeline.context import Named
@@ -18,7 +17,7 @@ from tests.builder.pipeline.rebuilds import rebuilding
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 
-def test_a_publication_is_visible_when_that_is_said(built: Settings) -> None:
+def test_a_publication_is_visible_when_that_is_said(built):
     with rebuilding(built) as hub:
         for number in range(1, 6):
             version = f"1.0.{number}"
@@ -33,7 +32,7 @@ def test_a_publication_is_visible_when_that_is_said(built: Settings) -> None:
     hub.check_site()
 
 
-def test_a_full_build_is_waited_for(small: Settings) -> None:
+def test_a_full_build_is_waited_for(small):
     with rebuilding(small) as hub:
         assert hub.health["serial"] is None  # nothing is built yet
         assert hub.show("ann/story") == 4
@@ -41,7 +40,7 @@ def test_a_full_build_is_waited_for(small: Settings) -> None:
     hub.check_site()
 
 
-def test_everything_is_looked_at_on_request(built: Settings) -> None:
+def test_everything_is_looked_at_on_request(built):
     with rebuilding(built) as hub:
         hub.write("ann/story", "1.0.1")
         hub.write("zoe/repo")
@@ -53,7 +52,7 @@ def test_everything_is_looked_at_on_request(built: Settings) -> None:
 # Shared builds
 
 
-def test_publications_at_once_share_builds(built: Settings) -> None:
+def test_publications_at_once_share_builds(built):
     count = 32
     ready = threading.Barrier(count)
 
@@ -74,9 +73,7 @@ def test_publications_at_once_share_builds(built: Settings) -> None:
     hub.check_site()
 
 
-def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
-    built: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(built, monkeypatch):
     monkeypatch.setattr(rebuild, "COMPANY_SECONDS", DEADLINE_SECONDS)
     named: list[Named] = []
     looks: list[int] = []
@@ -100,9 +97,7 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
     assert named == [("ann", "story")]
 
 
-def test_two_rebuilders_never_build_at_once(
-    built: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_rebuilders_never_build_at_once(built, monkeypatch):
     # As two processes would: each has its own descriptor of the lock.
     running, most = [0], [0]
     begin, end = State.begin, State.end
@@ -137,7 +132,7 @@ def test_two_rebuilders_never_build_at_once(
 # The end
 
 
-def test_what_is_asked_for_is_built_before_the_end(built: Settings) -> None:
+def test_what_is_asked_for_is_built_before_the_end(built):
     with rebuilding(built) as hub:
         hub.write("ann/story", "1.0.1")
         hub.ask_for("ann/story")
@@ -146,9 +141,7 @@ def test_what_is_asked_for_is_built_before_the_end(built: Settings) -> None:
         hub.show("ann/story")
 
 
-def test_a_build_for_which_nobody_waits_is_cut_short_at_the_end(
-    small: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_for_which_nobody_waits_is_cut_short_at_the_end(small, monkeypatch):
     has_begun, is_stopping = threading.Event(), threading.Event()
     join = threading.Thread.join
 

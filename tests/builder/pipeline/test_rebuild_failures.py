@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import ContentError, OperatorError, RequestError
-from builder.model.settings import Settings
 from builder.pipeline import rebuild
 from builder.search.queries import ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -40,7 +39,7 @@ def failing(site: str, error: Exception) -> Iterator[None]:
         yield
 
 
-def test_a_build_that_fails_is_tried_again(built: Settings) -> None:
+def test_a_build_that_fails_is_tried_again(built):
     with rebuilding(built) as hub:
         hub.write("ann/story", "1.0.1")
         with failing(built.out, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))):
@@ -61,7 +60,7 @@ def test_a_build_that_fails_is_tried_again(built: Settings) -> None:
     hub.check_site()
 
 
-def test_a_failure_nobody_thought_of_is_no_end(built: Settings) -> None:
+def test_a_failure_nobody_thought_of_is_no_end(built):
     with rebuilding(built) as hub:
         hub.write("ann/story", "1.0.1")
         with failing(built.out, ZeroDivisionError()), pytest.raises(RequestError):
@@ -98,9 +97,7 @@ def put_bad_profile(hub: Hub) -> Callable[[], object]:
     ("put_fault", "is_repo_sound"),
     [(put_bad_hash, False), (put_record_without_text, False), (put_bad_profile, True)],
 )
-def test_a_fault_in_one_repo_does_not_stop_the_others(
-    built: Settings, put_fault: Callable[[Hub], Callable[[], object]], is_repo_sound: bool
-) -> None:
+def test_a_fault_in_one_repo_does_not_stop_the_others(built, put_fault, is_repo_sound):
     with rebuilding(built) as hub:
         mend = put_fault(hub)
         with contextlib.nullcontext() if is_repo_sound else pytest.raises(RequestError):
@@ -119,7 +116,7 @@ def test_a_fault_in_one_repo_does_not_stop_the_others(
     hub.check_site()
 
 
-def test_damage_that_a_reader_meets_is_made_good(built: Settings) -> None:
+def test_damage_that_a_reader_meets_is_made_good(built):
     path = State.path_in(built.state)
     with rebuilding(built) as hub:
         hub.wait_until_settled()

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from builder.model.routes import SORTS
-from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
 from builder.pipeline.build import build
 from builder.render import envelopes
@@ -31,7 +30,7 @@ def one_step_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("never_quiet")
-def test_deep_pages_are_left_until_it_is_quiet(built: Settings) -> None:
+def test_deep_pages_are_left_until_it_is_quiet(built):
     with rebuilding(built) as hub:
         hub.publish("ann/story", "1.0.1")
         wait_until(lambda: hub.health["last_build"], "the build")
@@ -45,7 +44,7 @@ def test_deep_pages_are_left_until_it_is_quiet(built: Settings) -> None:
 
 
 @pytest.mark.usefixtures("one_step_a_build")
-def test_lists_are_not_put_off_for_ever(built: Settings) -> None:
+def test_lists_are_not_put_off_for_ever(built):
     hub = Hub(built)
     for number in range(1, 100):
         hub.write("ann/story", f"1.0.{number}")
@@ -61,9 +60,7 @@ def test_lists_are_not_put_off_for_ever(built: Settings) -> None:
 
 
 @pytest.mark.usefixtures("one_step_a_build")
-def test_under_constant_load_every_publication_is_settled_after_some_builds(
-    empty: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_under_constant_load_every_publication_is_settled_after_some_builds(empty, monkeypatch):
     """Each build has something new of its own, and the clock counts builds."""
     repos = 10
     for module in (lists, envelopes):
@@ -93,7 +90,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(
 
 
 @pytest.mark.usefixtures("never_quiet", "one_step_a_build")
-def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(built: Settings) -> None:
+def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(built):
     asked: dict[int, float] = {}
     with rebuilding(built) as hub:
         for number in range(1, 60):
@@ -111,9 +108,7 @@ def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(built: Sett
         wait_until(is_right, "the end of the build")
 
 
-def test_a_look_at_everything_is_not_put_off_for_ever(
-    built: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_at_everything_is_not_put_off_for_ever(built, monkeypatch):
     """Somebody publishes again before each build ends, and what is looked for has no name."""
     monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.0)
 

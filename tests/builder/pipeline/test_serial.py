@@ -133,7 +133,7 @@ def is_as_built_anew(settings: Settings) -> bool:
     return read_tree(settings.out) == read_tree(other.out)
 
 
-def test_readers_are_told_the_serial_that_is_given(log: Log) -> None:
+def test_readers_are_told_the_serial_that_is_given(log):
     log.write("old")  # before this process
     log.number = START + 1
     with Rebuilder(log.settings, lambda _: None, serial=log) as rebuilder:
@@ -147,7 +147,7 @@ def test_readers_are_told_the_serial_that_is_given(log: Log) -> None:
     assert is_as_built_anew(log.settings)
 
 
-def test_a_serial_that_rises_after_the_build_is_told(log: Log) -> None:
+def test_a_serial_that_rises_after_the_build_is_told(log):
     with Rebuilder(log.settings, lambda _: None, serial=log) as rebuilder:
         wait_for(log.settings, START)
         log.write("a")
@@ -165,7 +165,7 @@ def test_a_serial_that_rises_after_the_build_is_told(log: Log) -> None:
     assert log.violations == []
 
 
-def test_a_pass_that_was_begun_keeps_its_serial(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_was_begun_keeps_its_serial(log, monkeypatch):
     monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
     monkeypatch.setattr(settle, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(settle, "SLICE_SHARE", 0.0)
@@ -190,7 +190,7 @@ def test_a_pass_that_was_begun_keeps_its_serial(log: Log, monkeypatch: pytest.Mo
     assert is_as_built_anew(settings)
 
 
-def test_while_something_has_a_fault_hub_json_keeps_its_serial(log: Log) -> None:
+def test_while_something_has_a_fault_hub_json_keeps_its_serial(log):
     settings = log.settings
     with Rebuilder(settings, lambda _: None, serial=log) as rebuilder:
         log.append(rebuilder, "a", "b")
@@ -211,7 +211,7 @@ def test_while_something_has_a_fault_hub_json_keeps_its_serial(log: Log) -> None
     assert is_as_built_anew(settings)
 
 
-def test_a_build_that_failed_is_not_counted(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_failed_is_not_counted(log, monkeypatch):
     """Also where a later one that knows nothing of it would succeed."""
     settings = log.settings
     with Rebuilder(settings, lambda _: None, serial=log) as rebuilder:
@@ -234,9 +234,7 @@ def test_a_build_that_failed_is_not_counted(log: Log, monkeypatch: pytest.Monkey
     assert is_as_built_anew(settings)
 
 
-def test_what_is_not_known_is_looked_at_before_it_is_told(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_known_is_looked_at_before_it_is_told(log, monkeypatch):
     settings = log.settings
     log.write("a")
     build(settings, serial=START + 1)
@@ -260,7 +258,7 @@ def test_what_is_not_known_is_looked_at_before_it_is_told(
     assert log.violations == []
 
 
-def test_without_a_serial_it_is_the_number_of_versions(log: Log) -> None:
+def test_without_a_serial_it_is_the_number_of_versions(log):
     log.write("a", "b")
     build(log.settings)
     assert hub_serial(log.settings) == 2
@@ -268,9 +266,7 @@ def test_without_a_serial_it_is_the_number_of_versions(log: Log) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_fails_no_serial_is_told_too_early(
-    log: Log, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+def test_whatever_fails_no_serial_is_told_too_early(log, monkeypatch, seed):
     monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
     monkeypatch.setattr(settle, "SLICE_SECONDS", 0.001)
     monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.1)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,15 +9,14 @@ import pytest
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.render import derive
-from tests.support.catalogues import build_files, read_tree, settings_in, write_version
+from tests.support.catalogues import build_files, freshly_built, read_tree, write_version
 
 PAGES = ["ann/x/compare.html", "ann/x/versions.html"]
 
 
 @pytest.fixture
-def one(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def one(empty: Settings, settled: None) -> Settings:
     """A prompt with one version; files count as settled at once."""
-    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
     write(empty, "1.0.0")
     return empty
 
@@ -40,14 +38,14 @@ def pages_in(site: dict[str, bytes]) -> list[str]:
     return sorted(file for file in site if file in PAGES)
 
 
-def test_two_versions_can_be_compared_and_listed(one: Settings):
+def test_two_versions_can_be_compared_and_listed(one):
     assert pages_in(build_files(one)) == []
     write(one, "1.1.0")
     assert pages_in(built(one)) == PAGES
     assert compare(one).orphaned == []
 
 
-def test_what_leads_there_is_there_with_them_alone(one: Settings):
+def test_what_leads_there_is_there_with_them_alone(one):
     site = build_files(one)
     assert b"/ann/x/compare" not in site["ann/x.html"]
     assert b'href="/ann/x#versions">all versions' in site["ann/x/1.0.0.html"]
@@ -58,7 +56,7 @@ def test_what_leads_there_is_there_with_them_alone(one: Settings):
     assert b'href="/ann/x/compare?from=1.0.0&amp;to=1.1.0"' in site["ann/x/1.1.0.html"]
 
 
-def test_a_new_version_writes_neither_the_page_that_compares_nor_older_versions(one: Settings):
+def test_a_new_version_writes_neither_the_page_that_compares_nor_older_versions(one):
     write(one, "1.1.0")
     build_files(one)
     out = Path(one.out, "ann/x")
@@ -70,9 +68,7 @@ def test_a_new_version_writes_neither_the_page_that_compares_nor_older_versions(
     assert "1.2.0" in (out / "versions.html").read_text()
 
 
-def test_a_publication_looks_at_no_file_of_older_versions(
-    one: Settings, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_publication_looks_at_no_file_of_older_versions(one, monkeypatch):
     write(one, "1.1.0")
     build(one)
     write(one, "1.2.0")
@@ -85,7 +81,7 @@ def test_a_publication_looks_at_no_file_of_older_versions(
     assert looked == {f"{folder}/1.2.0.md", f"{folder}/1.2.0.json"}
 
 
-def test_an_edit_beside_a_publication_is_found_by_the_next_look(one: Settings):
+def test_an_edit_beside_a_publication_is_found_by_the_next_look(one):
     write(one, "1.1.0", changelog="Old.")
     build(one)
     write(one, "1.1.0", changelog="Edited.")
@@ -95,19 +91,16 @@ def test_an_edit_beside_a_publication_is_found_by_the_next_look(one: Settings):
     assert compare(one).differing == []
 
 
-def test_the_pages_go_with_all_versions_but_one(one: Settings, tmp_path: Path):
+def test_the_pages_go_with_all_versions_but_one(one):
     write(one, "1.1.0")
     build_files(one)
     remove(one, "1.1.0")
     assert pages_in(built(one)) == PAGES  # one build longer, for readers on their way
     assert pages_in(built(one)) == []
-    fresh = settings_in(tmp_path / "fresh")
-    shutil.rmtree(fresh.content)
-    shutil.copytree(one.content, fresh.content)
-    assert read_tree(one.out) == build_files(fresh)
+    assert read_tree(one.out) == freshly_built(one)
 
 
-def test_the_pages_of_a_build_that_died_are_found(one: Settings, monkeypatch: pytest.MonkeyPatch):
+def test_the_pages_of_a_build_that_died_are_found(one, monkeypatch):
     build_files(one)
     write(one, "1.1.0")
 
@@ -125,7 +118,7 @@ def test_the_pages_of_a_build_that_died_are_found(one: Settings, monkeypatch: py
     assert pages_in(read_tree(one.out)) == []
 
 
-def test_the_page_that_compares_has_the_names_of_its_prompt(one: Settings):
+def test_the_page_that_compares_has_the_names_of_its_prompt(one):
     write(one, "1.1.0")
     for version in ("1.0.0", "1.1.0"):
         write_version(one.content, "bob", "name", version, f"{version}\n")
@@ -139,16 +132,14 @@ def test_the_page_that_compares_has_the_names_of_its_prompt(one: Settings):
     assert swapped == other
 
 
-def test_the_table_shows_the_first_line_of_a_changelog(one: Settings):
+def test_the_table_shows_the_first_line_of_a_changelog(one):
     write(one, "1.1.0", changelog="\n  Now <b>this</b>\u202e.  \nMore of it.\n")
     page = build_files(one)["ann/x/versions.html"].decode()
     assert 'Now &lt;b&gt;this&lt;/b&gt;<span class="invisible"' in page
     assert "More of it" not in page and "No changelog" in page
 
 
-def test_the_table_and_the_prompt_show_the_newest_versions(
-    one: Settings, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_table_and_the_prompt_show_the_newest_versions(one, monkeypatch):
     monkeypatch.setattr(derive, "VERSIONS_SHOWN_MAX", 15)
     for number in range(1, 20):
         write(one, f"1.0.{number}")

@@ -15,7 +15,7 @@ from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe
 from tests.support.catalogues import build_files
-from tests.support.servers import DEADLINE_SECONDS, Server
+from tests.support.servers import DEADLINE_SECONDS
 
 DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/prompts")))
 
@@ -32,7 +32,7 @@ def page() -> ApiPage:
     return describe(DOCUMENT, STATUS)
 
 
-def test_has_every_operation(page: ApiPage) -> None:
+def test_has_every_operation(page):
     assert [(one.method, one.url) for one in page.operations] == [
         (method.upper(), url) for url, item in DOCUMENT["paths"].items() for method in item
     ]
@@ -48,7 +48,7 @@ def test_has_every_operation(page: ApiPage) -> None:
     assert exchange.body == Kind("TrustedExchange", "TrustedExchange")
 
 
-def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
+def test_parameters_say_where_and_by_what_rule(page):
     repos = {one.id: one for one in page.operations}["repos"]
     fields = {field.name: field for field in repos.parameters}
     assert set(fields) == {"page", "sort", "tag", "q"}
@@ -64,7 +64,7 @@ def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
     ]  # fmt: skip
 
 
-def test_answers_lead_to_their_records(page: ApiPage) -> None:
+def test_answers_lead_to_their_records(page):
     answers = {one.id: one.answers for one in page.operations}
     whole = answers["repos"][0]
     assert (whole.status, whole.media) == ("200", "application/json")
@@ -77,7 +77,7 @@ def test_answers_lead_to_their_records(page: ApiPage) -> None:
         assert of_one[-1].fields[0].kind.record == "ErrorEnvelope"
 
 
-def test_records_have_all_fields(page: ApiPage) -> None:
+def test_records_have_all_fields(page):
     schemas = DOCUMENT["components"]["schemas"]
     assert [one.name for one in page.records] == list(schemas)
     for record in page.records:
@@ -95,7 +95,7 @@ def test_records_have_all_fields(page: ApiPage) -> None:
     assert fields["Draft", "tags"].rules[0] == "at most 10 items"
 
 
-def test_codes_of_errors_stand_with_their_status(page: ApiPage) -> None:
+def test_codes_of_errors_stand_with_their_status(page):
     assert {code: one.status for one in page.failures for code in one.codes} == STATUS
     assert [one.status for one in page.failures] == sorted({*STATUS.values()})
     assert page.failures[0].phrase == "Bad Request"
@@ -138,7 +138,7 @@ def html(empty: Settings) -> str:
     return build_files(empty)["docs.html"].decode()
 
 
-def test_the_page_can_be_found_through(html: str, page: ApiPage) -> None:
+def test_the_page_can_be_found_through(html, page):
     links = Links(html)
     assert len(links.ids) == len(set(links.ids))
     assert links.targets <= {*links.ids}
@@ -150,7 +150,7 @@ def test_the_page_can_be_found_through(html: str, page: ApiPage) -> None:
     assert all(level <= before + 1 for before, level in pairwise(links.levels))
 
 
-def test_the_page_shows_it(html: str, page: ApiPage) -> None:
+def test_the_page_shows_it(html, page):
     for operation in page.operations:
         assert f'<b class="verb">{operation.method}</b> {operation.url}</code>' in html
     for code in STATUS:
@@ -160,7 +160,7 @@ def test_the_page_shows_it(html: str, page: ApiPage) -> None:
     assert "<code>hub_</code> and 38 letters" in html
 
 
-def test_examples_work(live: Server, page: ApiPage) -> None:
+def test_examples_work(live, page):
     document = live.get("/api/v1/openapi.json").json()
     operations = describe(document, STATUS).operations
     assert len(operations) == len(page.operations)

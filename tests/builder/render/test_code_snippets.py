@@ -58,7 +58,7 @@ def run_python(snippet: str, body: str, declared: list[Variable]) -> dict[str, A
 
 
 @given(variables)
-def test_python_runs_and_gives_each_variable_a_value_of_its_type(declared: list[Variable]):
+def test_python_runs_and_gives_each_variable_a_value_of_its_type(declared):
     body = "".join(f"{{{{{one.name}}}}}" for one in declared)
     snippet = python_snippet(URL, "ada/hello@1.0.0", version_of(body, declared))
     assert isinstance(run_python(snippet, body, declared)["text"], str)
@@ -96,7 +96,7 @@ def test_a_conversation_gives_messages():
          f'const text = prompt.fill({{\n  {"long" * 16}: "…",\n  b: 1,\n}});'),
     ],
 )  # fmt: skip
-def test_calls(declared: list[Variable], python: str, script: str):
+def test_calls(declared, python, script):
     version = version_of("Hello.", declared)
     assert python_snippet(URL, "ada/hello", version) == (
         f'from hub_prompts import Hub\n\nhub = Hub("{URL}")\nprompt = hub.get("ada/hello")\n'

@@ -32,7 +32,7 @@ def rendered(folder: Path, kept: Path) -> str:
     return jinja2.Environment(loader=loader, bytecode_cache=cache).get_template("page").render(x=1)
 
 
-def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, compiled: list[str]) -> None:
+def test_a_template_is_compiled_once_until_it_changes(tmp_path, compiled):
     (tmp_path / "page").write_text("{{ x }}")
     for _ in range(3):
         assert rendered(tmp_path, tmp_path) == "1"
@@ -43,9 +43,7 @@ def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, compiled: 
     assert compiled == ["page", "page"]
 
 
-def test_where_nothing_can_be_kept(
-    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_kept(tmp_path, compiled, monkeypatch):
     (tmp_path / "page").write_text("{{ x }}")
     for _ in range(2):
         assert rendered(tmp_path, tmp_path / "missing") == "1"

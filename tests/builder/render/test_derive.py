@@ -116,8 +116,7 @@ def test_a_million_pulls_a_day_for_ever_do_not_overflow():
 
 
 @pytest.mark.parametrize(
-    ("time", "expected"),
-    [("1970-01-01T00:00:00Z", 0), ("2025-01-01T00:00:00Z", 1_735_689_600)],
+    ("time", "expected"), [("1970-01-01T00:00:00Z", 0), ("2025-01-01T00:00:00Z", 1_735_689_600)]
 )
 def test_epoch_seconds(time, expected):
     assert epoch_seconds(time) == expected

@@ -23,7 +23,7 @@ from builder.store.content import HOME_BYTES_MAX
         ("- a list\n", ("", "", "<ul>\n<li>a list</li>\n</ul>", "")),
     ],
 )  # fmt: skip
-def test_the_first_heading_and_paragraph_are_apart(text: str, parts: tuple[str, ...]) -> None:
+def test_the_first_heading_and_paragraph_are_apart(text, parts):
     assert intro(text) == Intro(*parts)
 
 
@@ -36,14 +36,14 @@ def test_the_first_heading_and_paragraph_are_apart(text: str, parts: tuple[str, 
         "[x]: javascript:alert(1)\n\n[x]", "# <svg onload=alert(1)>", "&lt;script&gt;",
     ],
 )  # fmt: skip
-def test_nothing_in_it_runs(text: str) -> None:
+def test_nothing_in_it_runs(text):
     html = "".join(intro(f"# Head\n\nLead\n\n{text}\n")[:3]) + "".join(intro(text)[:3])
     assert not re.search(r"<(script|img|svg)|<[^>]*\s(on\w+|src)=[^>]*>", _without_values(html))
     assert not re.search(r'href="(?!https?:|/)', html)
 
 
 @given(st.text("<>[]()!\"'&:\\/# \n`*_-javscriptondlm=x", max_size=80))
-def test_no_element_but_markdown_s(text: str) -> None:
+def test_no_element_but_markdown_s(text):
     html = _without_values("".join(intro(text)[:3]))
     allowed = "h[1-6]|p|em|strong|code|pre|ul|ol|li|blockquote|hr|br|a( href)?( title)?|code class"
     assert all(re.fullmatch(rf"</?({allowed})>", tag) for tag in re.findall("<[^>]*>", html)), html
@@ -54,6 +54,6 @@ def _without_values(html: str) -> str:
 
 
 @pytest.mark.parametrize("unit", ["> ", "- ", "[", "*a ", "`", "![", "a](", "_*", "&#"])
-def test_a_hostile_one_is_no_larger_than_it_may_be(unit: str) -> None:
+def test_a_hostile_one_is_no_larger_than_it_may_be(unit):
     text = unit * (HOME_BYTES_MAX // len(unit))
     assert len("".join(intro(text)[:3])) < 20 * HOME_BYTES_MAX

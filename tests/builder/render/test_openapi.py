@@ -1,7 +1,5 @@
 """The API document: valid, complete, and true of every answer that the live server gives."""
 
-from pathlib import Path
-
 import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -69,13 +67,13 @@ def reads(document: dict) -> dict[str, dict]:
     return {url: item["get"] for url, item in document["paths"].items() if "get" in item}
 
 
-def test_is_valid(document: dict) -> None:
+def test_is_valid(document):
     assert document["openapi"].startswith("3.1")
     errors = list(OpenAPIV31SpecValidator(document).iter_errors())
     assert not errors
 
 
-def test_has_every_public_route(document: dict, live: Server) -> None:
+def test_has_every_public_route(document, live):
     assert set(reads(document)) == {route.url for route in ROUTES if route.summary}
     assert set(reads(document)) >= SPEC_PATHS
     # Langfuse's API is not ours, and only on sites that were built for it.
@@ -92,7 +90,7 @@ def test_has_every_public_route(document: dict, live: Server) -> None:
     assert document["servers"] == [{"url": live.url}]
 
 
-def test_parameters_of_the_spec(document: dict) -> None:
+def test_parameters_of_the_spec(document):
     parameters = {
         path: {parameter["name"]: parameter for parameter in operation["parameters"]}
         for path, operation in reads(document).items()
@@ -112,7 +110,7 @@ def test_parameters_of_the_spec(document: dict) -> None:
     )
 
 
-def test_follows_from_the_settings_alone() -> None:
+def test_follows_from_the_settings_alone():
     one, other = Settings(base_url="https://a.example/b"), Settings(base_url="https://a.example/b")
     assert openapi.document(one) == openapi.document(other)
     assert b"https://a.example/b" in openapi.document(one)
@@ -169,11 +167,11 @@ def repos(live: Server) -> list[str]:
         ("/api/v1/repos?q=sql%20interviwer", "/api/v1/repos"),
     ],
 )
-def test_lists_are_as_documented(document: dict, live: Server, path: str, url: str) -> None:
+def test_lists_are_as_documented(document, live, path, url):
     check(document, schema_of(document, url), live.get(path).json())
 
 
-def test_repos_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+def test_repos_are_as_documented(document, live, repos):
     base = "/api/v1/repos/{owner}/{name}"
     for repo in repos:
         check(document, schema_of(document, base), live.get(repo).json())
@@ -184,7 +182,7 @@ def test_repos_are_as_documented(document: dict, live: Server, repos: list[str])
             check(document, schema_of(document, f"{base}/versions/{{version}}"), version)
 
 
-def test_labels_are_as_documented(document: dict, live: Server) -> None:
+def test_labels_are_as_documented(document, live):
     repo = "/api/v1/repos/sam-ferreira/diff-review"
     base = "/api/v1/repos/{owner}/{name}/labels"
     labels = live.get(f"{repo}/labels").json()
@@ -204,13 +202,13 @@ def test_labels_are_as_documented(document: dict, live: Server) -> None:
         ]
 
 
-def test_users_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+def test_users_are_as_documented(document, live, repos):
     for owner in sorted({repo.split("/")[4] for repo in repos}):
         user = live.get(f"/api/v1/users/{owner}").json()
         check(document, schema_of(document, "/api/v1/users/{owner}"), user)
 
 
-def test_media_types_are_as_documented(document: dict, live: Server) -> None:
+def test_media_types_are_as_documented(document, live):
     values = {
         "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
         "{label}": "production",
@@ -236,7 +234,7 @@ def test_media_types_are_as_documented(document: dict, live: Server) -> None:
         "/api/v1/repos/sam-ferreira/diff-review/raw?version=x",
     ],
 )  # fmt: skip
-def test_errors_are_as_documented(document: dict, live: Server, path: str) -> None:
+def test_errors_are_as_documented(document, live, path):
     answer = live.get(path)
     error = document["components"]["responses"]["Error"]["content"]
     schema = error[answer.headers["Content-Type"]]["schema"]
@@ -249,7 +247,7 @@ def test_errors_are_as_documented(document: dict, live: Server, path: str) -> No
             assert default == {"$ref": "#/components/responses/Error"}
 
 
-def test_trusted_publishing_is_documented(document: dict) -> None:
+def test_trusted_publishing_is_documented(document):
     operation = document["paths"][TRUSTED_URL]["post"]
     assert "security" not in operation
     schemas = document["components"]["schemas"]
@@ -275,12 +273,7 @@ def test_trusted_publishing_is_documented(document: dict) -> None:
     "config",
     [*some([pytest.param(CONFIG, id="any"), pytest.param(CONFIG + REAL_CONFIG, id="real")])],
 )
-def test_schemathesis(
-    live: Server,
-    document: dict,
-    tmp_path: Path,
-    config: str,
-) -> None:
+def test_schemathesis(live, document, tmp_path, config):
     """No 5xx, nothing undocumented, nothing accepted that the document forbids, by the reads."""
     told = run_schemathesis(f"{live.url}/api/v1/openapi.json", tmp_path, config, 12, "GET")
     assert f"Tested: {len(reads(document))}\n" in told

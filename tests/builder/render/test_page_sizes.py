@@ -5,7 +5,6 @@ import re
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.settings import Settings
 from tests.support.catalogues import build_files, write_version
 
 # A page without a text; and what rows of changes and marks take at most.
@@ -34,7 +33,7 @@ UNITS = {
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_a_hostile_text(empty: Settings, unit: str):
+def test_a_hostile_text(empty, unit):
     text = unit * (CONTENT_BYTES_MAX // len(unit.encode()))
     front = f"---\na: '{(unit * 5_000).replace('---', '')}'\n---\n".encode()[: 16 * 1024]
     write_version(empty.content, "ann", "x", "1.0.0", "Say it.\n" * 400)
@@ -53,7 +52,7 @@ def test_a_hostile_text(empty: Settings, unit: str):
             assert data.count(b'class="invisible"') <= 1_000
 
 
-def test_a_page_that_shows_a_part_leads_to_all_of_it(empty: Settings):
+def test_a_page_that_shows_a_part_leads_to_all_of_it(empty):
     write_version(empty.content, "ann", "x", "1.0.0", "Say it.\n")
     write_version(empty.content, "ann", "x", "1.1.0", "a\x01" * 2_000)
     files = build_files(empty)
@@ -66,7 +65,7 @@ def test_a_page_that_shows_a_part_leads_to_all_of_it(empty: Settings):
     assert "too many" not in files["ann/x/1.0.0.html"].decode()
 
 
-def test_a_changelog_takes_no_marks_from_the_text(empty: Settings):
+def test_a_changelog_takes_no_marks_from_the_text(empty):
     write_version(
         empty.content, "ann", "x", "1.0.0", "Say\u200b it.\n", changelog="a\x01" * 2_000
     )  # fmt: skip

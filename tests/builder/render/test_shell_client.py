@@ -12,19 +12,16 @@ import pytest
 
 import builder
 from builder.model.routes import CLIENT_VERSION
-from builder.model.settings import Settings
 from builder.render.clients import SHELL_CLIENT, search_program
 from builder.search.rules import search_rules
 from builder.text import formats
 from tests.support.catalogues import build_files
-from tests.support.servers import PROJECT, Server, clean_environment
+from tests.support.servers import PROJECT, clean_environment
 
 RELEASE = f"cli/releases/v{CLIENT_VERSION}/hub"
 
 
-def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
-    small: Settings,
-) -> None:
+def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(small):
     site = build_files(small)
     source = Path(SHELL_CLIENT).read_bytes()
     assert site["cli/hub"] == site[RELEASE]
@@ -42,12 +39,12 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
     assert site[f"{RELEASE}.sha256"] == f"{digest}  hub\n".encode()
 
 
-def test_the_version_is_the_path_s(small: Settings) -> None:
+def test_the_version_is_the_path_s(small):
     told = subprocess.run(["sh", SHELL_CLIENT, "--version"], capture_output=True, text=True)
     assert told.stdout == f"hub {CLIENT_VERSION}\n"
 
 
-def test_a_changed_client_is_released(small: Settings, tmp_path: Path) -> None:
+def test_a_changed_client_is_released(small, tmp_path):
     """Built by a copy of the builder, since it is the installed file that changes."""
     shutil.copytree(Path(builder.__file__).parent, tmp_path / "builder")
     client = tmp_path / "builder" / Path(SHELL_CLIENT).relative_to(PROJECT / "builder")
@@ -67,7 +64,7 @@ def test_a_changed_client_is_released(small: Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_the_snippet_of_the_connect_page_installs_it(live: Server, tmp_path: Path) -> None:
+def test_the_snippet_of_the_connect_page_installs_it(live, tmp_path):
     page = live.get("/connect").text
     snippets = re.findall('<pre class="snippet">\n(.*?)</pre>', page, re.DOTALL)
     (snippet,) = [html.unescape(one) for one in snippets if "sha256sum -c" in one]

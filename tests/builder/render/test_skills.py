@@ -23,7 +23,7 @@ def skill(name: str, body: str = "Say so.") -> skills.Skill:
     return skills.skill_of(Stored("ann", name, Version.parse("1.2.0"), record, body, body), LINKS)
 
 
-def test_archives_have_the_same_bytes_at_any_time() -> None:
+def test_archives_have_the_same_bytes_at_any_time():
     first, again = skill("greet"), skill("greet")
     assert first.archive == again.archive
     assert first.archive != skill("greet", "Say no.").archive
@@ -31,14 +31,14 @@ def test_archives_have_the_same_bytes_at_any_time() -> None:
     assert first.archive[8:14] == b"\0\0\0\0!\0"
 
 
-def test_addresses_are_absolute_below_the_base_url() -> None:
+def test_addresses_are_absolute_below_the_base_url():
     row = skills.remembered(skill("greet"), "ann", LINKS)
     entry, plugin = map(json.loads, row.split(b"\n"))
     assert entry["url"] == "https://hub.example/base/ann/greet/1.2.0/SKILL.md"
     assert plugin["source"]["url"].startswith("https://hub.example/base/api/v1/repos/ann/greet/")
 
 
-def test_the_index_of_an_owner_has_the_first_fifty() -> None:
+def test_the_index_of_an_owner_has_the_first_fifty():
     rows = [skills.remembered(skill(f"p{number}"), "ann", LINKS) for number in range(51)]
     names = [entry["name"] for entry in json.loads(skills.owner_index(rows))["skills"]]
     assert names == [f"p{number}" for number in range(50)]
@@ -57,7 +57,7 @@ def test_the_index_of_an_owner_has_the_first_fifty() -> None:
         ("my-official-claude", "prompts-2a0f7d5bb62d"),
     ],
 )
-def test_no_marketplace_has_a_name_that_claude_code_refuses(handle: str, name: str) -> None:
+def test_no_marketplace_has_a_name_that_claude_code_refuses(handle, name):
     user = User(handle, "", "", "", "2026-01-01T00:00:00Z", 0, None, [])
     made = json.loads(skills.marketplace(user, []))
     assert made["name"] == name

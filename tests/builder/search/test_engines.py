@@ -109,13 +109,7 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
     data=st.data(),
 )
 @pytest.mark.parametrize("name", SEARCH_ENGINES)
-def test_engine_finds_what_the_model_finds(
-    tmp_path_factory: pytest.TempPathFactory,
-    name: str,
-    steps: list,
-    asked: list,
-    data: st.DataObject,
-) -> None:
+def test_engine_finds_what_the_model_finds(tmp_path_factory, name, steps, asked, data):
     engine, folder = engine_named(name), str(tmp_path_factory.mktemp("index"))
     engine.create(folder)
     held: dict[str, Entry] = {}
@@ -140,7 +134,7 @@ def test_engine_finds_what_the_model_finds(
                 check_same(reader, model, q, scope)
 
 
-def test_engine_finds_the_cases(engine: Engine, folder: str) -> None:
+def test_engine_finds_the_cases(engine, folder):
     entries = [entry_of(line, line.words, line.name) for line in LINES]
     engine.write(folder, entries, [])
     model = Model(entries)
@@ -169,9 +163,7 @@ def many_entries(count: int, seed: int) -> list[Entry]:
     return made
 
 
-def test_many_repos_with_equal_scores(
-    engine: Engine, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_repos_with_equal_scores(engine, folder, monkeypatch):
     """Ties end in the id, wherever a page begins and whichever commit brought a repo."""
     monkeypatch.setattr(with_tantivy, "TIES", 20)
     made = many_entries(700, 3)
@@ -190,7 +182,7 @@ def test_many_repos_with_equal_scores(
                     assert found == expected[start : start + 50], (q, sort)
 
 
-def test_reader_keeps_its_commit_until_it_follows(engine: Engine, folder: str) -> None:
+def test_reader_keeps_its_commit_until_it_follows(engine, folder):
     made = many_entries(20, 1)
     engine.write(folder, made[:10], [])
     with opened(engine, folder) as reader:
@@ -201,7 +193,7 @@ def test_reader_keeps_its_commit_until_it_follows(engine: Engine, folder: str) -
         assert len(reader.digests()) == 19
 
 
-def test_a_write_that_fails_leaves_the_index_as_it_was(engine: Engine, folder: str) -> None:
+def test_a_write_that_fails_leaves_the_index_as_it_was(engine, folder):
     made = many_entries(20, 1)
     engine.write(folder, made[:10], [])
 
@@ -229,7 +221,7 @@ for number in count():
 """
 
 
-def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
+def test_killed_writer_leaves_a_commit(engine, folder):
     """Whole commits alone are seen, while another process writes and after it was killed."""
     chance = random.Random(6)
     name = engine.open.__module__.rpartition("_")[2]
@@ -262,9 +254,7 @@ def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
         assert len(reader.digests()) == 5
 
 
-def test_a_commit_that_another_replaces_is_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_that_another_replaces_is_no_damage(tmp_path, monkeypatch):
     with_whoosh.create(str(tmp_path))
     open_dir, replaced = with_whoosh.index.open_dir, ["_MAIN_1.toc", "_MAIN_2.toc"]
 
@@ -278,9 +268,7 @@ def test_a_commit_that_another_replaces_is_no_damage(
         assert reader.size() == 0
 
 
-def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(
-    engine: Engine, folder: str, tmp_path: Path
-) -> None:
+def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(engine, folder, tmp_path):
     made = many_entries(3, 0)
     engine.write(folder, made, [])
     before = shutil.copytree(folder, tmp_path / "before")
@@ -293,7 +281,7 @@ def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(
         assert len(reader.digests()) == 3
 
 
-def test_many_commits_do_not_pile_up_files(engine: Engine, folder: str) -> None:
+def test_many_commits_do_not_pile_up_files(engine, folder):
     made = many_entries(40, 2)
     engine.write(folder, made, [])
     most = 0

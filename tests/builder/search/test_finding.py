@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -110,7 +109,7 @@ WRITTEN_DOWN = [
 
 
 @pytest.mark.parametrize(("q", "expected"), WRITTEN_DOWN)
-def test_written_down(sample: Queries, q: str, expected: set[str] | str) -> None:
+def test_written_down(sample, q, expected):
     found = find(sample, q)
     if isinstance(expected, str):
         assert found[0] == expected
@@ -119,7 +118,7 @@ def test_written_down(sample: Queries, q: str, expected: set[str] | str) -> None
 
 
 @pytest.mark.parametrize("q", ["", " ", "!?", "...", "—", "'", "’", "/", "_", "\0", "\u0301", "🙂"])
-def test_no_word(sample: Queries, q: str) -> None:
+def test_no_word(sample, q):
     with pytest.raises(RequestError, match="no word") as caught:
         find(sample, q)
     assert caught.value.code == "invalid_parameter"
@@ -134,7 +133,7 @@ def finds_or_refuses(queries: Queries, q: str) -> None:
 
 
 @given(st.text(max_size=100))
-def test_any_text(sample: Queries, q: str) -> None:
+def test_any_text(sample, q):
     finds_or_refuses(sample, q)
 
 
@@ -147,11 +146,11 @@ _syntax = st.sampled_from(
 
 
 @given(st.lists(_syntax, max_size=20).map("".join))
-def test_query_syntax_means_nothing(sample: Queries, q: str) -> None:
+def test_query_syntax_means_nothing(sample, q):
     finds_or_refuses(sample, q)
 
 
-def test_query_syntax_is_only_text_between_words(sample: Queries) -> None:
+def test_query_syntax_is_only_text_between_words(sample):
     plain = find(sample, "sql review")
     for q in ('"sql review"', "sql AND review*", "+sql +review", "(sql) (review)", "sql~ review~"):
         if "AND" in q:
@@ -160,7 +159,7 @@ def test_query_syntax_is_only_text_between_words(sample: Queries) -> None:
             assert find(sample, q) == plain
 
 
-def test_pages_part_the_list_and_ties_end_in_the_name(tmp_path: Path) -> None:
+def test_pages_part_the_list_and_ties_end_in_the_name(tmp_path):
     settings = settings_in(tmp_path)
     chance = random.Random(3)
     owners = ["ann", "bob", "cid"]
@@ -190,7 +189,7 @@ def meta(queries: Queries, q: str, **options) -> tuple[str, list[dict] | None]:
     return found["match"], found["corrected"]
 
 
-def test_answer_says_how_it_matches(sample: Queries) -> None:
+def test_answer_says_how_it_matches(sample):
     assert meta(sample, "sql review") == ("all", None)
     assert meta(sample, "please write me an sql review") == ("all", None)
     assert meta(sample, "xss dinner") == ("some", None)
@@ -203,6 +202,6 @@ def test_answer_says_how_it_matches(sample: Queries) -> None:
     assert meta(sample, "sql", tags=("japanese",)) == ("some", None)
 
 
-def test_lists_without_q_say_nothing_of_words(sample: Queries) -> None:
+def test_lists_without_q_say_nothing_of_words(sample):
     page = json.loads(sample.answer(ListQuery(tags=("writing", "summary"))))
     assert not {"match", "corrected"} & page["meta"].keys()

@@ -32,7 +32,7 @@ def small(request: pytest.FixtureRequest, small: Settings) -> Settings:
     return small._replace(search=request.param)
 
 
-def test_words_of_texts_that_are_gone(small: Settings) -> None:
+def test_words_of_texts_that_are_gone(small):
     write_version(small.content, "eve", "one", "1.0.0", "Writing is hard.")
     write_version(small.content, "eve", "two", "1.0.0", "Writes slowly.")
     build(small)
@@ -90,7 +90,7 @@ RUINS = [
 @pytest.mark.parametrize(
     ("ruin", "is_changed"), [(ruin, bool(number % 2)) for number, ruin in enumerate(RUINS)]
 )
-def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> None:
+def test_damaged_index_is_made_anew(small, ruin, is_changed):
     """By the next build, whether the content has changed or not."""
     build(small)
     reader = Queries(small)
@@ -115,7 +115,7 @@ def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> 
         queries.close()
 
 
-def test_a_byte_that_no_search_reads_is_found_and_made_good(small: Settings) -> None:
+def test_a_byte_that_no_search_reads_is_found_and_made_good(small):
     """Both engines open an index with such a byte, and most searches answer as before."""
     build(small)
     folder = Path(index.index_folder(small))
@@ -133,7 +133,7 @@ def test_a_byte_that_no_search_reads_is_found_and_made_good(small: Settings) -> 
     assert index.find_damage(small) is None
 
 
-def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:
+def test_index_whose_making_did_not_end_is_made_anew(small):
     build(small)
     reader = Queries(small)
     assert find(reader, "care") == ["ann/review"]
@@ -155,7 +155,7 @@ def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:
         queries.close()
 
 
-def test_whole_state_thrown_away_under_a_reader(small: Settings) -> None:
+def test_whole_state_thrown_away_under_a_reader(small):
     build(small)
     reader = Queries(small)
     assert find(reader, "care") == ["ann/review"]
@@ -176,24 +176,24 @@ def check_unavailable_until_built(settings: Settings) -> None:
     queries.close()
 
 
-def test_without_an_index(small: Settings) -> None:
+def test_without_an_index(small):
     with pytest.raises(OperatorError, match="hubctl build"):
         OpenIndex(small)
     build(small, index=False)
     check_unavailable_until_built(small)
 
 
-def test_before_the_first_build(small: Settings) -> None:
+def test_before_the_first_build(small):
     check_unavailable_until_built(small)
 
 
-def test_index_of_another_engine_is_made_anew(small: Settings) -> None:
+def test_index_of_another_engine_is_made_anew(small):
     build(small)
     (other,) = {*SEARCH_ENGINES} - {small.search}
     build(small._replace(search=other))
     check_unavailable_until_built(small)
 
 
-def test_engine_that_is_not_installed(small: Settings) -> None:
+def test_engine_that_is_not_installed(small):
     with pytest.raises(OperatorError, match="HUB_SEARCH"):
         build(small._replace(search="elsewhere"))

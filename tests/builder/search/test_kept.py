@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from builder.model.settings import SEARCH_ENGINES, Settings
+from builder.model.settings import SEARCH_ENGINES
 from builder.pipeline.build import build
 from builder.search.kept import ENTRY_BYTES, KeptAnswers, Watch
 from builder.search.queries import ListQuery, Queries
@@ -15,7 +15,7 @@ from builder.store.state import State
 from tests.support.catalogues import write_version
 
 
-def test_kept_answers_are_bounded_in_bytes() -> None:
+def test_kept_answers_are_bounded_in_bytes():
     kept = KeptAnswers(bytes_max=3 * (ENTRY_BYTES + 1_000))
     for number in range(10):
         assert kept.get("now", (len, (number,))) is None
@@ -27,7 +27,7 @@ def test_kept_answers_are_bounded_in_bytes() -> None:
     assert [number for number, one in enumerate(answers) if one] == [0, 8, 9]
 
 
-def test_too_large_an_answer_is_not_kept() -> None:
+def test_too_large_an_answer_is_not_kept():
     kept = KeptAnswers(bytes_max=10_000)
     kept.get("now", (len, ("small",)))
     kept.put("now", (len, ("q" * 20_000,)), b"small")
@@ -35,7 +35,7 @@ def test_too_large_an_answer_is_not_kept() -> None:
     assert kept.size == 0
 
 
-def test_answers_of_an_older_version_are_not_kept() -> None:
+def test_answers_of_an_older_version_are_not_kept():
     kept = KeptAnswers()
     kept.get("old", (len, ()))
     kept.put("old", (len, ()), b"answer")
@@ -46,7 +46,7 @@ def test_answers_of_an_older_version_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("engine", SEARCH_ENGINES)
-def test_version_differs_after_each_build(small: Settings, engine: str) -> None:
+def test_version_differs_after_each_build(small, engine):
     small = small._replace(search=engine)
     with contextlib.closing(Watch(small)) as watch:
         assert watch.version() is None
@@ -64,7 +64,7 @@ def test_version_differs_after_each_build(small: Settings, engine: str) -> None:
     assert len(set(seen)) == 3
 
 
-def test_an_answer_is_given_again_until_a_build(small: Settings) -> None:
+def test_an_answer_is_given_again_until_a_build(small):
     build(small)
     asked = []
 

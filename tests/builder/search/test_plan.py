@@ -40,7 +40,7 @@ def weights(plan: QueryPlan) -> dict[str, int]:
     return {target.stems[0]: target.weight for target in plan.targets}
 
 
-def test_words_with_half_of_the_weight_are_enough() -> None:
+def test_words_with_half_of_the_weight_are_enough():
     model = model_of("tide wind sail", "tide wind", "tide rope", "rope", *["far away"] * 60)
     assert found(model, "tide sail rope wind") == ["r0", "r1", "r2"]
     # One rare word outweighs a word that most have.
@@ -48,21 +48,21 @@ def test_words_with_half_of_the_weight_are_enough() -> None:
     assert "r60" in found(model, "sail far far") or found(model, "far sail") == ["r0"]
 
 
-def test_stop_words_count_where_there_is_nothing_else() -> None:
+def test_stop_words_count_where_there_is_nothing_else():
     model = model_of("write to me", "write a tide", "the tide")
     assert found(model, "write me the tide please") == ["r1", "r2"]
     assert found(model, "write to me") == ["r0"]
     assert found(model, "the") == ["r2"]
 
 
-def test_frequent_words_rank_but_do_not_find() -> None:
+def test_frequent_words_rank_but_do_not_find():
     model = model_of("tide", "improve tide", "improve", "improve the prompt")
     assert weights(make_plan("improve tide", model)) == {"tide": 1, "improv": 0}
     assert found(model, "improve tide") == ["r1", "r0"]
     assert set(found(model, "improve")) == {"r1", "r2", "r3"}
 
 
-def test_the_best_place_counts_and_long_texts_have_no_advantage() -> None:
+def test_the_best_place_counts_and_long_texts_have_no_advantage():
     model = model_of(
         "tide", "tide" + " far" * LONG_TEXT_CHARS, b0="Tide", b1="Tide over four more words here"
     )
@@ -70,7 +70,7 @@ def test_the_best_place_counts_and_long_texts_have_no_advantage() -> None:
     assert max(ADDED_VALUES.values()) > TEXT_VALUE
 
 
-def test_a_whole_title_or_name_comes_first() -> None:
+def test_a_whole_title_or_name_comes_first():
     model = model_of(a="Code review of code, a code review", b="Code review", code="Reviews")
     assert found(model, "code review")[0] == "b"
     assert found(model, "ann/code")[0] == "code"
@@ -87,7 +87,7 @@ def test_a_whole_title_or_name_comes_first() -> None:
         ("tde", None), ("tydde", None), ("zzzz", None), ("x2y4", None), ("脚体", None),
     ],
 )  # fmt: skip
-def test_a_word_that_nothing_has_is_corrected(typed: str, meant: str | None) -> None:
+def test_a_word_that_nothing_has_is_corrected(typed, meant):
     model = model_of("reviewer", "interviewer interviewed", "tide", "tight", "脚本")
     plan = make_plan(typed, model)
     assert plan.corrected == ([Correction(typed, meant)] if meant else [])
@@ -96,32 +96,32 @@ def test_a_word_that_nothing_has_is_corrected(typed: str, meant: str | None) -> 
         assert plan.is_complete
 
 
-def test_the_nearest_word_is_the_one_that_most_have() -> None:
+def test_the_nearest_word_is_the_one_that_most_have():
     model = model_of("tide tide tide", "tile", "tile")
     assert make_plan("tixe", model).corrected == [Correction("tixe", "tile")]
     # The nearer one, although fewer have it.
     assert make_plan("tiide", model).corrected == [Correction("tiide", "tide")]
 
 
-def test_the_beginning_of_a_word_and_synonyms_are_not_corrected() -> None:
+def test_the_beginning_of_a_word_and_synonyms_are_not_corrected():
     model = model_of("interviewer", "estate")
     assert make_plan("intervi", model).corrected == []
     assert make_plan("realtor", model).corrected == []
     assert found(model, "realtor") == ["r1"]
 
 
-def test_an_unknown_word_takes_nothing_away() -> None:
+def test_an_unknown_word_takes_nothing_away():
     model = model_of("tide wind", "wind")
     plan = make_plan("zzzz tide", model)
     assert (plan.is_complete, found(model, "zzzz tide")) == (False, ["r0"])
     assert found(model, "zzzz") == []
 
 
-def test_accents_do_not_matter() -> None:
+def test_accents_do_not_matter():
     assert found(model_of("Überblick naïve", "uberblick naive"), "überblick naive") == ["r0", "r1"]
 
 
-def test_the_work_of_a_query_is_bounded() -> None:
+def test_the_work_of_a_query_is_bounded():
     known = [f"w{number}" for number in range(30)]
     model = model_of(" ".join(known), "improve better answers long ideas")
     plan = make_plan(" ".join([*known[:20], "improve better answer long idea"])[:100], model)
@@ -134,7 +134,7 @@ _odd = st.sampled_from(["a", "the", "議", "議事", "é", "'", "*", "\0", "\u03
 
 
 @given(st.one_of(st.text(max_size=QUERY_CHARS_MAX), st.lists(_odd).map(" ".join)))
-def test_any_text_has_a_plan(q: str) -> None:
+def test_any_text_has_a_plan(q):
     model = model_of("the story of a 議事録 é x y z", q)
     if not words.query_words(q):
         with pytest.raises(RequestError):

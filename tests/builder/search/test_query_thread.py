@@ -79,7 +79,7 @@ def in_a_loop(test: Callable[..., Any]) -> Callable[[QueryThread], None]:
 
 
 @in_a_loop
-async def test_runs_methods_of_queries(thread: QueryThread) -> None:
+async def test_runs_methods_of_queries(thread):
     found = await thread.run(Queries.find, ListQuery(q="care"), 0, 10)
     assert found.total == 1
     counts, owners = await asyncio.gather(
@@ -89,7 +89,7 @@ async def test_runs_methods_of_queries(thread: QueryThread) -> None:
 
 
 @in_a_loop
-async def test_all_in_one_other_thread_with_one_queries(thread: QueryThread) -> None:
+async def test_all_in_one_other_thread_with_one_queries(thread):
     def where(queries: Queries) -> tuple[int, int]:
         return threading.get_ident(), id(queries)
 
@@ -100,7 +100,7 @@ async def test_all_in_one_other_thread_with_one_queries(thread: QueryThread) -> 
 
 
 @in_a_loop
-async def test_errors_reach_the_caller_and_free_the_place(thread: QueryThread) -> None:
+async def test_errors_reach_the_caller_and_free_the_place(thread):
     for _ in range(2 * PLACES):
         with pytest.raises(RequestError) as caught:
             await thread.run(Queries.find, ListQuery(tags=("nope",)), 0, 10)
@@ -108,7 +108,7 @@ async def test_errors_reach_the_caller_and_free_the_place(thread: QueryThread) -
 
 
 @in_a_loop
-async def test_a_query_that_fails_is_tried_again(thread: QueryThread) -> None:
+async def test_a_query_that_fails_is_tried_again(thread):
     for failure in (OSError("the file is gone"), RequestError("unavailable", "x")):
         failures = [failure]
 
@@ -121,7 +121,7 @@ async def test_a_query_that_fails_is_tried_again(thread: QueryThread) -> None:
 
 
 @in_a_loop
-async def test_a_query_that_goes_on_failing_is_unavailable(thread: QueryThread) -> None:
+async def test_a_query_that_goes_on_failing_is_unavailable(thread):
     for _ in range(2 * PLACES):
         with pytest.raises(RequestError) as caught:
             await thread.run(lambda _: 1 // 0)
@@ -130,7 +130,7 @@ async def test_a_query_that_goes_on_failing_is_unavailable(thread: QueryThread) 
 
 
 @in_a_loop
-async def test_only_what_stays_unavailable_is_doubted(thread: QueryThread) -> None:
+async def test_only_what_stays_unavailable_is_doubted(thread):
     doubts = []
     settings = await thread.run(lambda queries: queries._settings)
     with contextlib.closing(QueryThread(settings, lambda: doubts.append(1))) as doubting:
@@ -147,7 +147,7 @@ async def test_only_what_stays_unavailable_is_doubted(thread: QueryThread) -> No
 
 
 @in_a_loop
-async def test_too_many_at_once(thread: QueryThread) -> None:
+async def test_too_many_at_once(thread):
     async with jobs_of(thread) as jobs:
         for _ in range(2):
             jobs.is_let_go.clear()
@@ -160,9 +160,7 @@ async def test_too_many_at_once(thread: QueryThread) -> None:
 
 
 @in_a_loop
-async def test_who_goes_away_keeps_the_place_until_the_queue_is_past_it(
-    thread: QueryThread,
-) -> None:
+async def test_who_goes_away_keeps_the_place_until_the_queue_is_past_it(thread):
     """Or clients that ask and go away would make the queue as long as they like."""
     async with jobs_of(thread) as jobs:
         under_way = await jobs.start("under way", waits=True)
@@ -186,7 +184,7 @@ async def test_who_goes_away_keeps_the_place_until_the_queue_is_past_it(
 
 
 @in_a_loop
-async def test_error_of_a_job_that_nobody_waits_for(thread: QueryThread) -> None:
+async def test_error_of_a_job_that_nobody_waits_for(thread):
     told = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     is_let_go = threading.Event()
@@ -211,7 +209,7 @@ def is_open(path: str) -> bool:
     return path in {os.readlink(link) for link in links if os.path.lexists(link)}
 
 
-def test_close_ends_what_waits_and_closes_the_state(small: Settings) -> None:
+def test_close_ends_what_waits_and_closes_the_state(small):
     build(small)
     thread = QueryThread(small)
     state = State.path_in(small.state)
@@ -252,7 +250,7 @@ async def read(app: ReadApp, query: bytes) -> tuple[int, Any]:
 
 
 @in_a_loop
-async def test_reads_share_it(thread: QueryThread) -> None:
+async def test_reads_share_it(thread):
     app = ReadApp(await thread.run(lambda queries: queries._settings), queries=thread)
     assert (await read(app, b"q=care"))[1]["meta"]["total"] == 1
     async with jobs_of(thread) as jobs:

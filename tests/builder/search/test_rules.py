@@ -19,7 +19,7 @@ from builder.search.plan import Scope, make_plan, strict
 from builder.search.rules import search_rules
 from builder.text import words
 from tests.builder.search.model import Model
-from tests.support.searches import CASES, LINES, Case
+from tests.support.searches import CASES, LINES
 from tests.support.servers import SAMPLE
 
 LETTERS = "aeiouybclnstz"
@@ -69,21 +69,21 @@ def found_by_client(
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_table_is_the_server_s(case: Case) -> None:
+def test_the_table_is_the_server_s(case):
     found, match, corrected = modelled(LINES, case.q, {one for one in case.tags.split(",") if one})
     assert found == case.found.split() and match == case.match
     assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
 
 
 @given(english)
-def test_the_stemmer_is_the_server_s(word: str) -> None:
+def test_the_stemmer_is_the_server_s(word):
     for one in words.words(word):
         assert client().stem(one.surface) == one.stem
         assert one.surface.startswith(one.stem[:-2] or one.stem[0])
 
 
 @given(texts)
-def test_words_are_the_server_s(text: str) -> None:
+def test_words_are_the_server_s(text):
     tokens = client().tokens(text)
     assert [(client().stem_of(one), client().surface_of(one)) for one in tokens] == words.words(
         text
@@ -91,7 +91,7 @@ def test_words_are_the_server_s(text: str) -> None:
     assert client().query_words(text) == words.query_words(text)
 
 
-def test_words_of_prompts_are_the_server_s() -> None:
+def test_words_of_prompts_are_the_server_s():
     for path in SAMPLE.rglob("*.md"):
         text = path.read_text(encoding="utf-8")
         assert [*map(client().stem_of, client().tokens(text))] == [
@@ -112,15 +112,13 @@ lines = st.lists(
 
 
 @given(lines, texts, st.sets(st.sampled_from(["x", "email"])))
-def test_any_catalogue_is_searched_as_the_server_would(
-    lines: list[CatalogueLine], q: str, tags: set[str]
-) -> None:
+def test_any_catalogue_is_searched_as_the_server_would(lines, q, tags):
     parts = " ".join(line.title[2:9] for line in lines)
     for query in (q[:QUERY_CHARS_MAX], parts[:QUERY_CHARS_MAX], f"{parts} {q}"[:QUERY_CHARS_MAX]):
         if words.query_words(query):
             assert found_by_client(lines, query, tags) == modelled(lines, query, tags)
 
 
-def test_it_is_text_for_scripts_in_any_encoding() -> None:
+def test_it_is_text_for_scripts_in_any_encoding():
     assert search_rules().isascii()
     assert not re.search('"""|</|\nEOF', search_rules())

@@ -21,7 +21,7 @@ def words_of(text: str, **fields: object) -> list[str]:
     return telling_words(repo_of(text, **fields)).split()
 
 
-def test_words_that_stand_elsewhere_or_say_nothing_are_left_out() -> None:
+def test_words_that_stand_elsewhere_or_say_nothing_are_left_out():
     text = (
         "You write me the better commit messages for Kubernetes operators in C++ and .NET.\n"
         "{{operator_name}} https://example.org/zebra a 12 2024 123456 a1b2c3d4 reviewing"
@@ -31,12 +31,12 @@ def test_words_that_stand_elsewhere_or_say_nothing_are_left_out() -> None:
     )
 
 
-def test_a_word_is_written_as_the_text_mostly_does() -> None:
+def test_a_word_is_written_as_the_text_mostly_does():
     assert words_of("Tokenizers tokenizer TOKENIZERS") == ["tokenizers"]
     assert words_of("tokenizers tokenizer") == ["tokenizer"]  # of two, the shorter one
 
 
-def test_rare_words_and_repeated_ones_come_first() -> None:
+def test_rare_words_and_repeated_ones_come_first():
     common = sorted(rarities(), key=lambda stem: (rarities()[stem], stem))[:WORDS_MAX]
     rare = [f"xq{letter}zz" for letter in "abcdefghij"]
     found = words_of(" ".join([*common, *rare]))
@@ -45,12 +45,12 @@ def test_rare_words_and_repeated_ones_come_first() -> None:
     assert set(repeated) >= {*rare}
 
 
-def test_markers_of_messages_are_no_words() -> None:
+def test_markers_of_messages_are_no_words():
     assert words_of('{{role "system"}}\nquokka\n{{role "user"}}\nwombat') == ["quokka", "wombat"]
 
 
 @given(st.text(max_size=2_000) | st.lists(st.text(min_size=1, max_size=40)).map(" ".join))
-def test_any_text_has_few_words(text: str) -> None:
+def test_any_text_has_few_words(text):
     joined = telling_words(repo_of(text))
     found = joined.split()
     assert found == sorted(set(found)) and len(found) <= WORDS_MAX
@@ -59,7 +59,7 @@ def test_any_text_has_few_words(text: str) -> None:
         assert not {one.stem for one in part_words(word)} & (STOP_STEMS | FREQUENT_STEMS)
 
 
-def test_the_table_is_small_and_has_rarities() -> None:
+def test_the_table_is_small_and_has_rarities():
     assert len(rarities()) == 3_000
     assert {type(one) for one in rarities().values()} == {float}
     assert min(rarities().values()) > 0 and max(rarities().values()) <= 8

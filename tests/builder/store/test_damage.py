@@ -25,7 +25,7 @@ from builder.store import database
 from builder.store.site import Site
 from builder.store.state import State
 from tests.support.catalogues import (
-    build_files,
+    freshly_built,
     read_tree,
     settings_in,
     write_small_catalogue,
@@ -35,7 +35,7 @@ from tests.support.depth import some
 
 pytestmark = [
     # What Whoosh has opened when it meets the damage, it leaves open.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ]
 
 PLACES_PER_PAGE = 2
@@ -124,9 +124,7 @@ def make_sample(settings: Settings) -> Sample:
     made = Sample(settings, site, state, ({}, []))
     made.restore()
     assert build(settings).rendered == 1  # an incremental build
-    assert read_tree(settings.out) == build_files(
-        settings._replace(out=f"{settings.out}-2", state=f"{settings.state}-2")
-    )
+    assert read_tree(settings.out) == freshly_built(settings)
     return made._replace(expected=made.outcome())
 
 
@@ -171,7 +169,7 @@ def check_made_good(sample: Sample, what: object) -> None:
     assert build(sample.settings).rendered == 0, what
 
 
-def test_any_page_of_the_state(sample: Sample) -> None:
+def test_any_page_of_the_state(sample):
     sample.restore()
     for place, other in some(damaged_pages(sample.path.read_bytes())):
         sample.restore()
@@ -179,7 +177,7 @@ def test_any_page_of_the_state(sample: Sample) -> None:
         check_made_good(sample, place)
 
 
-def test_any_page_of_the_state_in_a_build_for_publishers(sample: Sample) -> None:
+def test_any_page_of_the_state_in_a_build_for_publishers(sample):
     """Such a build looks at what it needs; the next that looks at everything finds the rest."""
     sample.restore()
     for place, other in some([*damaged_pages(sample.path.read_bytes())][::2]):
@@ -191,19 +189,19 @@ def test_any_page_of_the_state_in_a_build_for_publishers(sample: Sample) -> None
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 4096, 4097, 20_000, -1])
-def test_a_state_that_is_cut_off(sample: Sample, size: int) -> None:
+def test_a_state_that_is_cut_off(sample, size):
     sample.restore()
     sample.path.write_bytes(sample.path.read_bytes()[:size])
     check_made_good(sample, size)
 
 
-def test_a_state_that_is_no_database(sample: Sample) -> None:
+def test_a_state_that_is_no_database(sample):
     sample.restore()
     sample.path.write_bytes(random.Random(1).randbytes(50_000))
     check_made_good(sample, "random bytes")
 
 
-def test_a_state_that_is_another_database(sample: Sample) -> None:
+def test_a_state_that_is_another_database(sample):
     sample.restore()
     sample.path.unlink()
     with contextlib.closing(sqlite3.connect(sample.path)) as db:
@@ -211,7 +209,7 @@ def test_a_state_that_is_another_database(sample: Sample) -> None:
     check_made_good(sample, "another database")
 
 
-def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
+def test_any_byte_of_what_is_not_yet_in_the_state(sample):
     """The log that SQLite writes ahead; it has checksums of its own."""
     wal = Path(f"{sample.path}-wal")
     sample.restore()
@@ -229,7 +227,7 @@ def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
         check_made_good(sample, place)
 
 
-def test_any_byte_of_the_search_index(sample: Sample) -> None:
+def test_any_byte_of_the_search_index(sample):
     for file, data in sample.state.items():
         if not file.startswith("search/") or not data:
             continue
@@ -256,12 +254,7 @@ STATEMENTS = {
     [*some(itertools.product([None, [("ann", "story")]], STATEMENTS))],
     ids=lambda value: value if isinstance(value, str) else "changed" if value else "all",
 )
-def test_values_that_make_no_sense(
-    sample: Sample,
-    statement: str,
-    changed: list[tuple[str, str]] | None,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_values_that_make_no_sense(sample, statement, changed, caplog):
     sample.restore()
     ruin(sample, STATEMENTS[statement])
     with contextlib.suppress(HubError):
@@ -276,9 +269,7 @@ def ruin(sample: Sample, statement: str) -> None:
         db.execute(statement)
 
 
-def test_a_sound_state_is_not_taken_for_a_damaged_one(
-    sample: Sample, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_sound_state_is_not_taken_for_a_damaged_one(sample, caplog):
     caplog.set_level(logging.WARNING)
     sample.restore()
     for changed in (None, [("ann", "story")], None):
@@ -289,9 +280,7 @@ def test_a_sound_state_is_not_taken_for_a_damaged_one(
 
 
 @pytest.mark.parametrize("changed", [None, [("ann", "story")]])
-def test_trouble_is_no_damage(
-    sample: Sample, changed: list[tuple[str, str]] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trouble_is_no_damage(sample, changed, monkeypatch):
     """Another program holds the state: it stays as it is, and the error says what is wrong."""
     sample.restore()
     monkeypatch.setattr(database, "LOCK_SECONDS", 0.0)
@@ -305,7 +294,7 @@ def test_trouble_is_no_damage(
     assert sample.outcome() == sample.expected
 
 
-def test_a_disk_that_is_full(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full(sample, monkeypatch):
     sample.restore()
     inode = sample.path.stat().st_ino
     connect = sqlite3.connect
@@ -331,7 +320,7 @@ def test_a_disk_that_is_full(sample: Sample, monkeypatch: pytest.MonkeyPatch) ->
 # Readers
 
 
-def test_readers_of_a_damaged_state_are_told_to_wait(sample: Sample) -> None:
+def test_readers_of_a_damaged_state_are_told_to_wait(sample):
     sample.restore()
     data = sample.path.read_bytes()
     for place, other in damaged(data, some(places(len(data)))):
@@ -345,7 +334,7 @@ def test_readers_of_a_damaged_state_are_told_to_wait(sample: Sample) -> None:
                     assert error.code in ("unavailable", "tag_not_found"), (place, error)
 
 
-def test_a_summary_that_is_damaged_is_not_shown(sample: Sample) -> None:
+def test_a_summary_that_is_damaged_is_not_shown(sample):
     sample.restore()
     ruin(sample, STATEMENTS["summary"])
     with contextlib.closing(Queries(sample.settings)) as queries:

@@ -100,9 +100,9 @@ def write_in_listing(
 )
 @pytest.mark.parametrize("look", [list_versions, check])
 def test_nothing_is_wrong_beside_a_writer(
-    root: Path, look: Callable, write: Callable[[Path], None], folder: str, shown: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    root, look, write, folder, shown,
+    monkeypatch,
+):  # fmt: skip
     seen = write_in_listing(monkeypatch, root / REPO / folder, lambda: write(root), SHOWN[shown])
     if look is check:
         assert [*check(str(root))] == []
@@ -113,7 +113,7 @@ def test_nothing_is_wrong_beside_a_writer(
 
 @pytest.mark.parametrize("shown", SHOWN)
 @pytest.mark.parametrize("folder", ["", "labels"])
-def test_a_label_names_a_version_that_is_listed(root: Path, folder: str, shown: str, monkeypatch):
+def test_a_label_names_a_version_that_is_listed(root, folder, shown, monkeypatch):
     write = lambda: publish_and_label(root)  # noqa: E731
     write_in_listing(monkeypatch, root / REPO / folder, write, SHOWN[shown])
     labels = read_labels(str(root), "ann", "story")  # raises for a fault
@@ -121,7 +121,7 @@ def test_a_label_names_a_version_that_is_listed(root: Path, folder: str, shown: 
 
 
 @pytest.mark.parametrize("folder", ["labels", "withdrawn"])
-def test_a_folder_that_appears_after_it_was_looked_for_is_no_fault(root: Path, folder, monkeypatch):
+def test_a_folder_that_appears_after_it_was_looked_for_is_no_fault(root, folder, monkeypatch):
     there, away = root / REPO / folder, root / REPO / f".{folder}"
     there.rename(away)
     scandir = os.scandir
@@ -138,14 +138,14 @@ def test_a_folder_that_appears_after_it_was_looked_for_is_no_fault(root: Path, f
     assert there.is_dir()
 
 
-def test_a_version_whose_record_alone_is_seen_is_listed(root: Path, monkeypatch):
+def test_a_version_whose_record_alone_is_seen_is_listed(root, monkeypatch):
     seen = write_in_listing(monkeypatch, root / REPO, lambda: publish(root), SHOWN["records"])
     versions = list_versions(str(root), "ann", "story").versions
     assert "1.0.4.json" in seen and "1.0.4.md" not in seen
     assert [*map(str, versions)] == ["1.0.0", "1.0.1", "1.0.2", "1.0.4"]
 
 
-def test_a_version_that_comes_and_goes_within_a_listing_is_withdrawn(root: Path, monkeypatch):
+def test_a_version_that_comes_and_goes_within_a_listing_is_withdrawn(root, monkeypatch):
     write_in_listing(monkeypatch, root / REPO, lambda: publish(root), SHOWN["records"])
     gone = root / REPO / "withdrawn"
     seen = write_in_listing(monkeypatch, gone, lambda: withdraw(root, "1.0.4"), SHOWN["before"])
@@ -155,7 +155,7 @@ def test_a_version_that_comes_and_goes_within_a_listing_is_withdrawn(root: Path,
     assert listing.withdrawn.versions == {"1.0.3", "1.0.4"} and listing.left == ()
 
 
-def test_a_check_waits_for_a_publication_that_has_only_its_text(root: Path):
+def test_a_check_waits_for_a_publication_that_has_only_its_text(root):
     """What is in the lock's folder before its record is linked is no stray."""
     new = root / "ann/new"
     new.mkdir()

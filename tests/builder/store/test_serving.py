@@ -11,7 +11,7 @@ def known(settings: Settings) -> Settings | None:
     return service_settings(*settings[:3])
 
 
-def test_as_long_as_one_of_its_processes_runs(small: Settings) -> None:
+def test_as_long_as_one_of_its_processes_runs(small):
     running = small._replace(site_name="Größe", queries=True)
     assert known(small) is None
     with serving(running):
@@ -24,7 +24,7 @@ def test_as_long_as_one_of_its_processes_runs(small: Settings) -> None:
         assert known(small).site_name == "Shorter"
 
 
-def test_those_of_the_last_build_count_without_a_service(small: Settings) -> None:
+def test_those_of_the_last_build_count_without_a_service(small):
     assert site_settings(*small[:3]) is None
     build_files(small)
     with serving(small._replace(private=True)):
@@ -32,7 +32,7 @@ def test_those_of_the_last_build_count_without_a_service(small: Settings) -> Non
     assert site_settings(*small[:3]) == small
 
 
-def test_looks_at_once_are_no_service_to_one_another(small: Settings) -> None:
+def test_looks_at_once_are_no_service_to_one_another(small):
     with serving(small):
         pass
     with ThreadPoolExecutor(8) as pool:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from builder.model.records import CONTENT_BYTES_MAX, FRONT_MATTER_BYTES_MAX
 from builder.text.core_yaml import VALUES_MAX, Plain, core_values, load_yaml, spellings
-from tests.conftest import YamlWork
 
 
 def values(text: str) -> Any:
@@ -24,7 +23,7 @@ def values(text: str) -> Any:
         ("1e3", 1000.0), ("+1", 1), ("-0", 0), ("!!float 2", 2), ("!!int 07", 7),
     ],
 )  # fmt: skip
-def test_scalars_of_the_core_schema(spelled: str, value: Any):
+def test_scalars_of_the_core_schema(spelled, value):
     found, _ = load_yaml(f"[{spelled}]")
     assert core_values(found) == [value] and type(core_values(found)[0]) is type(value)
     assert spellings(found) == [spelled.rpartition(" ")[2]]
@@ -38,7 +37,7 @@ def test_scalars_of_the_core_schema(spelled: str, value: Any):
         "'12'", '"true"', "!!str 12", "! 12", "|-\n  12",
     ],
 )  # fmt: skip
-def test_other_scalars_are_texts(text: str):
+def test_other_scalars_are_texts(text):
     found, _ = load_yaml(f"a: {text}\n")
     assert type(found["a"]) is str and found["a"] == text.split()[-1].strip("'\"")
 
@@ -64,7 +63,7 @@ def test_of_a_repeated_key_the_last_counts_with_a_warning():
 
 
 @pytest.mark.parametrize("text", ["😀", 'é 👩‍💻 \\ud83d " x', "a\n\U0010ffff"])
-def test_what_json_dumps_writes_is_read(text: str):
+def test_what_json_dumps_writes_is_read(text):
     written = json.dumps({"a": text, "b": "12"})
     assert values(written) == json.loads(written)
 
@@ -80,7 +79,7 @@ def test_an_escape_of_half_a_pair():
 @pytest.mark.parametrize(
     "number", [".inf", "-.INF", ".nan", "1e999", "9" * 5_000, "0x" + "f" * 5_000]
 )
-def test_a_number_that_json_lacks_may_be_a_text(number: str):
+def test_a_number_that_json_lacks_may_be_a_text(number):
     found, _ = load_yaml(f"[{number}]")
     assert spellings(found) == [number]
     with pytest.raises(ValueError, match="JSON has no number"):
@@ -102,7 +101,7 @@ def test_a_number_that_json_lacks_may_be_a_text(number: str):
         ("a: 1\n--- b", "line 2, column 1: a second document begins"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text: str, told: str):
+def test_what_cannot_be_read_is_told_with_its_place(text, told):
     with pytest.raises(ValueError, match="invalid YAML in line ") as caught:
         load_yaml(text)
     assert told in str(caught.value)
@@ -121,7 +120,7 @@ ALIAS_BOMBS = {
 
 
 @pytest.mark.parametrize("block", ALIAS_BOMBS.values(), ids=ALIAS_BOMBS)
-def test_aliases_are_not_read(block: str):
+def test_aliases_are_not_read(block):
     with pytest.raises(ValueError):
         load_yaml(block)
 
@@ -141,7 +140,7 @@ def test_a_star_that_is_no_alias_is_read():
         ("", "k: 1\n", "", 1),
     ],
 )
-def test_yaml_may_have_2000_values(yaml_work: YamlWork, begin, item, end, around):
+def test_yaml_may_have_2000_values(yaml_work, begin, item, end, around):
     each = 2 if item == "k: 1\n" else 1
     most = (VALUES_MAX - around) // each
     load_yaml(begin + item * most + end)
@@ -156,7 +155,7 @@ def test_yaml_may_have_2000_values(yaml_work: YamlWork, begin, item, end, around
 @pytest.mark.parametrize(
     "text", ["[" * 52, "- " * 52, "{a: " * 52, "? " * 52, "[" * CONTENT_BYTES_MAX]
 )
-def test_yaml_may_have_50_levels(text: str):
+def test_yaml_may_have_50_levels(text):
     assert len(json.dumps(values("[" * 51 + "]" * 51))) == 102
     with pytest.raises(ValueError, match="deeper than 50 levels"):
         load_yaml(text)

@@ -24,7 +24,7 @@ LONG_RUNS = [
 
 
 @pytest.mark.parametrize("unit", [" ", "\\", "{", "]", "[ ", "}"])
-def test_a_long_run_takes_no_longer_than_another_text(unit: str):
+def test_a_long_run_takes_no_longer_than_another_text(unit):
     record = read_cases()[0]["record"] | {"messages": None}
     run = unit * (CONTENT_BYTES_MAX // len(unit) - 10)
     for around, format in itertools.product(LONG_RUNS, SUFFIXES):

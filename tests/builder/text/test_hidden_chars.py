@@ -11,7 +11,7 @@ from builder.text.hidden_chars import MARKS_MAX, Marks, visible
 
 SPAN = re.compile(
     r'<span class="invisible" dir="ltr" title="(U\+[0-9A-F]{4,6}(?: ×[0-9,]+)?)" data-code="\1">'
-    r"([^<]*)</span>",
+    r"([^<]*)</span>"
 )
 # None of HTML's: only their codes are shown.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")

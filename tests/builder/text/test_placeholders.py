@@ -12,14 +12,7 @@ from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
 from builder.text.foreign import KEPT_MAX, find_foreign, find_single, tell_foreign
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages
-from builder.text.placeholders import (
-    CONVENTIONS,
-    VARIABLES_MAX,
-    Turned,
-    guess,
-    turn,
-    turn_messages,
-)
+from builder.text.placeholders import CONVENTIONS, VARIABLES_MAX, Turned, guess, turn, turn_messages
 from builder.text.prompts import fill, parse_document, variable_names
 
 
@@ -53,7 +46,7 @@ def optional(name: str, default: str, description: str = "") -> Variable:
         ('{{role "user"}}\n${x}', '{{role "user"}}\n{{x}}', []),
     ],
 )
-def test_dollar(text: str, turned: str, variables: list[Variable]):
+def test_dollar(text, turned, variables):
     assert turn(text, "dollar") == Turned(turned, variables, [], [], True)
 
 
@@ -71,7 +64,7 @@ def test_dollar(text: str, turned: str, variables: list[Variable]):
         ("```js\n${x} ${input:y}\n```\n${z}", "```js\n${x} {{y}}\n```\n{{z}}", [], []),
     ],
 )  # fmt: skip
-def test_vscode(text: str, turned: str, variables: list[Variable], kept: list[str]):
+def test_vscode(text, turned, variables, kept):
     assert turn(text, "vscode") == Turned(turned, variables, kept, [], True)
     assert turn("$${a} \\${input:b}", "vscode").is_turned is False
 
@@ -90,7 +83,7 @@ def test_vscode(text: str, turned: str, variables: list[Variable], kept: list[st
         ("{{x | textarea:default=a line}}", optional("x", "a line")),
     ],
 )  # fmt: skip
-def test_typed(placeholder: str, variable: Variable):
+def test_typed(placeholder, variable):
     if "options" in placeholder and variable.enum is None:
         variable.enum = ["a"]
     expected = Turned("Is {{x}}, {{y}}.", [variable], [], [], True)
@@ -101,7 +94,7 @@ def test_typed(placeholder: str, variable: Variable):
 @pytest.mark.parametrize(
     "text", ["{{x | upper}}", '{{x | date: "%Y"}}', "{{a.b | text}}", "{{x | text:a=[{}]}}"]
 )
-def test_no_typed_placeholder(text: str):
+def test_no_typed_placeholder(text):
     assert turn(text, "typed") == Turned(text, [], [], [], False)
     assert guess([text]) == "none"
 
@@ -124,7 +117,7 @@ def test_no_typed_placeholder(text: str):
         ("${" + "a " * 200 + "} ${b} ${c} ${d}", "${" + "a " * 200 + "} {{b}} {{c}} {{d}}", 1),
     ],
 )
-def test_code_stays_text(text: str, turned: str, kept: int):
+def test_code_stays_text(text, turned, kept):
     found = turn(text, "dollar")
     assert (found.text, len(found.kept)) == (turned, kept)
 
@@ -147,7 +140,7 @@ def test_the_first_of_several_defaults_wins_and_the_rest_are_told():
         ("{Имя}", "{{imya}}", []),
     ],
 )
-def test_single(text: str, turned: str | None, kept: list[str] | int):
+def test_single(text, turned, kept):
     found = turn(text, "single")
     assert found.text == (turned or text)
     assert kept in (found.kept, len(found.kept))
@@ -159,7 +152,7 @@ def test_f_string_keeps_what_is_no_bare_name():
 
 
 @given(st.lists(st.sampled_from(["{x}", "{y}", "{{", "}}", "x", " ", "\\", "$"]), max_size=12))
-def test_f_string_filled_in_is_what_python_makes_of_it(pieces: list[str]):
+def test_f_string_filled_in_is_what_python_makes_of_it(pieces):
     text = "".join(pieces)
     found = turn(text, "f-string")
     assume(not found.kept)
@@ -183,7 +176,7 @@ def test_f_string_filled_in_is_what_python_makes_of_it(pieces: list[str]):
         (r"{ {{~!}}{{a}}{{!}}} {{this.[if]}} \\{{!}}\{{b}}", r"{{{a}}} {{if}} \\{{b}}", []),
     ],
 )
-def test_mustache(text: str, turned: str | None, kept: list[str] | int):
+def test_mustache(text, turned, kept):
     found = turn(text, "mustache")
     assert found.text == (turned or text)
     assert kept in (found.kept, len(found.kept))
@@ -206,7 +199,7 @@ def test_mustache(text: str, turned: str | None, kept: list[str] | int):
         ('{{role "user"}}\n{{ a }}', None, 0, False),
     ],
 )
-def test_jinja(text: str, turned: str | None, kept: int, filled: bool):
+def test_jinja(text, turned, kept, filled):
     found = turn(text, "jinja")
     if "raw" in text:
         turned = r"{% raw %}\{{ a }} {% if %}{% endraw %}"
@@ -227,7 +220,7 @@ EXPORTS = {"dotprompt": "mustache", "prompty": "jinja"}
 
 @pytest.mark.parametrize(("format", "convention"), EXPORTS.items())
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=7))
-def test_what_the_hub_has_exported_comes_back(format: str, convention: str, pieces: list[str]):
+def test_what_the_hub_has_exported_comes_back(format, convention, pieces):
     body = "".join(pieces)
     about = {"owner": "ann", "title": "A", "description": "", "tags": [], "license": None}
     record = about | {"variables": [], "parameters": {}, "body": body, "messages": None}
@@ -280,7 +273,7 @@ def test_long_names_stay_apart():
         (["{a} {b}"] * 9, "none"),
     ],
 )
-def test_guess(texts: list[str], convention: str):
+def test_guess(texts, convention):
     assert guess(texts) == convention
 
 
@@ -325,7 +318,7 @@ def test_guess(texts: list[str], convention: str):
         ),
     ],
 )
-def test_foreign(text: str, warnings: list[str] | None):
+def test_foreign(text, warnings):
     told = tell_foreign(find_foreign(text) + find_single(text))
     assert told == warnings if warnings is not None else len(told) == 1
 
@@ -368,7 +361,7 @@ HOSTILE_TEXTS = {
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
-def test_hostile_texts_of_full_size_take_few_steps(text: str):
+def test_hostile_texts_of_full_size_take_few_steps(text):
     # A step is a call or a return. What takes the regular expressions too long never ends here.
     steps = 0
 

@@ -13,7 +13,6 @@ from builder.text import prompts
 from builder.text.core_yaml import VALUES_MAX
 from builder.text.prompts import Document, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
-from tests.conftest import YamlWork
 
 BOM = "\ufeff"
 
@@ -109,7 +108,7 @@ def front_matter_of(size: int) -> str:
     return frame.replace(" ", " " + filling + "x" * (size - len(frame) - 2 * len(filling)))
 
 
-def test_front_matter_may_have_16_kib(yaml_work: YamlWork):
+def test_front_matter_may_have_16_kib(yaml_work):
     largest = front_matter_of(FRONT_MATTER_BYTES_MAX)
     assert parse_document(largest + "Body.").body == "Body."
     assert len(yaml_work.loaded) == 1

@@ -73,11 +73,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("body", "title", "description"), CASES)
-def test_titles_and_descriptions(body: str, title: str, description: str) -> None:
+def test_titles_and_descriptions(body, title, description):
     assert (title_of(body), first_sentence(body)) == (title, description)
 
 
-def test_long_ones_are_cut_between_words() -> None:
+def test_long_ones_are_cut_between_words():
     sentence = first_sentence("word " * 100)
     assert sentence.endswith("word…")
     assert 190 < len(sentence) <= 200
@@ -88,7 +88,7 @@ def test_long_ones_are_cut_between_words() -> None:
 
 
 @pytest.mark.parametrize("heading", ["IDENTITY and PURPOSE", "Your task:", "# System Prompt"])
-def test_headings_that_name_a_part(heading: str) -> None:
+def test_headings_that_name_a_part(heading):
     assert names_a_part(heading) and not names_a_part(f"{heading} for maps")
 
 
@@ -126,22 +126,22 @@ def test_headings_that_name_a_part(heading: str) -> None:
          "Draw maps. Draw {{what}}."),
     ],
 )  # fmt: skip
-def test_a_text_that_nobody_described(body: str, told: str) -> None:
+def test_a_text_that_nobody_described(body, told):
     assert of(body) == told
 
 
-def test_what_somebody_wrote_stays() -> None:
+def test_what_somebody_wrote_stays():
     assert summarize("Draws maps.", '{"task": "Draw a map."}') == "Draws maps."
     assert summarize(f"{LONG} {LONG} {LONG} {LONG}", "Draw.") == f"{LONG} {LONG}"
 
 
-def test_there_is_always_something_where_there_is_a_description() -> None:
+def test_there_is_always_something_where_there_is_a_description():
     assert of("---") == first_sentence("---")
     assert summarize("", "Draw a map.") == "Draw a map."
 
 
 @given(st.text() | st.text('{}[]":,<>!-/ab.\n#*`', max_size=300))
-def test_any_text(body: str) -> None:
+def test_any_text(body):
     told = of(body)
     for line, chars_max in ((first_sentence(body), DESCRIPTION_CHARS_MAX), (title_of(body), 200)):
         assert len(line) <= chars_max == 200 and line.isprintable()
@@ -172,6 +172,6 @@ def test_any_text(body: str) -> None:
         "a.\n",
     ],
 )
-def test_a_hostile_text_is_read_in_part(unit: str) -> None:
+def test_a_hostile_text_is_read_in_part(unit):
     assert len(of(unit * 80_000)) <= 2 * SUMMARY_CHARS_MAX
     assert len(title_of(unit * 80_000)) <= 200

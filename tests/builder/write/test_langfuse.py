@@ -50,7 +50,7 @@ def read(settings: Settings, name: str) -> dict[str, Any]:
     return json.loads(Path(settings.out, FOLDER, name).read_bytes())
 
 
-def test_a_text(settings: Settings, root: Path) -> None:
+def test_a_text(settings, root):
     build(settings, index=False)
     assert names_of(settings, "ann/story") == {"", "@1", "@2", "@1.0.0", "@1.1.0", "@latest"}
     assert read(settings, "ann/story@1.0.0") == {
@@ -61,7 +61,7 @@ def test_a_text(settings: Settings, root: Path) -> None:
     assert read(settings, "ann/story")["commitMessage"] is None
 
 
-def test_a_chat(settings: Settings, root: Path) -> None:
+def test_a_chat(settings, root):
     build(settings, index=False)
     chat = read(settings, "ann/story-2")
     assert chat["type"] == "chat"
@@ -71,7 +71,7 @@ def test_a_chat(settings: Settings, root: Path) -> None:
     ]
 
 
-def test_labels_move_and_go(settings: Settings, root: Path) -> None:
+def test_labels_move_and_go(settings, root):
     write_label(root, "ann/story", 1, "production", "1.0.0")
     build(settings, index=False)
     assert read(settings, "ann/story")["version"] == 1
@@ -88,7 +88,7 @@ def test_labels_move_and_go(settings: Settings, root: Path) -> None:
     assert not any(compare(settings))
 
 
-def test_numbers_that_change(settings: Settings, root: Path) -> None:
+def test_numbers_that_change(settings, root):
     build(settings, index=False)
     edit_record(root / "ann/story/1.1.0.json", ordinal=7)
     build(settings, index=False)
@@ -96,7 +96,7 @@ def test_numbers_that_change(settings: Settings, root: Path) -> None:
     assert "@2" not in names_of(settings, "ann/story")
 
 
-def test_a_withdrawn_version_is_gone_at_once(settings: Settings, root: Path) -> None:
+def test_a_withdrawn_version_is_gone_at_once(settings, root):
     write_label(root, "ann/story", 1, "production", "1.1.0")
     build(settings, index=False)
     write_withdrawn(root, "ann/story", "1.1.0", labels=["production"], label_number=2)
@@ -112,7 +112,7 @@ def test_a_withdrawn_version_is_gone_at_once(settings: Settings, root: Path) -> 
     assert "" in names_of(settings, "ann/story-2")
 
 
-def test_a_withdrawn_repo_is_gone_at_once(settings: Settings, root: Path) -> None:
+def test_a_withdrawn_repo_is_gone_at_once(settings, root):
     build(settings, index=False)
     write_withdrawn(root, "ann/story")
     build(settings, index=False, changed=[("ann", "story")])
@@ -122,7 +122,7 @@ def test_a_withdrawn_repo_is_gone_at_once(settings: Settings, root: Path) -> Non
     assert [row["name"] for row in listed["data"]] == ["ann/story-2"]
 
 
-def test_taken_off_without_a_build(settings: Settings, root: Path) -> None:
+def test_taken_off_without_a_build(settings, root):
     build(settings, index=False)
     take_off(
         settings.out, settings.state, "ann", "story", ["1.0.0"], []
@@ -134,7 +134,7 @@ def test_taken_off_without_a_build(settings: Settings, root: Path) -> None:
     assert not any(compare(settings))
 
 
-def test_lists(settings: Settings, root: Path) -> None:
+def test_lists(settings, root):
     build(settings, index=False)
     listed = read(settings, "_/1.json")
     assert listed["meta"] == {"page": 1, "limit": 50, "totalItems": 2, "totalPages": 1}
@@ -150,13 +150,13 @@ def test_lists(settings: Settings, root: Path) -> None:
     assert story["labels"] == ["canary", "latest"]
 
 
-def test_an_empty_hub_has_an_empty_list(settings: Settings) -> None:
+def test_an_empty_hub_has_an_empty_list(settings):
     build(settings, index=False)
     meta = {"page": 1, "limit": 50, "totalItems": 0, "totalPages": 1}
     assert read(settings, "_/1.json") == {"data": [], "meta": meta}
 
 
-def test_turned_on_and_off(settings: Settings, root: Path) -> None:
+def test_turned_on_and_off(settings, root):
     off = settings._replace(langfuse=False)
     build(off, index=False)
     without = read_tree(off.out)

@@ -11,7 +11,7 @@ from builder.model.settings import Settings
 from builder.render import envelopes
 from builder.write import lists, orphans
 from server.app import ReadApp
-from tests.support.catalogues import build_files, write_version
+from tests.support.catalogues import build_files, freshly_built, write_version
 
 PAGES = 4
 
@@ -40,7 +40,7 @@ def html_pages(files: dict[str, bytes], folder: str) -> set[str]:
     return {file for file in files if re.fullmatch(rf"{folder}(/\d+)?\.html", file)}
 
 
-def test_the_limit() -> None:
+def test_the_limit():
     assert routes.LIST_PAGES_MAX == 20
 
 
@@ -48,9 +48,7 @@ def test_the_limit() -> None:
     ("folder", "first", "api"),
     [("top", "top.html", "repos/_"), ("tags/code/new", "tags/code/new.html", "tags/code")],
 )
-def test_people_get_some_pages_and_programs_all(
-    many: Settings, folder: str, first: str, api: str
-) -> None:
+def test_people_get_some_pages_and_programs_all(many, folder, first, api):
     files = build_files(many)
     assert html_pages(files, folder) == {first, f"{folder}/2.html"}
     sort = folder.rpartition("/")[2]
@@ -60,7 +58,7 @@ def test_people_get_some_pages_and_programs_all(
         assert len(page["data"]) == 1
 
 
-def test_the_last_page_leads_to_search_and_not_on(many: Settings) -> None:
+def test_the_last_page_leads_to_search_and_not_on(many):
     files = build_files(many)
     first, last = files["top.html"].decode(), files["top/2.html"].decode()
     assert 'rel="next" href="/top/2"' in first
@@ -70,17 +68,13 @@ def test_the_last_page_leads_to_search_and_not_on(many: Settings) -> None:
     assert ['href="/search"' in html for html in main] == [False, True]
 
 
-def test_a_list_that_ends_there_of_itself_is_not_cut(
-    many: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_ends_there_of_itself_is_not_cut(many, monkeypatch):
     allow_pages(monkeypatch, PAGES)
     last = build_files(many)[f"top/{PAGES}.html"].decode()
     assert 'href="/search"' not in last.split('<main id="main">')[1].split("</main>")[0]
 
 
-def test_a_list_that_grows_past_the_limit_is_cut_by_the_next_build(
-    many: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_grows_past_the_limit_is_cut_by_the_next_build(many, monkeypatch):
     allow_pages(monkeypatch, PAGES)
     build_files(many)
     publish(many, PAGES)
@@ -90,10 +84,10 @@ def test_a_list_that_grows_past_the_limit_is_cut_by_the_next_build(
     }  # fmt: skip
     assert "api/v1/repos/_/top/5.json" in files
     assert b'rel="next"' not in files[f"top/{PAGES}.html"]
-    assert files == build_files(many._replace(out=f"{many.out}-2", state=f"{many.state}-2"))
+    assert files == freshly_built(many)
 
 
-def test_pages_from_before_the_limit_go(many: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_from_before_the_limit_go(many, monkeypatch):
     allow_pages(monkeypatch, PAGES)
     assert "top/4.html" in build_files(many)
     allow_pages(monkeypatch, 2)
@@ -104,7 +98,7 @@ def test_pages_from_before_the_limit_go(many: Settings, monkeypatch: pytest.Monk
     assert "api/v1/repos/_/top/4.json" in files
 
 
-def test_a_deeper_page_is_not_found_and_the_answer_leads_to_search(many: Settings) -> None:
+def test_a_deeper_page_is_not_found_and_the_answer_leads_to_search(many):
     build_files(many)
     app = ReadApp(many)
     for path in ("/top/3", "/tags/code/new/3", "/top/99"):

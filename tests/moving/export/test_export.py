@@ -44,7 +44,7 @@ def files(folder: str = "out") -> set[str]:
     return set(read_tree(folder)) - {LIST_FILE}
 
 
-def test_a_file_for_each_prompt(root: Path):
+def test_a_file_for_each_prompt(root):
     done = export()
     assert done.stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
     assert files() == {"ann/story.prompt", "bob/chat.prompt"}
@@ -54,7 +54,7 @@ def test_a_file_for_each_prompt(root: Path):
     assert "1 file: skill cannot hold roles of messages: they become headings\n" in told
 
 
-def test_only_what_has_changed_is_written(root: Path):
+def test_only_what_has_changed_is_written(root):
     export()
     before = {path: os.stat(path).st_mtime_ns for path in Path("out").rglob("*")}
     assert export().stdout == "2 files in out: 0 written, 2 unchanged, 0 removed\n"
@@ -65,7 +65,7 @@ def test_only_what_has_changed_is_written(root: Path):
     assert fresh.exit_code == 0 and read_tree("fresh") == read_tree("out")
 
 
-def test_what_is_gone_is_removed_and_nothing_else(root: Path):
+def test_what_is_gone_is_removed_and_nothing_else(root):
     Path("out").mkdir()
     Path("out/README.md").write_text("Ours.")
     export()
@@ -77,7 +77,7 @@ def test_what_is_gone_is_removed_and_nothing_else(root: Path):
     assert not Path("out/bob").exists()
 
 
-def test_the_files_of_another_format_or_owner(root: Path):
+def test_the_files_of_another_format_or_owner(root):
     export()
     # The others' files stay, since they were not looked at.
     done = export("--owner", "ann", format="prompty")
@@ -87,7 +87,7 @@ def test_the_files_of_another_format_or_owner(root: Path):
     assert files() == {"ann/story/SKILL.md", "bob/chat/SKILL.md"}
 
 
-def test_changes_of_ones_own_are_left_alone(root: Path):
+def test_changes_of_ones_own_are_left_alone(root):
     Path("out/bob").mkdir(parents=True)
     Path("out/bob/chat.prompt").write_text("Mine.")
     done = export()
@@ -105,7 +105,7 @@ def test_changes_of_ones_own_are_left_alone(root: Path):
     assert edited.exists() and export().stderr == done.stderr
 
 
-def test_changes_of_ones_own_are_imported_to_their_prompt(root: Path):
+def test_changes_of_ones_own_are_imported_to_their_prompt(root):
     export()
     edited = Path("out/ann/story.prompt")
     edited.write_text(edited.read_text().replace("Tell ten.", "Tell eleven."))
@@ -116,7 +116,7 @@ def test_changes_of_ones_own_are_imported_to_their_prompt(root: Path):
     assert content.read_version("content", "ann", "story", newest)[1].endswith("Tell eleven.")
 
 
-def test_a_link_leads_nowhere(root: Path):
+def test_a_link_leads_nowhere(root):
     Path("elsewhere").mkdir()
     Path("out").mkdir()
     Path("out/bob").symlink_to("../elsewhere")
@@ -125,7 +125,7 @@ def test_a_link_leads_nowhere(root: Path):
     assert not os.listdir("elsewhere")
 
 
-def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root: Path):
+def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root):
     Path("out").mkdir()
     Path("out/.hub-export.tmp").symlink_to("../mine")
     done = export()
@@ -133,7 +133,7 @@ def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root: Path
     assert not Path("mine").exists()
 
 
-def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root: Path):
+def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root):
     export()
     Path("content/bob/chat/1.0.0.md").write_text("Changed.")
     done = export()
@@ -141,7 +141,7 @@ def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root: Path):
     assert files() == {"ann/story.prompt", "bob/chat.prompt"}
 
 
-def test_an_interrupted_export_is_gone_on_with(root: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupted_export_is_gone_on_with(root, monkeypatch):
     read_version = content.read_version
 
     def interrupted(root: str, owner: str, *rest: object):
@@ -164,7 +164,7 @@ def test_an_interrupted_export_is_gone_on_with(root: Path, monkeypatch: pytest.M
         ('{"files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
     ],
 )
-def test_a_list_that_no_export_wrote(root: Path, listed: str, told: str):
+def test_a_list_that_no_export_wrote(root, listed, told):
     export()
     Path("out", LIST_FILE).write_text(listed)
     done = export()
@@ -174,7 +174,7 @@ def test_a_list_that_no_export_wrote(root: Path, listed: str, told: str):
     assert f"Rejected: {LIST_FILE}" in imported.stderr and "2 prompts created" in imported.stdout
 
 
-def test_where_nothing_can_be_exported_to(root: Path):
+def test_where_nothing_can_be_exported_to(root):
     assert "in the content folder" in export(to="content/out").stderr
     assert "in the content folder" in export(to="content").stderr
     assert "No owner carl" in export("--owner", "carl").stderr
@@ -189,7 +189,7 @@ def test_where_nothing_can_be_exported_to(root: Path):
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
-def test_the_sample_catalogue_comes_back(root: Path, format: str):
+def test_the_sample_catalogue_comes_back(root, format):
     """Into its own content: what comes back the same is no new version."""
     shutil.rmtree("content")
     shutil.copytree(PROJECT / "content", "content")
@@ -217,7 +217,7 @@ def test_the_sample_catalogue_comes_back(root: Path, format: str):
                 assert getattr(now, field) == getattr(was, field), (owner, name, field)
 
 
-def test_git_sees_each_version_as_a_change(root: Path):
+def test_git_sees_each_version_as_a_change(root):
     export()
     git = ["git", "-C", "out", "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)

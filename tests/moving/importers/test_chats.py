@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.messages import parse_messages
 from moving.importers.chats import from_dotprompt, from_list, from_prompty
-from tests.moving.importers.test_importers import bring_text, latest, reasons, root
-
-__all__ = ["root"]
+from tests.moving.importers.bringing import bring_text, latest, reasons
 
 
 def said(body: str) -> list[tuple[str, str]] | None:
@@ -32,7 +30,7 @@ def of(*messages: tuple[str, str], key: str = "role") -> list[dict[str, str]]:
         ("AI", "assistant"), ("tool", "tool"), ("function", "tool"),
     ],
 )  # fmt: skip
-def test_roles(key: str, given_role: str, role: str):
+def test_roles(key, given_role, role):
     body, _ = from_list(of((given_role, "One."), ("user", "Two."), key=key))
     assert said(body) == [(role, "One."), ("user", "Two.")]
 
@@ -61,7 +59,7 @@ def test_what_reads_as_a_marker_stays_text():
         min_size=2,
     )
 )
-def test_any_conversation_stays_as_it_is(turns: list[tuple[str, str]]):
+def test_any_conversation_stays_as_it_is(turns):
     found = said(from_list(of(*turns))[0])
     blank = '\\{{role "tool"}}'
     kept = [(role, text.replace(blank, '{{role "tool"}}')) for role, text in found or []]
@@ -101,7 +99,7 @@ def test_what_is_no_text_is_left_out_with_a_warning_for_each_kind():
         (of(("x" * 9000, "x")), "the unknown role 'xxxx"),
     ],
 )  # fmt: skip
-def test_what_is_no_conversation_is_told(messages: object, says: str):
+def test_what_is_no_conversation_is_told(messages, says):
     with pytest.raises(ValueError, match=says) as told:
         from_list(messages)
     assert len(str(told.value)) < 200
@@ -129,13 +127,13 @@ def test_dotprompt():
 @pytest.mark.parametrize(
     "piece", ["user:\n", "user :", " ", "#", '{{role "model"}}\n', "{{role ", "\r"]
 )
-def test_large_bodies_take_no_time(piece: str):
+def test_large_bodies_take_no_time(piece):
     body = piece * (CONTENT_BYTES_MAX // len(piece))
     for convert in (from_prompty, from_dotprompt):
         assert convert(f"{body}\nEnd.").endswith("End.")
 
 
-def test_files_and_lines(root: str):
+def test_files_and_lines(root):
     front = "---\nname: Kind\n---\n"
     bring_text(root, "kind.prompty", f"{front}system:\nBe kind.\nuser:\nHi {{{{name}}}}.\n")
     record, text = latest(root, "imported/kind")

@@ -145,9 +145,7 @@ def spoken(text: str) -> Any:
     deadline=None,
 )
 @given(record=RECORDS)
-def test_what_is_brought_back(
-    tmp_path: Path, format: str, is_listed: bool, record: dict[str, Any]
-) -> None:
+def test_what_is_brought_back(tmp_path, format, is_listed, record):
     messages = parse_messages(record["body"])
     record |= {"messages": msgspec.to_builtins(messages)}
     assume(messages is None or messages)

@@ -1,7 +1,5 @@
 """The metadata of other conventions; what each becomes is tested with the files that have it."""
 
-from typing import Any
-
 import pytest
 
 from moving.importers.foreign import translate
@@ -26,12 +24,12 @@ PROMPTY = {
 
 
 @pytest.mark.parametrize("front", [DOTPROMPT, JSON_SCHEMA, PROMPTY])
-def test_a_wrong_type_anywhere_stops_no_import(front: dict[str, Any]):
+def test_a_wrong_type_anywhere_stops_no_import(front):
     for broken in mutate(front):
         parse_loosely(translate(broken)[0])
 
 
 @pytest.mark.parametrize("key", ["schema", "default"])
-def test_keys_that_are_no_text(key: str):
+def test_keys_that_are_no_text(key):
     ours, _ = translate({"input": {key: {1: "string"}}})
     assert parse_loosely(ours)[0] == {}

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,7 +71,7 @@ def told(work: Work) -> dict[str, list[tuple[int, str, str]]]:
     }
 
 
-def test_states_come_in_order_with_times_and_subjects(work: Work):
+def test_states_come_in_order_with_times_and_subjects(work):
     work.commit("Add a", **{"docs/a.md": "1", "b.txt": "no"})
     work.commit("Touch nothing of it", **{"b.txt": "still no"})
     work.commit("Ändere\tsie\n\nbody", **{"docs/a.md": "2", "C.MD": "c\n\0"})
@@ -83,13 +82,13 @@ def test_states_come_in_order_with_times_and_subjects(work: Work):
     }
 
 
-def test_names_of_sha256(tmp_path: Path):
+def test_names_of_sha256(tmp_path):
     work = Work(tmp_path / "work", "sha256")
     work.commit("one", **{"a.md": "1"})
     assert told(work) == {"a.md": [(1, "one", "1")]}
 
 
-def test_renamed_removed_and_returned(work: Work):
+def test_renamed_removed_and_returned(work):
     text = "A text that is long enough to be known again.\n" * 5
     work.commit("one", **{"a.md": text, "gone.md": "x", "back.md": "before"})
     work.commit("two", **{"a.md": None, "new/b.md": text + "More.", "gone.md": None})
@@ -101,7 +100,7 @@ def test_renamed_removed_and_returned(work: Work):
     }
 
 
-def test_what_was_merged_ends_in_the_state_at_head(work: Work):
+def test_what_was_merged_ends_in_the_state_at_head(work):
     work.commit("base", **{"a.md": "1\n\n\n2\n", "b.md": "b"})
     work.git("checkout", "--quiet", "-b", "side")
     work.commit("side", **{"a.md": "1\n\n\nside\n", "b.md": "side"})
@@ -116,7 +115,7 @@ def test_what_was_merged_ends_in_the_state_at_head(work: Work):
     assert found["b.md"] == [(1, "base", "b"), (2, "side", "side")]
 
 
-def test_a_rename_that_is_merged_keeps_both_pasts(work: Work):
+def test_a_rename_that_is_merged_keeps_both_pasts(work):
     text = "A text that is long enough to be known again.\n" * 5
     work.commit("base", **{"a.md": text, "c.md": "1\n\n\n2\n"})
     work.git("checkout", "--quiet", "-b", "side")
@@ -131,7 +130,7 @@ def test_a_rename_that_is_merged_keeps_both_pasts(work: Work):
     assert found["b.md"][-1][2] == f"Main.\n{text}Side.\n"
 
 
-def test_what_is_no_file_or_too_large_is_left_out(work: Work):
+def test_what_is_no_file_or_too_large_is_left_out(work):
     (work.folder / "link.md").symlink_to("a.md")
     work.commit("one", **{"a.md": "x" * 1001, "b.md": "b"})
     past = past_of(work)
@@ -143,7 +142,7 @@ def test_what_is_no_file_or_too_large_is_left_out(work: Work):
         }
 
 
-def test_a_shallow_clone_says_that_it_is_one(work: Work, tmp_path: Path):
+def test_a_shallow_clone_says_that_it_is_one(work, tmp_path):
     for number in range(3):
         work.commit(f"{number}", **{"a.md": str(number)})
     assert past_of(work).missing == ""
@@ -154,7 +153,7 @@ def test_a_shallow_clone_says_that_it_is_one(work: Work, tmp_path: Path):
     assert [one.subject for one in past.files["a.md"]] == ["1", "2"]
 
 
-def test_work_trees_and_names_with_quotes(work: Work, tmp_path: Path):
+def test_work_trees_and_names_with_quotes(work, tmp_path):
     work.commit("one", **{'a "b\\\n.md': "text"})
     linked = tmp_path / "linked"
     work.git("worktree", "add", "--quiet", str(linked))
@@ -181,14 +180,14 @@ def test_work_trees_and_names_with_quotes(work: Work, tmp_path: Path):
         lambda git: [path.unlink() for path in (git / "objects").rglob("??????????*")],
     ],
 )
-def test_broken_repositories(work: Work, spoil: Callable[[Path], object]):
+def test_broken_repositories(work, spoil):
     work.commit("one", **{"a.md": "1"})
     spoil(work.folder / ".git")
     with pytest.raises(GitError):
         past_of(work)
 
 
-def test_nothing_of_a_stranger_is_run(work: Work, tmp_path: Path):
+def test_nothing_of_a_stranger_is_run(work, tmp_path):
     """Every program that a repository can name would write a file."""
     first = work.commit("one", **{"a.md": "1", ".gitattributes": "*.md diff=evil filter=evil\n"})
     work.commit("two", **{"a.md": "2"})
@@ -229,7 +228,7 @@ def test_nothing_of_a_stranger_is_run(work: Work, tmp_path: Path):
     assert not (tmp_path / "was-run").exists()
 
 
-def test_limits(work: Work, monkeypatch: pytest.MonkeyPatch):
+def test_limits(work, monkeypatch):
     for number in range(3):
         work.commit(f"{number}", **{"a.md": str(number), "b.md": "b" * number})
     with monkeypatch.context() as patch:
@@ -250,7 +249,7 @@ def test_limits(work: Work, monkeypatch: pytest.MonkeyPatch):
         past_of(work)
 
 
-def test_nothing_is_left_behind(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_nothing_is_left_behind(work, tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))

@@ -35,7 +35,7 @@ from moving.importers.naming import Names, handle_of, name_of, telling_name, to_
         ("404", "404-prompt"),
     ],
 )
-def test_name_of(title: str, name: str):
+def test_name_of(title, name):
     assert name_of(title) == name
 
 
@@ -58,7 +58,7 @@ def test_name_of(title: str, name: str):
         ("x" * 50, "x" * 39),
     ],
 )
-def test_handle_of(contributors: str, handle: str):
+def test_handle_of(contributors, handle):
     assert handle_of(contributors, "imported") == handle
 
 
@@ -90,7 +90,7 @@ def test_every_reserved_owner_has_a_way_out():
         ("x" * 300, "X" + "x" * 198 + "…"),
     ],
 )
-def test_a_name_in_words(name: str, title: str):
+def test_a_name_in_words(name, title):
     assert to_words(name) == title
 
 
@@ -104,7 +104,7 @@ def test_a_name_in_words(name: str, title: str):
         ("/in/skill", "in"),
     ],
 )
-def test_a_name_that_says_something(file: str, name: str):
+def test_a_name_that_says_something(file, name):
     path = Path(file)
     assert telling_name(path.name, path.parent, Path("/in")) == name
     assert telling_name("system", Path("/prompts"), Path("/prompts")) == "system"
@@ -128,7 +128,7 @@ def test_collisions():
 
 
 @given(st.lists(st.text(max_size=100), max_size=8))
-def test_names_are_names(titles: list[str]):
+def test_names_are_names(titles):
     given_names, again = Names(), Names()
     found = [given_names.give("ann", name_of(title)) for title in titles]
     assert all(names.check_repo(name) for name in found)
@@ -137,7 +137,7 @@ def test_names_are_names(titles: list[str]):
     assert all(names.check_new_owner(handle_of(title, "imported")) for title in titles)
 
 
-def test_many_of_one_name_take_one_step_each(monkeypatch: pytest.MonkeyPatch):
+def test_many_of_one_name_take_one_step_each(monkeypatch):
     tried = []
     monkeypatch.setattr(naming, "_append", lambda name, end, _: tried.append(end) or name + end)
     given_names = Names()

@@ -9,8 +9,7 @@ from builder.model.records import Message, Variable
 from builder.text.placeholders import VARIABLES_MAX
 from moving.importers.placeholding import Counts, turn_prompt
 from moving.importers.run import Outcome
-from tests.moving.importers.test_importers import bring_text, latest
-from tests.moving.importers.test_importers import root as root
+from tests.moving.importers.bringing import bring_text, latest
 
 
 def bring_table(root: str, texts: dict[str, str], **options: str) -> Outcome:
@@ -30,7 +29,7 @@ TABLE = {
 }
 
 
-def test_a_table_whose_habit_is_dollar(root: str):
+def test_a_table_whose_habit_is_dollar(root):
     outcome = bring_table(root, TABLE)
     assert outcome.placeholders == Counts({"dollar": 4}, 2)
     assert outcome.placeholders.tell() == [
@@ -59,7 +58,7 @@ def test_a_table_whose_habit_is_dollar(root: str):
     assert again.placeholders == outcome.placeholders
 
 
-def test_a_convention_that_was_asked_for_wins(root: str):
+def test_a_convention_that_was_asked_for_wins(root):
     outcome = bring_table(root, TABLE, placeholders="none")
     assert outcome.placeholders == Counts({}, 4)
     assert latest(root, "imported/genres")[1] == TABLE["Genres"]
@@ -84,7 +83,7 @@ def test_a_convention_that_was_asked_for_wins(root: str):
         ("a.jsonl", '{"title": "a", "prompt": [{"content": "${x:y} z"}]}', "{{x}} z"),
     ],
 )
-def test_each_kind_of_file_has_its_convention(root: str, name: str, text: str, turned: str):
+def test_each_kind_of_file_has_its_convention(root, name, text, turned):
     bring_text(root, name, text)
     assert latest(root, "imported/a")[1] == turned
 

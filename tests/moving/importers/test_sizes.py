@@ -4,9 +4,8 @@ import io
 import os
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -41,7 +40,7 @@ CELLS = {
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
-def test_a_cell_that_is_too_large_costs_its_row_alone(tmp_path: Path, cell: bytes):
+def test_a_cell_that_is_too_large_costs_its_row_alone(tmp_path, cell):
     path = tmp_path / "some.csv"
     path.write_bytes(b"title,prompt\na,One\nb," + cell + b"\nc,Two\n")
     with held_at_most(HELD_MAX):
@@ -50,14 +49,14 @@ def test_a_cell_that_is_too_large_costs_its_row_alone(tmp_path: Path, cell: byte
     assert large == Rejection("row 3", "larger than 2,097,152 characters")
 
 
-def test_a_header_that_is_too_large(tmp_path: Path):
+def test_a_header_that_is_too_large(tmp_path):
     path = tmp_path / "some.csv"
     path.write_bytes(b'title,prompt,"' + b"x" * LARGE + b'"\na,b,c\n')
     with held_at_most(HELD_MAX), pytest.raises(Exception, match="larger than 2,097,152"):
         next(tables.read_table(str(path), Columns()))
 
 
-def test_a_quote_that_is_never_closed(tmp_path: Path):
+def test_a_quote_that_is_never_closed(tmp_path):
     path = tmp_path / "some.tsv"
     path.write_bytes(b'title\tprompt\na\tOne\nb\t"' + (b"x" * 1_000 + b"\n") * (LARGE // 1_000))
     with held_at_most(HELD_MAX):
@@ -65,7 +64,7 @@ def test_a_quote_that_is_never_closed(tmp_path: Path):
     assert [one.where for one in found] == ["row 2", "row 3"]
 
 
-def test_a_line_that_is_too_large(tmp_path: Path):
+def test_a_line_that_is_too_large(tmp_path):
     path = tmp_path / "some.jsonl"
     good = b'{"title": "a", "prompt": "One"}\n'
     path.write_bytes(good + b'{"title": "b", "prompt": "' + b"x" * LARGE + b'"}\n' + good)
@@ -76,7 +75,7 @@ def test_a_line_that_is_too_large(tmp_path: Path):
 
 
 @pytest.mark.parametrize("read", [tables.read_table, lines.read_lines])
-def test_a_text_that_is_too_large_is_not_parsed(tmp_path: Path, read: Callable, yaml_work):
+def test_a_text_that_is_too_large_is_not_parsed(tmp_path, read, yaml_work):
     text = "---\\ntitle: x\\n---\\n" + "x" * CONTENT_BYTES_MAX
     row = f'{{"title": "a", "prompt": "{text}"}}\n'
     if read is tables.read_table:
@@ -104,7 +103,7 @@ def read_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.prompt", "a.prompty", "a.prompt.yml", "SKILL.md"])
-def test_a_file_is_read_up_to_its_limit(tmp_path: Path, read_sizes: list[int], name: str):
+def test_a_file_is_read_up_to_its_limit(tmp_path, read_sizes, name):
     (tmp_path / name).touch()
     os.truncate(tmp_path / name, LARGE)
     (found,) = files.read_files(str(tmp_path))
@@ -113,9 +112,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path, read_sizes: list[int], n
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv", "a.md"])
-def test_a_file_of_an_export_that_is_too_large_is_not_read(
-    tmp_path: Path, read_sizes: list[int], name: str
-):
+def test_a_file_of_an_export_that_is_too_large_is_not_read(tmp_path, read_sizes, name):
     folder = tmp_path / "export"
     folder.mkdir()
     (folder / name).touch()

@@ -86,7 +86,7 @@ def shop(asked: Asked) -> Said:
     return Said(200, {"path": asked.path})
 
 
-def test_what_is_asked_and_what_is_kept(downloading: Downloading) -> None:
+def test_what_is_asked_and_what_is_kept(downloading):
     with fake_api(shop) as api:
         downloading(api, three, "/v1/")
     assert [asked.path for asked in api.asked] == [
@@ -101,9 +101,7 @@ def test_what_is_asked_and_what_is_kept(downloading: Downloading) -> None:
     assert not any(KEY in path.read_text() for path in kept)
 
 
-def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(
-    downloading: Downloading,
-) -> None:
+def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(downloading):
     def interrupted(api: Api) -> None:
         api.keep("a.json", "prompts/a")
         raise KeyboardInterrupt
@@ -131,7 +129,7 @@ def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(
     assert outside.exists()
 
 
-def test_what_a_crash_left_half_is_asked_for_again(downloading: Downloading) -> None:
+def test_what_a_crash_left_half_is_asked_for_again(downloading):
     def cut(api: Api) -> None:
         api.keep("a.json", "prompts/a")
         (downloading.folder / "a.json").write_text('{"pa')
@@ -152,9 +150,7 @@ def test_what_a_crash_left_half_is_asked_for_again(downloading: Downloading) -> 
     assert downloading.read("a.json") == {"path": "/prompts/a"}
 
 
-def test_folders_that_are_not_of_this_download_are_refused(
-    downloading: Downloading, tmp_path: Path
-) -> None:
+def test_folders_that_are_not_of_this_download_are_refused(downloading, tmp_path):
     def twice(api: Api) -> None:
         with pytest.raises(OperatorError, match="under way"):
             downloading(fake, three, "/v1")
@@ -173,7 +169,7 @@ def test_folders_that_are_not_of_this_download_are_refused(
     assert not fake.asked
 
 
-def test_an_answer_that_cannot_be_written_is_told(downloading: Downloading) -> None:
+def test_an_answer_that_cannot_be_written_is_told(downloading):
     def twice(api: Api) -> None:
         api.keep("a", "a")
         api.keep("a/b.json", "b")
@@ -195,9 +191,7 @@ HOUR = 3600
         ("Fri, 31 Dec 1999 23:59:59 GMT", 1, 1),
     ],
 )  # fmt: skip
-def test_it_waits_as_it_is_told(
-    header: str, low: float, high: float, downloading: Downloading
-) -> None:
+def test_it_waits_as_it_is_told(header, low, high, downloading):
     answers = [Said(429, {}, {"Retry-After": header}), Said(200, {"a": 1})]
     with fake_api(lambda _: answers.pop(0)) as api:
         downloading(api, lambda api: api.keep("a.json", "a"))
@@ -206,9 +200,7 @@ def test_it_waits_as_it_is_told(
     assert downloading.read("a.json") == {"a": 1}
 
 
-def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(
-    downloading: Downloading,
-) -> None:
+def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(downloading):
     header = {"Retry-After": email.utils.formatdate(time.time() + HOUR, usegmt=True)}
     with fake_api(lambda _: Said(503, {}, header)) as api:
         with pytest.raises(ApiError, match=r"HTTP 503\. It asks to wait [\d,]+ seconds\. Run"):
@@ -217,7 +209,7 @@ def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-def test_what_may_pass_is_tried_a_few_times(status: int, downloading: Downloading) -> None:
+def test_what_may_pass_is_tried_a_few_times(status, downloading):
     with fake_api(lambda _: Said(status, {"error": {"message": "busy"}})) as api:
         with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. Run the same"):
             downloading(api, lambda api: api.keep("a.json", "a"))
@@ -242,7 +234,7 @@ def test_what_may_pass_is_tried_a_few_times(status: int, downloading: Downloadin
         (Said(302, b"", {"Location": "/a"}), "HTTP 302. It leads to http://127.0.0.1"),
     ],
 )  # fmt: skip
-def test_other_faults_end_it_at_once(said: Said, message: str, downloading: Downloading) -> None:
+def test_other_faults_end_it_at_once(said, message, downloading):
     with fake_api(lambda _: said) as api, pytest.raises(ApiError) as caught:
         downloading(api, lambda api: api.get("a"))
     assert message in str(caught.value)
@@ -252,14 +244,14 @@ def test_other_faults_end_it_at_once(said: Said, message: str, downloading: Down
     assert KEY not in str(caught.value)
 
 
-def test_a_redirect_to_no_url(downloading: Downloading) -> None:
+def test_a_redirect_to_no_url(downloading):
     with fake_api(lambda _: Said(302, b"", {"Location": "http://[/"})) as api:
         with pytest.raises(ApiError, match=r"did not come \(ValueError: Invalid IPv6 URL\)\.$"):
             downloading(api, lambda api: api.get("a"))
         assert len(api.asked) == 1
 
 
-def test_redirects_within_the_host_are_followed(downloading: Downloading) -> None:
+def test_redirects_within_the_host_are_followed(downloading):
     def moved(asked: Asked) -> Said:
         if asked.path == "/a":
             return Said(307, b"", {"Location": "/a/?page=2"})
@@ -271,9 +263,7 @@ def test_redirects_within_the_host_are_followed(downloading: Downloading) -> Non
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_no_proxy_gets_what_is_for_this_machine(
-    host: str, downloading: Downloading, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_proxy_gets_what_is_for_this_machine(host, downloading, monkeypatch):
     with fake_api(shop) as api, fake_api(lambda _: Said(418, {})) as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.url)
@@ -282,7 +272,7 @@ def test_no_proxy_gets_what_is_for_this_machine(
         assert api.asked and not proxy.asked
 
 
-def test_answers_are_bounded(downloading: Downloading, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_bounded(downloading, monkeypatch):
     monkeypatch.setattr(module_of_api, "ANSWER_BYTES_MAX", 1000)
     monkeypatch.setattr(module_of_api, "REQUESTS_MAX", 5)
     monkeypatch.setattr(module_of_api, "KEPT_BYTES_MAX", 1800)
@@ -305,7 +295,7 @@ def test_answers_are_bounded(downloading: Downloading, monkeypatch: pytest.Monke
     assert len(api.asked) == 1 + 5 + 2
 
 
-def test_no_connection(downloading: Downloading) -> None:
+def test_no_connection(downloading):
     """A wrong address is told at once; a connection that is lost later is tried again."""
     with fake_api(shop) as api:
         pass
@@ -324,7 +314,7 @@ def test_no_connection(downloading: Downloading) -> None:
     assert downloading.paused == list(PAUSES_SECONDS)
 
 
-def test_requests_keep_their_distance(downloading: Downloading) -> None:
+def test_requests_keep_their_distance(downloading):
     downloading.tick = lambda: 0.0
     with fake_api(lambda _: Said(200, {})) as api:
         downloading(api, lambda api: [api.get("a"), api.get("a")])
@@ -340,9 +330,7 @@ def test_requests_keep_their_distance(downloading: Downloading) -> None:
         ({"EXAMPLE_KEY": f"{KEY}é"}, "EXAMPLE_KEY has characters that no key has"),
     ],
 )
-def test_keys_that_cannot_be_sent(
-    environ: dict[str, str], message: str, downloading: Downloading
-) -> None:
+def test_keys_that_cannot_be_sent(environ, message, downloading):
     with fake_api(shop) as api, pytest.raises(OperatorError) as caught:
         downloading(api, three, **environ)
     assert message in str(caught.value) and KEY not in str(caught.value)
@@ -353,14 +341,14 @@ def test_keys_that_cannot_be_sent(
     "url",
     ["", "http://elsewhere.example", "https://me:secret@x.example", "https://x.example?a=1", "x"],
 )
-def test_addresses_that_keys_are_not_sent_to(url: str, downloading: Downloading) -> None:
+def test_addresses_that_keys_are_not_sent_to(url, downloading):
     with pytest.raises(OperatorError) as caught:
         download_to(vendor(three), url, str(downloading.folder), print, ENVIRON)
     assert "https://HOST" in str(caught.value) and "secret" not in str(caught.value)
     assert not downloading.folder.exists()
 
 
-def test_names_become_files_that_are_no_others() -> None:
+def test_names_become_files_that_are_no_others():
     names = [
         "a", "A", "a/b", "a%2fb", "..", ".", "", " a", "ä", "a~b", "\0", "\ud800", "x" * 300,
         "x" * 301, file_part("A"), file_part("..").lower(),
@@ -373,9 +361,7 @@ def test_names_become_files_that_are_no_others() -> None:
 
 
 @pytest.mark.parametrize("file", ["../x.json", "/x.json", "a//b.json", f"{JOURNAL}", "a/.b"])
-def test_a_module_that_does_not_clean_its_files_is_wrong(
-    file: str, downloading: Downloading
-) -> None:
+def test_a_module_that_does_not_clean_its_files_is_wrong(file, downloading):
     with fake_api(lambda _: Said(200, {})) as api, pytest.raises(ValueError):
         downloading(api, lambda api: api.keep(file, "a"))
     assert os.listdir(downloading.folder) == [JOURNAL]

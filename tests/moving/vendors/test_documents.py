@@ -56,7 +56,7 @@ DOCUMENTS = [
 ]
 
 
-def test_a_folder_and_an_archive_of_it(tmp_path: Path):
+def test_a_folder_and_an_archive_of_it(tmp_path):
     folder = write(tmp_path / "export", EXPORT)
     assert read(folder) == DOCUMENTS
     with zipfile.ZipFile(tmp_path / "export.ZIP", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -68,13 +68,13 @@ def test_a_folder_and_an_archive_of_it(tmp_path: Path):
     assert sorted(in_archive, key=repr) == sorted(DOCUMENTS, key=repr)
 
 
-def test_one_file(tmp_path: Path):
+def test_one_file(tmp_path):
     write(tmp_path, EXPORT)
     assert read(tmp_path / "b/lines.jsonl")[1] == Document("lines.jsonl, line 3", {"n": 2})
     assert read(tmp_path / "README.md") == [Document("README.md", "About this.")]
 
 
-def test_nothing_to_read(tmp_path: Path):
+def test_nothing_to_read(tmp_path):
     assert read(tmp_path) == []
     write(tmp_path, {"a.docx": "x", "a.zip": "no archive", "empty.jsonl": ""})
     assert read(tmp_path / "empty.jsonl") == []
@@ -85,7 +85,7 @@ def test_nothing_to_read(tmp_path: Path):
             read(tmp_path / name)
 
 
-def test_what_is_broken_is_told_with_its_place_and_the_rest_is_read(tmp_path: Path):
+def test_what_is_broken_is_told_with_its_place_and_the_rest_is_read(tmp_path):
     deep = "[" * 102 + "]" * 102
     files = {
         "cut.json": '{"data": [1, 2',
@@ -133,7 +133,7 @@ def test_100_levels_are_read():
     assert load_json(b'{"a": {"b": []}}') == {"a": {"b": []}}
 
 
-def test_links_and_other_things_in_a_folder(tmp_path: Path):
+def test_links_and_other_things_in_a_folder(tmp_path):
     write(tmp_path, {"export/a.json": "1", "secret.json": "2"})
     folder = tmp_path / "export"
     (folder / "again.json").symlink_to("a.json")
@@ -151,7 +151,7 @@ def test_links_and_other_things_in_a_folder(tmp_path: Path):
     assert told.keys() <= {"out.json", "up", "circle.json"}
 
 
-def test_folders_in_folders_end_nothing(tmp_path: Path):
+def test_folders_in_folders_end_nothing(tmp_path):
     path = tmp_path
     for _ in range(600):
         path /= "d"
@@ -161,7 +161,7 @@ def test_folders_in_folders_end_nothing(tmp_path: Path):
     assert (where[:4], where[-1], value) == ("d/d/", "…", 1)
 
 
-def test_an_archive_of_a_stranger(tmp_path: Path):
+def test_an_archive_of_a_stranger(tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("../up.json", "/etc/root.json", "C:/x.json", "a\\b.json", "NAMELESS"):
@@ -185,7 +185,7 @@ def test_an_archive_of_a_stranger(tmp_path: Path):
     assert len(told) == 7
 
 
-def test_an_encrypted_archive(tmp_path: Path):
+def test_an_encrypted_archive(tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.json", "1")
@@ -196,7 +196,7 @@ def test_an_encrypted_archive(tmp_path: Path):
     assert reasons(read(path)) == {"a.json": "encrypted. Unpack the archive, and pass the folder"}
 
 
-def test_a_bomb_is_measured_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_bomb_is_measured_by_what_it_unpacks_to(tmp_path, monkeypatch):
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(4):
@@ -219,7 +219,7 @@ def test_a_bomb_is_measured_by_what_it_unpacks_to(tmp_path: Path, monkeypatch: p
     assert sum(map(len, unpacked)) <= 5 * 1_001
 
 
-def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_limits(tmp_path, monkeypatch):
     files = {f"{number}.json": json.dumps([0] * 10) for number in range(5)}
     folder = write(tmp_path, files | {"large.md": "x" * 31, "small.md": "x"})
     for limit, value, expected in (

@@ -13,7 +13,7 @@ from moving.importers import git_history
 from moving.importers.items import Document, History, Rejection
 from moving.vendors.documents import TEXT_BYTES_MAX
 from moving.vendors.github_models import read_histories, read_source
-from tests.moving.importers.test_git_history import Work, work
+from tests.moving.importers.test_git_history import work
 
 __all__ = ["work"]
 
@@ -59,7 +59,7 @@ def read(source: Path | str) -> tuple[dict[str, History], list[Rejection]]:
     return histories, rejected
 
 
-def test_each_commit_that_changes_the_prompt_is_a_version(work: Work):
+def test_each_commit_that_changes_the_prompt_is_a_version(work):
     file = ".github/prompts/summarize.prompt.yml"
     work.commit("Add it", **{file: SUMMARIZER})
     work.commit("Only trials", **{file: SUMMARIZER + TRIALS, "README.md": "{}"})
@@ -85,7 +85,7 @@ def test_each_commit_that_changes_the_prompt_is_a_version(work: Work):
     assert second.warnings == ["Left out testData and evaluators: prompts have none here (1 file)."]
 
 
-def test_the_file_as_it_is_is_the_newest_version(work: Work):
+def test_the_file_as_it_is_is_the_newest_version(work):
     work.commit("one", **{"a.prompt.yml": SUMMARIZER, "sub/b.prompt.yml": SUMMARIZER})
     work.commit("two", **{"a.prompt.yml": SUMMARIZER.replace("0.5", "0.6")})
     work.write(**{
@@ -104,7 +104,7 @@ def test_the_file_as_it_is_is_the_newest_version(work: Work):
     assert [*one] == ["a"] and len(one["a"].revisions) == 3
 
 
-def test_a_file_or_an_archive_without_a_past(tmp_path: Path):
+def test_a_file_or_an_archive_without_a_past(tmp_path):
     (tmp_path / "one.Prompt.YML").write_text(SUMMARIZER)
     (tmp_path / "other.yml").write_text("a: b")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
@@ -126,7 +126,7 @@ def test_a_file_or_an_archive_without_a_past(tmp_path: Path):
         read(tmp_path / "other.yml")
 
 
-def test_a_message_of_the_user_alone_and_schemas(tmp_path: Path):
+def test_a_message_of_the_user_alone_and_schemas(tmp_path):
     schema = {"name": "animal", "schema": {"type": "object"}}
     for name, kind, given in (
         ("json_schema", "json_schema", json.dumps(schema)), ("object", "json_object", None),
@@ -165,7 +165,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: bool):
+def test_what_is_broken_is_told_and_the_rest_comes(work, is_committed):
     files: dict[str, Any] = {f"{name}.prompt.yml": text for name, (text, _) in BROKEN.items()}
     work.commit("one", **{"good.prompt.yml": SUMMARIZER, "mended.prompt.yml": "messages: x"})
     if is_committed:
@@ -190,7 +190,7 @@ def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: boo
         }
 
 
-def test_a_huge_state_is_told(work: Work):
+def test_a_huge_state_is_told(work):
     work.commit("one", **{"a.prompt.yml": f"{SUMMARIZER}# {'x' * TEXT_BYTES_MAX}"})
     work.commit("two", **{"a.prompt.yml": SUMMARIZER})
     work.write(**{"b.prompt.yml": "x" * (TEXT_BYTES_MAX + 1)})
@@ -203,12 +203,12 @@ def test_a_huge_state_is_told(work: Work):
 @pytest.mark.parametrize(
     "value", [None, 5, [], {}, {"file": 1, "text": "x"}, {"text": "x"}, {"messages": []}]
 )
-def test_documents_of_others(value: Any):
+def test_documents_of_others(value):
     [found] = read_histories([Document("x.json", value)])
     assert found == Rejection("x.json", "is no .prompt.yml file")
 
 
-def test_what_is_not_taken_is_told_once(tmp_path: Path):
+def test_what_is_not_taken_is_told_once(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.prompt.yml").write_text(SUMMARIZER + TRIALS)
     histories, _ = read(tmp_path)
@@ -216,7 +216,7 @@ def test_what_is_not_taken_is_told_once(tmp_path: Path):
     assert histories["a"].revisions[0].warnings[0].endswith("(3 files).")
 
 
-def test_a_past_that_cannot_be_read_leaves_the_files(work: Work):
+def test_a_past_that_cannot_be_read_leaves_the_files(work):
     work.commit("one", **{"a.prompt.yml": SUMMARIZER})
     (work.folder / ".git/HEAD").write_text("rubbish")
     histories, [rejected] = read(work.folder)
@@ -225,7 +225,7 @@ def test_a_past_that_cannot_be_read_leaves_the_files(work: Work):
     assert rejected.reason.startswith("its commits cannot be read, so each file is one version: ")
 
 
-def test_missing_commits_are_told(work: Work, monkeypatch: pytest.MonkeyPatch):
+def test_missing_commits_are_told(work, monkeypatch):
     for number in range(3):
         work.commit(f"{number}", **{"a.prompt.yml": SUMMARIZER.replace("0.5", f"0.{number}")})
     monkeypatch.setattr(git_history, "COMMITS_MAX", 2)

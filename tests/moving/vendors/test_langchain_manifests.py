@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from builder.model.records import Message
-from moving.vendors.langchain_manifests import (
-    LEVELS_MAX,
-    Template,
-    is_manifest,
-    read_manifest,
-)
+from moving.vendors.langchain_manifests import LEVELS_MAX, Template, is_manifest, read_manifest
 from tests.moving.vendors.mutations import mutate
 
 MANIFESTS = json.loads(Path(__file__).with_name("langchain_manifests.json").read_text())
@@ -82,7 +77,7 @@ def test_a_literal_message_keeps_its_braces():
 
 
 @pytest.mark.parametrize("template_format", ["mustache", "jinja2"])
-def test_what_would_be_a_variable_in_a_literal_message_is_escaped(template_format: str):
+def test_what_would_be_a_variable_in_a_literal_message_is_escaped(template_format):
     read = read_manifest(
         chat(lc("AIMessage", content="{{a}} {b} {{{ c }}}"), human(template("Q", template_format)))
     )
@@ -110,7 +105,7 @@ def test_models_give_their_settings_and_no_secret():
         {"stop": [{"lc": 1, "type": "secret", "id": ["sk-plain"]}]},
     ],
 )
-def test_what_may_be_a_secret_is_left_out(kwargs: dict[str, Any]):
+def test_what_may_be_a_secret_is_left_out(kwargs):
     read = read_manifest(with_model(temperature=1, **kwargs))
     assert read.parameters == {"temperature": 1}
     assert "sk-plain" not in str(read)
@@ -199,7 +194,7 @@ def nest_chats(levels: int) -> dict[str, Any]:
         (nest_chats(LEVELS_MAX), f"nested deeper than {LEVELS_MAX} levels"),
     ],
 )
-def test_what_cannot_be_read(manifest: dict[str, Any], told: str):
+def test_what_cannot_be_read(manifest, told):
     with pytest.raises(ValueError, match=told):
         read_manifest(manifest)
 
@@ -210,7 +205,7 @@ def test_what_is_nested_as_deep_as_may_be():
 
 
 @pytest.mark.parametrize("name", sorted(MANIFESTS.keys() - {"few_shot_template"}))
-def test_a_wrong_type_anywhere(name: str):
+def test_a_wrong_type_anywhere(name):
     """No other exception than the one that says what is wrong."""
     read = 0
     for manifest in mutate(MANIFESTS[name]):

@@ -66,7 +66,7 @@ def test_a_time_that_is_none_is_named():
     assert revision.published_at is None and "'9999-01-01T00:00:00.000Z'" in revision.warnings[0]
 
 
-def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path):
+def test_a_prompt_comes_with_its_history(server, tmp_path):
     server.create(
         "support/greeting", "Hi {{name}}.", config={"model": "m-1", "maxTokens": 9},
         labels=["production"], tags=["Short Texts"], commit_message="First",
@@ -96,7 +96,7 @@ def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path)
     assert AUTHOR not in repr(found)
 
 
-def test_a_hub_has_what_langfuse_has(server: LangfuseServer, tmp_path: Path):
+def test_a_hub_has_what_langfuse_has(server, tmp_path):
     """Each version, as Langfuse's API and a hub answer it."""
     names = fill(server)
     settings = settings_in(tmp_path, langfuse=True)
@@ -135,9 +135,7 @@ def test_a_hub_has_what_langfuse_has(server: LangfuseServer, tmp_path: Path):
     assert AUTHOR.encode() not in b"".join(move().values())
 
 
-def test_all_pages_are_asked_for_and_each_version_unresolved(
-    server: LangfuseServer, tmp_path: Path
-):
+def test_all_pages_are_asked_for_and_each_version_unresolved(server, tmp_path):
     for number in range(langfuse.PAGE_PROMPTS + 1):
         server.create(f"prompt {number}", "Hi.")
     server.create("folder/a", "@@@langfusePrompt:name=prompt 1|label=latest@@@ Bye.")
@@ -152,9 +150,7 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(
     assert revision.warnings == ["References to other prompts stay text: prompt 1."]
 
 
-def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
-    server: LangfuseServer, tmp_path: Path
-):
+def test_a_download_goes_on_and_the_next_one_sees_moved_labels(server, tmp_path):
     folder = tmp_path / "export"
     server.create("a", "One", labels=["production"])
     server.create("a", "Two")
@@ -180,7 +176,7 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
 
 
 @pytest.mark.parametrize("name", ["deleted", "..", "\ud800"])
-def test_a_listed_version_that_is_not_found(name: str, server: LangfuseServer, tmp_path: Path):
+def test_a_listed_version_that_is_not_found(name, server, tmp_path):
     server.create("a", "One")
     server.create(name, "Never answered")
     server.gone = name
@@ -190,7 +186,7 @@ def test_a_listed_version_that_is_not_found(name: str, server: LangfuseServer, t
     assert len(found) == 2
 
 
-def test_wrong_keys_are_told(server: LangfuseServer, tmp_path: Path):
+def test_wrong_keys_are_told(server, tmp_path):
     with pytest.raises(ApiError, match="LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY") as caught:
         download(server, tmp_path / "export", LANGFUSE_SECRET_KEY="sk-lf-wrong")
     assert "sk-lf-wrong" not in str(caught.value)
@@ -219,12 +215,12 @@ class _Lists:
         {"data": [{"name": "a", "versions": [1e400]}], "meta": {"totalPages": 1}},
     ],
 )  # fmt: skip
-def test_what_is_no_list(answer: Any):
+def test_what_is_no_list(answer):
     with pytest.raises(ApiError, match=r"page 1, is no list of prompts: .+Pass the address"):
         langfuse.download(_Lists(lambda page: answer))
 
 
-def test_a_list_without_an_end(monkeypatch: pytest.MonkeyPatch):
+def test_a_list_without_an_end(monkeypatch):
     monkeypatch.setattr(langfuse, "FILES_MAX", 100)
     endless = _Lists(lambda page: {
         "data": [{"name": f"a{page}", "versions": list(range(1, 11))}],
@@ -268,13 +264,13 @@ def check_table(path: Path) -> None:
     assert (other.name, other.revisions[0].prompt) == ("hi", "Of another project.")
 
 
-def test_the_table_as_csv(tmp_path: Path):
+def test_the_table_as_csv(tmp_path):
     path = tmp_path / "prompts.csv"
     path.write_text(TABLE, encoding="utf-8")
     check_table(path)
 
 
-def test_the_table_as_json_lines(tmp_path: Path):
+def test_the_table_as_json_lines(tmp_path):
     path = tmp_path / "prompts.jsonl"
     common = {"type": "text", "is_active": None, "config": {}, "tags": [], "labels": []}
     rows = [
@@ -301,7 +297,7 @@ def test_the_table_as_json_lines(tmp_path: Path):
         ('["a", "b"]', ("a", "b")), ("{a", None), ('{"a', None), ("[1]", None), ("nonsense", None),
     ],
 )  # fmt: skip
-def test_lists_in_tables(array: str, labels: tuple[str, ...] | None):
+def test_lists_in_tables(array, labels):
     revision = read_one(version="1", labels=array)
     assert revision.labels == (labels or ())
     told = ["Left out the labels, which are no list of texts."] if labels is None else []
@@ -351,7 +347,7 @@ def test_what_is_not_ours_is_told():
          "has a placeholder, message 1, without a name of letters"),
     ],
 )  # fmt: skip
-def test_what_is_rejected(value: Any, reason: str):
+def test_what_is_rejected(value, reason):
     good = VERSION | {"version": 2}
     rejection, history = read(value, good)
     assert rejection.where == "entry 1"
@@ -368,7 +364,7 @@ ODD = (None, True, -1, 10**30, 1.5, float("inf"), "", "\ud800", "{{", [], [[]], 
      "isActive", "resolutionGraph", "projectId", "data"],
 )  # fmt: skip
 @pytest.mark.parametrize("common", [VERSION, VERSION | {"version": "1"}, {}])
-def test_no_value_ends_a_run(field: str, common: dict[str, Any]):
+def test_no_value_ends_a_run(field, common):
     good = VERSION | {"name": "good"}
     for odd in ODD:
         found = read(common | {field: odd}, good, odd, {"data": [odd]})

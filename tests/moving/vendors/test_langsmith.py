@@ -14,20 +14,9 @@ from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_documents
 from moving.vendors.langsmith import read_histories
 from tests.moving.vendors.importing import Importing
-from tests.moving.vendors.langsmith_server import (
-    AUTHOR,
-    KEY,
-    LangSmith,
-    langsmith_server,
-)
+from tests.moving.vendors.langsmith_server import AUTHOR, KEY, LangSmith, langsmith_server
 from tests.moving.vendors.mutations import mutate
-from tests.moving.vendors.test_langchain_manifests import (
-    MANIFESTS,
-    chat,
-    human,
-    lc,
-    template,
-)
+from tests.moving.vendors.test_langchain_manifests import MANIFESTS, chat, human, lc, template
 from tests.support.fake_api import FakeApi
 
 Served = tuple[LangSmith, FakeApi]
@@ -68,9 +57,7 @@ def texts(history: History | Rejection) -> list[Any]:
     return [one.prompt for one in history.revisions]
 
 
-def test_a_workspace_comes_with_its_histories(
-    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
     monkeypatch.setattr(langsmith, "PAGE_ENTRIES", 2)
     server, api = served
     server.create("joke", description="Tells a joke.", tags=["fun", "Short Texts"])
@@ -109,7 +96,7 @@ def test_a_workspace_comes_with_its_histories(
     assert {one.headers["X-Tenant-Id"] for one in api.asked} == {"workspace-1"}
 
 
-def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
+def test_imports_until_the_day_of_the_move(served, tmp_path):
     """A second one changes nothing; later ones bring what is new."""
     server, api = served
     importing = Importing(langsmith, api.url, tmp_path, {"LANGSMITH_API_KEY": KEY})
@@ -127,7 +114,7 @@ def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
     assert importing.read_labels("joke") == {"prod": "1.0.3"}
 
 
-def test_an_interrupted_download_goes_on(served: Served, tmp_path: Path):
+def test_an_interrupted_download_goes_on(served, tmp_path):
     server, api = served
     server.create("joke")
     hashes = [server.push("joke", template(text)) for text in ("One", "Two", "Three")]
@@ -205,7 +192,7 @@ def test_a_commit_that_was_made_from_another_prompt():
     )  # fmt: skip
 
 
-def test_manifests_in_files(tmp_path: Path):
+def test_manifests_in_files(tmp_path):
     """They are named after their files, or after what LangChain has noted in them."""
     (tmp_path / "deep").mkdir()
     pulled = {"lc_hub_owner": "rlm", "lc_hub_repo": "rag", "lc_hub_commit_hash": "a1b2c3d4e5"}
@@ -244,7 +231,7 @@ def test_manifests_in_files(tmp_path: Path):
         (prompt(commit("x", "d4", manifest={}), handle="d"), "has no manifest"),
     ],
 )
-def test_what_cannot_be_read_does_not_stop_the_rest(value: Any, told: str):
+def test_what_cannot_be_read_does_not_stop_the_rest(value, told):
     found = read(prompt(commit("One")), value, commit("Two", "z9", repo="last"))
     assert [texts(one) for one in found if isinstance(one, History)] == [["One"], ["Two"]]
     reasons = [one for one in found if isinstance(one, Rejection)]

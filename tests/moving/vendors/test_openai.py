@@ -1,7 +1,6 @@
 """Reusable prompts of OpenAI, from saved responses."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,7 +84,7 @@ def saved(*values: Any) -> tuple[list[History], list[Rejection]]:
     return split(Document(f"saved.jsonl, line {n}", one) for n, one in enumerate(values, start=1))
 
 
-def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+def test_importing_again_changes_nothing(tmp_path):
     responses = [
         make_response(SUPPORT, "3", [("developer", "You answer {{customer_name}} kindly."),
                                      ("user", "My {{ product }} is broken.")]),
@@ -108,7 +107,7 @@ def test_importing_again_changes_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_values_that_can_only_be_a_variables_become_placeholders_again() -> None:
+def test_values_that_can_only_be_a_variables_become_placeholders_again():
     values = {
         "customer_name": {"type": "input_text", "text": "Ada Lovelace"},
         "product": "the Analytical Engine",
@@ -133,7 +132,7 @@ def test_values_that_can_only_be_a_variables_become_placeholders_again() -> None
     ]
 
 
-def test_values_that_are_parts_of_one_another_stay() -> None:
+def test_values_that_are_parts_of_one_another_stay():
     values = {"a": "New York City", "b": "York City", "c": "same value", "d": "same value"}
     [history], _ = saved(
         make_response(SUPPORT, "3", [("user", "New York City, York City, same value")], values)
@@ -151,13 +150,13 @@ def test_values_that_are_parts_of_one_another_stay() -> None:
                                                          for n in range(201)}),
     ],
 )  # fmt: skip
-def test_too_much_to_put_back_stays(text: str, values: dict[str, str]) -> None:
+def test_too_much_to_put_back_stays(text, values):
     [history], _ = saved(make_response(SUPPORT, "3", [("user", text)], values))
     assert history.revisions[0].prompt == [Message("user", text)]
     assert "Not put back" in history.revisions[0].warnings[-1]
 
 
-def test_of_several_responses_of_a_version_the_one_with_most_of_the_prompt_counts() -> None:
+def test_of_several_responses_of_a_version_the_one_with_most_of_the_prompt_counts():
     def made(created: int, text: str, **values: str) -> dict[str, Any]:
         return make_response(SUPPORT, "3", [("user", text)], values, created_at=created)
 
@@ -171,14 +170,11 @@ def test_of_several_responses_of_a_version_the_one_with_most_of_the_prompt_count
     assert revision.prompt == [Message("user", "Hi {{name}}.")]
     assert revision.published_at == "2025-10-09T08:53:20Z"
     assert rejected == [
-        Rejection(
-            "saved.jsonl, line 4",
-            "has another text for version 3 than saved.jsonl, line 3",
-        )
+        Rejection("saved.jsonl, line 4", "has another text for version 3 than saved.jsonl, line 3")
     ]
 
 
-def test_responses_that_do_not_say_their_version_are_versions_by_text_and_time() -> None:
+def test_responses_that_do_not_say_their_version_are_versions_by_text_and_time():
     def made(created: int, text: str) -> dict[str, Any]:
         return make_response(SUPPORT, None, [("user", text)], created_at=created)
 
@@ -188,7 +184,7 @@ def test_responses_that_do_not_say_their_version_are_versions_by_text_and_time()
     ]  # fmt: skip
 
 
-def test_settings_become_parameters() -> None:
+def test_settings_become_parameters():
     text = {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}}
     [history], _ = saved(
         make_response(
@@ -203,7 +199,7 @@ def test_settings_become_parameters() -> None:
     assert history.revisions[0].warnings == []
 
 
-def test_a_response_that_the_sdk_has_written_says_the_same() -> None:
+def test_a_response_that_the_sdk_has_written_says_the_same():
     """``model_dump_json`` writes all that is missing as null, and some keys as Python has them."""
     schema = {"type": "object", "default": None}
     one = {"type": "json_schema", "name": "x"}
@@ -219,7 +215,7 @@ def test_a_response_that_the_sdk_has_written_says_the_same() -> None:
     assert first.revisions[0].fields["parameters"]["text"]["format"]["schema"] == schema
 
 
-def test_lists_events_and_batches_are_opened() -> None:
+def test_lists_events_and_batches_are_opened():
     one = make_response(LETTER, "1", [("user", "x")])
     text = one | {"instructions": "As a text."}
     histories, rejected = saved(
@@ -262,7 +258,7 @@ def broken(**fields: Any) -> dict[str, Any]:
         (broken(instructions=[{"role": ["user"], "content": "x"}]), "unknown role"),
     ],
 )  # fmt: skip
-def test_what_is_no_response_is_rejected_with_its_place(value: Any, reason: str) -> None:
+def test_what_is_no_response_is_rejected_with_its_place(value, reason):
     good = make_response(SUPPORT, "1", [("user", "x")])
     histories, rejected = saved(value, good)
     assert [one.name for one in histories] == [SUPPORT[:21]]
@@ -270,7 +266,7 @@ def test_what_is_no_response_is_rejected_with_its_place(value: Any, reason: str)
     assert reason in rejected[0].reason
 
 
-def test_each_value_may_be_of_another_type() -> None:
+def test_each_value_may_be_of_another_type():
     values = {"name": "Ada Lovelace", "text": {"type": "input_text", "text": "a text of hers"}}
     response = make_response(
         LETTER, "1", [("user", "Ada Lovelace: a text of hers")], values, max_output_tokens=16

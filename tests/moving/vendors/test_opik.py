@@ -62,9 +62,7 @@ def test_a_time_that_is_none_is_named():
     assert revision.published_at is None and "'2025-02-30T00:00:00Z'" in revision.warnings[0]
 
 
-def test_a_workspace_comes_with_its_histories(
-    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
     monkeypatch.setattr(opik, "PAGE_ENTRIES", 2)
     server, api = served
     joke = server.create("My Joke", description="Tells a joke.", tags=["fun"])
@@ -103,7 +101,7 @@ def test_a_workspace_comes_with_its_histories(
     assert {one.headers["Comet-Workspace"] for one in api.asked} == {"team"}
 
 
-def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
+def test_imports_until_the_day_of_the_move(served, tmp_path):
     """A second one changes nothing; later ones bring what is new."""
     server, api = served
     importing = Importing(opik, f"{api.url}/api", tmp_path, {"OPIK_API_KEY": KEY})
@@ -118,7 +116,7 @@ def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
     assert importing.read_labels("my-joke") == {"production": "1.0.1"}
 
 
-def test_a_server_of_ones_own_needs_no_key(served: Served, tmp_path: Path):
+def test_a_server_of_ones_own_needs_no_key(served, tmp_path):
     server, api = served
     server.key = None
     server.add(server.create("Joke"), "One")
@@ -128,17 +126,17 @@ def test_a_server_of_ones_own_needs_no_key(served: Served, tmp_path: Path):
     assert "Authorization" not in api.asked[0].headers
 
 
-def test_a_wrong_key(served: Served, tmp_path: Path):
+def test_a_wrong_key(served, tmp_path):
     with pytest.raises(ApiError, match="OPIK_API_KEY"):
         download(served, tmp_path, OPIK_API_KEY="wrong")
 
 
-def test_a_key_is_missing(served: Served, tmp_path: Path):
+def test_a_key_is_missing(served, tmp_path):
     with pytest.raises(ApiError, match="OPIK_API_KEY"):
         download(served, tmp_path)
 
 
-def test_an_interrupted_download_goes_on(served: Served, tmp_path: Path):
+def test_an_interrupted_download_goes_on(served, tmp_path):
     server, api = served
     keys = [server.create(name) for name in ("One", "Two")]
     for key in keys:
@@ -161,7 +159,7 @@ def test_an_interrupted_download_goes_on(served: Served, tmp_path: Path):
     [[], {"data": []}, {"content": ["x"], "total": 1}, {"content": [{}], "total": 1},
      {"content": [{"id": "1"}]}, {"content": [{"id": "1"}], "total": 10**9}],
 )  # fmt: skip
-def test_an_api_of_another_kind(answer: Any):
+def test_an_api_of_another_kind(answer):
     """It is asked once, whatever it says of how much there is."""
 
     class Api:
@@ -177,7 +175,7 @@ def test_an_api_of_another_kind(answer: Any):
     assert api.asked == 1
 
 
-def test_files_of_the_command_line(served: Served, tmp_path: Path):
+def test_files_of_the_command_line(served, tmp_path):
     server, _ = served
     joke = server.create("Joke", tags=["fun"])
     for text in ("One", "Two", "Three"):
@@ -206,7 +204,7 @@ def test_files_of_the_command_line(served: Served, tmp_path: Path):
         (["3"], ["3"]),
     ],
 )
-def test_the_order_of_an_exported_history(history: list[str] | None, texts: list[str]):
+def test_the_order_of_an_exported_history(history, texts):
     def exported(text: str) -> dict[str, Any]:
         return {"prompt": text, "commit": f"commit-{text}", "type": "MUSTACHE"}
 
@@ -286,7 +284,7 @@ def test_parts_of_messages_that_are_not_text():
         (version([{"role": "user", "content": 7}], id="z"), "has a content that is neither"),
     ],
 )
-def test_what_cannot_be_read_does_not_stop_the_rest(value: Any, told: str):
+def test_what_cannot_be_read_does_not_stop_the_rest(value, told):
     good = {"id": "p3", "name": "Last"}
     found = read(PROMPT, value, version("One"), good, version("Two", prompt_id="p3"))
     texts = [one.prompt for history in found if isinstance(history, History)
@@ -297,7 +295,7 @@ def test_what_cannot_be_read_does_not_stop_the_rest(value: Any, told: str):
     assert rejection.reason.startswith(told)
 
 
-def test_a_wrong_type_anywhere(served: Served):
+def test_a_wrong_type_anywhere(served):
     """No exception, and nothing that a record could not hold."""
     server, _ = served
     key = server.create("Joke", tags=["fun"])

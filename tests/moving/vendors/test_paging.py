@@ -39,7 +39,7 @@ def test_all_pages_come():
         ({"repos": [{"id": "a"}], "total": ENTRIES_MAX + 1}, "more than 100,000 repos"),
     ],
 )  # fmt: skip
-def test_an_answer_of_another_kind_is_asked_for_once(answer: Any, told: str):
+def test_an_answer_of_another_kind_is_asked_for_once(answer, told):
     with pytest.raises(ApiError, match=told):
         ask_for(answer)
 

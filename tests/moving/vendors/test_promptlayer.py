@@ -123,7 +123,7 @@ def only(template: dict[str, Any], **more: Any) -> Any:
     return history.revisions[0]
 
 
-def test_what_the_api_has_becomes_histories(tmp_path: Path):
+def test_what_the_api_has_becomes_histories(tmp_path):
     with fake_api(PromptLayer(*TITLES, SNIPPET)) as api:
         told = download(api, tmp_path / "export")
         count = len(api.asked)
@@ -149,7 +149,7 @@ def test_what_the_api_has_becomes_histories(tmp_path: Path):
     assert "parameters" not in tone.revisions[0].fields
 
 
-def test_an_interrupted_download_goes_on(tmp_path: Path):
+def test_an_interrupted_download_goes_on(tmp_path):
     server = PromptLayer(*TITLES, SNIPPET)
     with fake_api(server) as api:
         server.before = [Said(403, {}), *(Said(200, server.list(page)) for page in (2, 1))]
@@ -160,7 +160,7 @@ def test_an_interrupted_download_goes_on(tmp_path: Path):
     assert len(list(read_histories(read_documents(str(tmp_path / "export"))))) == 2
 
 
-def test_a_wrong_key_is_not_told(tmp_path: Path):
+def test_a_wrong_key_is_not_told(tmp_path):
     with fake_api(PromptLayer(*TITLES)) as api, pytest.raises(OperatorError) as raised:
         download_to(
             promptlayer, api.url, str(tmp_path / "export"), lambda *_: None,
@@ -178,12 +178,12 @@ def test_a_wrong_key_is_not_told(tmp_path: Path):
         ({"items": [{"id": 1, "version": True}]}, "without id or version"),
     ],
 )  # fmt: skip
-def test_another_api(tmp_path: Path, answer: Any, reason: str):
+def test_another_api(tmp_path, answer, reason):
     with fake_api(lambda _: Said(200, answer)) as api, pytest.raises(ApiError, match=reason):
         download(api, tmp_path / "export")
 
 
-def test_lists_and_numbers_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_lists_and_numbers_without_end_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(promptlayer, "PAGES_MAX", 3)
     endless = {"items": [{"id": 1, "version": ORDINAL_MAX}], "has_next": True}
     with fake_api(lambda _: Said(200, endless)) as api:
@@ -198,7 +198,7 @@ def test_lists_and_numbers_without_end_are_bounded(tmp_path: Path, monkeypatch: 
         assert api.asked[-2].params == {"version": str(ORDINAL_MAX)}
 
 
-def test_what_the_sdk_gives(tmp_path: Path):
+def test_what_the_sdk_gives(tmp_path):
     """``templates.all()``, saved as JSON: the latest versions, without times."""
     listed = [
         {key: value for key, value in one.items() if key != "created_at"}
@@ -271,7 +271,7 @@ def test_what_is_no_text_is_left_out_with_a_warning():
         (("f-string", ["list"]), ("None.", "{x}"), "none"),
     ],
 )
-def test_conventions(formats: tuple[Any, ...], texts: tuple[str, ...], convention: str):
+def test_conventions(formats, texts, convention):
     one = only({
         "messages": [
             message("user", text, template_format=kind)
@@ -320,7 +320,7 @@ def test_what_is_broken_is_told_and_the_rest_comes():
 @pytest.mark.parametrize(
     "key", ["metadata", "tags", "commit_message", "created_at", "snippets", "id"]
 )
-def test_odd_types_lose_no_version(key: str, odd: Any):
+def test_odd_types_lose_no_version(key, odd):
     [history], rejected = read(version(1, message("user", "Hi"), **{key: odd}))
     assert not rejected
     assert history.revisions[0].prompt == [Message("user", "Hi")]

@@ -1,0 +1,196 @@
+"""What a change of the content adds to a site, changes and removes."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.pipeline.build import build, compare
+from builder.store.withdrawn_files import read_parts
+from tests.builder.pipeline.sites import answer, change_everything
+from tests.support.catalogues import (
+    build_files,
+    edit_record,
+    freshly_built,
+    moment,
+    read_tree,
+    write_owner,
+    write_version,
+    write_withdrawn,
+)
+
+SKILLS = ".well-known/agent-skills/index.json"
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
+def test_a_version_that_is_withdrawn_after_it_was_listed(small, monkeypatch, version):
+    """A service that has no site yet does not end for it."""
+
+    def withdraw_first(*args):
+        monkeypatch.undo()
+        write_withdrawn(small.content, "ann/review", version)
+        return read_parts(*args)
+
+    monkeypatch.setattr("builder.write.repo.read_parts", withdraw_first)
+    assert build_files(small) == freshly_built(small)
+    build(small, index=False)
+    assert compare(small) == ([], [], [], [])
+
+
+def test_a_report_names_what_has_changed(small, settled):
+    build(small, index=False)
+    write_owner(small.content, "bob")
+    write_withdrawn(small.content, "ann/review")
+    shutil.rmtree(f"{small.content}/ann/story")
+    changed = build(small, index=False).changed
+    assert {*changed} == {("bob", None), ("ann", "review"), ("ann", "story")}
+
+
+def test_folders_of_others_are_left_and_skills_without_a_prompt_go(small):
+    build_files(small)
+    others = (".well-known/acme-challenge/token", ".git/config", "ann/.git/config")
+    strays = (f"ann/gone/{SKILLS}", f"ann/review/9.0.0/{SKILLS}", f"nobody/{SKILLS}")
+    for file in (*others, *strays):
+        path = Path(small.out, file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    # A state that is lost has every file of the site looked at.
+    shutil.rmtree(small.state)
+    build_files(small)
+    left = build_files(small)
+    assert {*others} <= {*left} and not {*strays} & {*left}
+    assert {file: left[file] for file in left.keys() - {*others}} == freshly_built(small)
+
+
+def test_a_new_version_writes_few_files(small):
+    build_files(small)
+    for number in range(30):
+        write_version(small.content, "bob", f"r{number}", "1.0.0", "x")
+    build_files(small)
+    before = read_tree(small.out)
+    write_version(small.content, "ann", "story", "1.0.1", "Tell a short story.\n")
+    build_files(small, changed=[("ann", "story")])
+    changed = {file for file, data in read_tree(small.out).items() if before.get(file) != data}
+    assert changed == {
+        "api/v1/repos/ann/story/versions/1.0.1.txt",
+        "api/v1/repos/ann/story/versions/1.0.1.body.txt", "api/v1/repos/ann/story/body.txt",
+        "api/v1/repos/ann/story/versions/1.0.1.json",
+        "api/v1/repos/ann/story/versions/1.0.1.diff", "ann/story/1.0.1.html", "ann/story.html",
+        "ann/story/versions.html", "ann/story/compare.html",
+        "api/v1/repos/ann/story.json", "api/v1/repos/ann/story/versions.json",
+        "api/v1/repos/ann/story/raw.txt", "api/v1/users/ann.json", "ann.html", "index.html",
+        "api/v1/repos.json", "api/v1/repos/_/top/1.json", "api/v1/repos/_/new/1.json",
+        "api/v1/repos/_/trending/1.json", "top.html", "new.html", "trending.html",
+        "api/v1/catalogue.jsonl", "api/v1/hub.json",
+        "feed.xml", "ann/feed.xml", "ann/story/feed.xml", "sitemap-1.xml",
+        "index.html.gz", "api/v1/catalogue.jsonl.gz",
+        "ann/story/SKILL.md", "ann/story/1.0.1/SKILL.md", "ann/marketplace.json",
+        f"ann/story/{SKILLS}", f"ann/story/1.0.1/{SKILLS}", f"ann/{SKILLS}",
+        "api/v1/repos/ann/story/versions/1.0.1.skill.zip",
+    }  # fmt: skip
+
+
+def test_what_hosts_read_in_the_site_is_left_alone(small):
+    build_files(small)
+    for name in ("_headers", "_redirects", ".nojekyll", "_other"):
+        Path(small.out, name).write_text("x")
+    for _ in range(3):
+        build_files(small, full=True)
+    left = [name for name in os.listdir(small.out) if name.startswith(("_", "."))]
+    assert sorted(left) == [".nojekyll", "_headers", "_redirects"]
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, iter])
+def test_the_hint_may_be_any_iterable(small, kind):
+    build_files(small)
+    write_version(small.content, "ann", "story", "1.0.1", "Tell a short story.\n")
+    hint = [("ann", "story"), ("bob", "sql")]
+    assert build_files(small, changed=kind(hint)) == freshly_built(small)
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["incremental", "full"])
+def test_orphans_go_one_build_later(small, is_full):
+    before = build_files(small)
+    shutil.rmtree(f"{small.content}/bob")
+    after = build_files(small, full=is_full)
+    expected = freshly_built(small)
+    assert after.keys() == before.keys()
+    assert {file: after[file] for file in expected} == expected
+    assert build(small, index=False, full=is_full).removed == len(before) - len(expected)
+    assert read_tree(small.out) == expected
+    assert not Path(small.out, "bob").exists()
+
+
+def rename_version(folder: Path, old: str, new: str) -> None:
+    for suffix in ("md", "json"):
+        (folder / f"{old}.{suffix}").rename(folder / f"{new}.{suffix}")
+
+
+CHANGES = {
+    "a version in the middle": lambda root: rename_version(root / "ann/x", "1.0.1", "1.0.2"),
+    "an owner's last repo": lambda root: shutil.rmtree(root / "bob/sql"),
+    "all owners": lambda root: [shutil.rmtree(root / owner) for owner in ("ann", "bob")],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_two_builds_after_a_change_leave_what_a_full_build_makes(small, change):
+    for version in ("1.0.0", "1.0.1", "1.1.0"):
+        write_version(small.content, "ann", "x", version, version)
+    build_files(small)
+    change(Path(small.content))
+    build_files(small)
+    assert build_files(small) == freshly_built(small)
+
+
+def test_what_comes_back_is_as_it_was(small, tmp_path):
+    """A repo that was away for one build, and a site that was put in the place of another."""
+    before = build_files(small)
+    shutil.copytree(small.out, tmp_path / "backup")
+    Path(small.content, "ann/story").rename(tmp_path / "story")
+    assert build_files(small) != before
+    (tmp_path / "story").rename(f"{small.content}/ann/story")
+    for _ in range(2):
+        assert build_files(small) == before
+    change_everything(small.content)
+    build_files(small)
+    shutil.rmtree(small.out)
+    (tmp_path / "backup").rename(small.out)
+    build_files(small)
+    assert build_files(small) == freshly_built(small)
+
+
+def test_a_changed_trend_alone_changes_the_order(empty):
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        write_version(empty.content, "ann", "x", version, version)
+        write_version(empty.content, "bob", "x", version, version)
+    build_files(empty)
+    # Of a version in the middle nothing shows in lists, but it counts for the trend.
+    edit_record(Path(empty.content, "bob/x/1.1.0.json"), published_at=moment(1199))
+    assert build_files(empty) == freshly_built(empty)
+    first = answer(empty, "api/v1/repos/_/trending/1.json")["data"][0]
+    assert first["owner"] == "bob"
+
+
+def test_a_version_above_a_removed_one_follows_the_next_below(empty, settled):
+    for version in ("1.0.0", "1.0.1", "1.1.0"):
+        write_version(empty.content, "ann", "x", version, f"Text {version}\n")
+    build_files(empty)
+    for gone, entries in (
+        ("1.0.1", [("1.1.0", "1.0.0"), ("1.0.0", None)]),
+        ("1.0.0", [("1.1.0", None)]),
+    ):
+        for suffix in ("md", "json"):
+            Path(empty.content, f"ann/x/{gone}.{suffix}").unlink()
+        build_files(empty)
+        versions = answer(empty, "api/v1/repos/ann/x/versions.json")["data"]
+        assert [(one["version"], one["previous"]) for one in versions] == entries
+        assert build_files(empty) == freshly_built(empty)
+
+
+def test_other_settings_make_another_site(small):
+    build_files(small)
+    other = small._replace(base_url="https://elsewhere.example/x", site_name="Else", queries=True)
+    assert build_files(other) == freshly_built(other)
+    assert build_files(small) == freshly_built(small)

@@ -1,0 +1,164 @@
+"""What is wrong with the content or the settings is named, and the site stays as it was."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import ContentError, OperatorError
+from builder.pipeline.build import build, compare
+from builder.store.withdrawn_files import read_parts
+from tests.builder.pipeline.sites import answer
+from tests.support.catalogues import (
+    build_files,
+    edit_record,
+    freshly_built,
+    read_tree,
+    write_version,
+    write_withdrawn,
+)
+
+
+def test_a_fault_is_told_though_something_was_withdrawn(small, monkeypatch):
+    def spoil_first(*args):
+        monkeypatch.undo()
+        write_withdrawn(small.content, "ann/review", "1.0.0")
+        edit_record(Path(small.content, "ann/review/1.1.0.json"), sha256="0" * 64)
+        return read_parts(*args)
+
+    monkeypatch.setattr("builder.write.repo.read_parts", spoil_first)
+    with pytest.raises(ContentError, match=r"ann/review/1\.1\.0\.md: changed after publication"):
+        build(small, index=False)
+
+
+BREAKS = {
+    "hash": lambda root: Path(root, "ann/review/1.1.0.md").write_text("Edited.\n"),
+    "record": lambda root: Path(root, "ann/review/1.1.0.json").write_text("{"),
+    "no text": lambda root: Path(root, "ann/review/1.1.0.md").unlink(),
+    "profile": lambda root: Path(root, "ann/owner.json").write_text("{}"),
+    "home": lambda root: Path(root, "home.md").write_bytes(b"\xff"),
+    "link": lambda root: Path(root, "ann/link").symlink_to(root),
+    "owner name": lambda root: Path(root, "Bad").mkdir(),
+    "not utf-8": lambda root: write_version(root, "ann", "review", "1.2.0", b"\xff"),
+}
+
+
+@pytest.mark.parametrize("break_content", BREAKS.values(), ids=BREAKS)
+def test_with_a_fault_in_the_content_the_site_stays_as_it_was(small, tmp_path, break_content):
+    before = build_files(small)
+    shutil.copytree(small.content, tmp_path / "sound", symlinks=True)
+    break_content(small.content)
+    for options in ({}, {"full": True}):
+        with pytest.raises(ContentError):
+            build(small, index=False, **options)
+        assert read_tree(small.out) == before
+    with pytest.raises(ContentError):
+        compare(small)
+    shutil.rmtree(small.content)
+    (tmp_path / "sound").rename(small.content)
+    assert build_files(small) == before
+
+
+def test_a_fault_in_one_repo_does_not_change_what_others_show_in_lists(small):
+    before = build_files(small)
+    BREAKS["hash"](small.content)
+    write_version(small.content, "bob", "sql", "1.1.0", "New.\n", title="New title")
+    with pytest.raises(ContentError):
+        build(small, index=False)
+    after = read_tree(small.out)
+    same = {file for file in before if after[file] == before[file]}
+    assert {file for file in before if "sql" not in file} <= same
+    write_version(small.content, "ann", "review", "1.1.0", "Mended.\n", tags=["code", "careful"])
+    assert build_files(small) == freshly_built(small)
+
+
+@pytest.mark.parametrize("kind", ["hash", "profile", "name"])
+def test_the_error_names_all_faults(small, kind):
+    build_files(small)
+    if kind == "hash":
+        paths = ["ann/review/1.0.0.md", "ann/story/1.0.0.md", "bob/sql/1.0.0.md"]
+        for path in paths:
+            Path(small.content, path).write_text("Edited.\n")
+    elif kind == "profile":
+        paths = ["ann/owner.json", "bob/owner.json"]
+        for path in paths:
+            Path(small.content, path).write_text("{}")
+    else:
+        paths = ["ann/Worse", "bob/Bad"]
+        for path in paths:
+            Path(small.content, path).mkdir()
+    with pytest.raises(ContentError) as caught:
+        build(small, index=False)
+    assert sorted(fault.path for fault in caught.value.faults) == paths
+    assert all(path in str(caught.value) for path in paths)
+
+
+def test_with_names_what_has_no_fault_is_built(small):
+    build(small, index=False)
+    Path(small.content, "ann/review/1.1.0.md").rename(f"{small.content}/aside")
+    write_version(small.content, "bob", "sql", "1.1.0", "New.\n")
+    with pytest.raises(ContentError):
+        build(small, changed=[("ann", "review"), ("bob", "sql")], index=False)
+    assert answer(small, "api/v1/repos/bob/sql.json")["data"]["latest_version"] == "1.1.0"
+    assert answer(small, "api/v1/repos/ann/review.json")["data"]["latest_version"] == "1.1.0"
+    Path(small.content, "aside").rename(f"{small.content}/ann/review/1.1.0.md")
+    build(small, changed=[("ann", "review")], index=False)
+    assert read_tree(small.out) == freshly_built(small)
+
+
+def test_more_repos_than_one_process_renders(empty, monkeypatch):
+    monkeypatch.setattr("builder.pipeline.pool.REPOS_PER_PROCESS_MIN", 10)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for number in range(60):
+        write_version(empty.content, "ann", f"r{number}", "1.0.0", f"x{number}", tags=["a"])
+    report = build(empty, index=False)
+    assert (report.rendered, report.written) == (60, len(read_tree(empty.out)))
+    assert build(empty, index=False).written == 0
+    monkeypatch.undo()
+    assert read_tree(empty.out) == freshly_built(empty)
+    for number in range(0, 60, 7):
+        Path(empty.content, f"ann/r{number}/1.0.0.md").write_text("edited")
+    monkeypatch.setattr("builder.pipeline.pool.REPOS_PER_PROCESS_MIN", 10)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    with pytest.raises(ContentError) as caught:
+        build(empty, index=False, full=True)
+    assert len(caught.value.faults) == 9
+
+
+def test_data_is_built_at_any_depth_that_is_read(empty):
+    path = write_version(empty.content, "ann", "deep", "1.0.0", "x")
+
+    def nest(levels):
+        value = None
+        for _ in range(levels):
+            value = {"a": [value]}
+        edit_record(path, parameters={"a": value}, variables=[{"name": "v", "default": value}])
+
+    nest(20)
+    assert b'"a":[{"a":[' in build_files(empty)["api/v1/repos/ann/deep.json"]
+    for levels in (30, 200, 300):
+        nest(levels)
+        with pytest.raises(ContentError, match="deep"):
+            build_files(empty)
+
+
+@pytest.mark.parametrize(
+    ("out", "state"),
+    [("content/site", "state"), ("site", "content/state"), ("site", "site/state"),
+     ("content", "state"), ("site", "site")],
+)  # fmt: skip
+def test_folders_that_would_feed_each_other_are_refused(small, tmp_path, out, state):
+    settings = small._replace(out=f"{tmp_path}/{out}", state=f"{tmp_path}/{state}")
+    before = read_tree(tmp_path)
+    for function in (build, compare):
+        with pytest.raises(OperatorError, match="separate"):
+            function(settings)
+    assert read_tree(tmp_path) == before
+
+
+def test_no_content_folder_is_an_error_that_says_what_to_do(small):
+    expected = build_files(small)
+    missing = small._replace(content=f"{small.content}-nothing")
+    with pytest.raises(OperatorError, match="--content"):
+        build(missing, index=False)
+    assert read_tree(small.out) == expected

@@ -1,0 +1,139 @@
+"""Lists of several pages, the home page, and pages without prompts."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.model import routes
+from builder.model.routes import PAGE_SIZE
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from tests.builder.pipeline.sites import answer
+from tests.support.catalogues import (
+    build_files,
+    freshly_built,
+    moment,
+    read_tree,
+    settings_in,
+    write_owner,
+    write_version,
+)
+
+
+def test_the_operator_s_words_stand_on_the_home_page(small):
+    def home() -> str:
+        return build_files(small)["index.html"].decode()
+
+    words = Path(small.content, "home.md")
+    without = home()
+    assert "<h1>Hub</h1>" in without
+    words.write_text("# Ours\n\nFor *us*.\n\nMore <b>words</b>.\n")
+    told = home()
+    assert "<h1>Ours</h1>" in told and 'class="lead">For <em>us</em>.</p>' in told
+    assert "<p>More &lt;b&gt;words&lt;/b&gt;.</p>" in told
+    words.write_text("Only this.")
+    assert "<h1>Hub</h1>" in home()
+    assert "Only this." in home()
+    # It waits for a build that looks at everything, as all that nobody named.
+    words.write_text("Other words.")
+    build(small, changed=[("ann", "review")], index=False)
+    assert b"Other" not in read_tree(small.out)["index.html"]
+    words.unlink()
+    assert home() == without
+
+
+@pytest.fixture(scope="module")
+def paged(tmp_path_factory) -> Settings:
+    """A built site with 120 repos, 70 of them with a tag."""
+    settings = settings_in(tmp_path_factory.mktemp("paged"))
+    for number in range(120):
+        write_version(
+            settings.content, "ann", f"r{number:03}", "1.0.0", "x",
+            tags=["many"] if number < 70 else [], published_at=moment(number),
+        )  # fmt: skip
+    build_files(settings)
+    return settings
+
+
+@pytest.mark.parametrize(("folder", "total"), [("api/v1/repos/_", 120), ("api/v1/tags/many", 70)])
+@pytest.mark.parametrize("sort", routes.SORTS)
+def test_pages_hold_every_repo_once_in_order(paged, folder, total, sort):
+    tag = "many" if "tags" in folder else None
+    names = []
+    last = -(-total // PAGE_SIZE)
+    for page in range(1, last + 1):
+        data = answer(paged, f"{folder}/{sort}/{page}.json")
+        assert data["meta"] == {
+            "page": page, "pages": last, "total": total, "page_size": 50, "sort": sort, "tag": tag,
+            "q": None,
+        }  # fmt: skip
+        assert len(data["data"]) == (PAGE_SIZE if page < last else total - PAGE_SIZE * (last - 1))
+        names += [repo["name"] for repo in data["data"]]
+    # All were published once: each order is newest first.
+    assert names == [f"r{number:03}" for number in reversed(range(total))]
+    assert not Path(paged.out, f"{folder}/{sort}/{last + 1}.json").exists()
+
+
+def test_pages_for_people_link_to_their_neighbours(paged):
+    def neighbours(file):
+        return re.findall(r'rel="(prev|next)" href="([^"]*)"', Path(paged.out, file).read_text())
+
+    assert neighbours("new.html") == [("next", "/new/2")]
+    assert neighbours("new/2.html") == [("prev", "/new"), ("next", "/new/3")]
+    assert neighbours("new/3.html") == [("prev", "/new/2")]
+    assert neighbours("tags/many.html") == [("next", "/tags/many/top/2")]
+    assert neighbours("tags/many/top/2.html") == [("prev", "/tags/many")]
+    assert neighbours("tags/many/new/2.html") == [("prev", "/tags/many/new")]
+
+
+def test_the_first_page_of_top_is_also_at_the_short_path(paged):
+    site = read_tree(paged.out)
+    assert site["api/v1/repos.json"] == site["api/v1/repos/_/top/1.json"]
+
+
+def test_pages_past_a_shortened_end_go(paged):
+    shutil.rmtree(f"{paged.content}/ann/r000")
+    for number in range(1, 21):
+        shutil.rmtree(f"{paged.content}/ann/r{number:03}")
+    site = build_files(paged)
+    assert "api/v1/repos/_/top/3.json" in site
+    site = build_files(paged)
+    assert "api/v1/repos/_/top/3.json" not in site
+    assert "api/v1/tags/many/top/2.json" not in site
+    assert site == freshly_built(paged)
+
+
+def test_an_empty_catalogue_is_a_site(empty):
+    site = build_files(empty)
+    assert json.loads(site["api/v1/repos.json"]) == {
+        "data": [],
+        "meta": {"page": 1, "pages": 1, "total": 0, "page_size": 50, "sort": "top", "tag": None,
+                 "q": None},
+    }  # fmt: skip
+    assert json.loads(site["api/v1/tags.json"])["data"] == []
+    assert site["api/v1/catalogue.jsonl"] == b""
+    assert json.loads(site["api/v1/hub.json"])["data"]["serial"] == 0
+    assert b"no prompts yet" in site["index.html"]
+    assert build(empty).written == 0
+
+
+def test_an_owner_without_a_profile_and_one_without_repos(empty):
+    write_version(empty.content, "ann", "x", "1.0.0", "x", published_at=moment(3))
+    write_owner(empty.content, "bob", name="Bob")
+    Path(empty.content, "cyd").mkdir()
+    site = build_files(empty)
+    ann = json.loads(site["api/v1/users/ann.json"])["data"]
+    bob = json.loads(site["api/v1/users/bob.json"])["data"]
+    assert (ann["name"], ann["joined_at"], ann["repos_count"]) == ("ann", moment(3), 1)
+    assert (bob["name"], bob["repos_count"], bob["repos"]) == ("Bob", 0, [])
+    assert "bob.html" in site
+    assert "cyd.html" not in site
+    assert build(empty, index=False).written == 0
+
+
+def test_a_profile_of_the_first_years_is_built(empty):
+    write_version(empty.content, "ann", "x", "1.0.0", "x", published_at="0001-01-01T00:00:00Z")
+    assert b'"joined_at":"0001-01-01T00:00:00Z"' in build_files(empty)["api/v1/users/ann.json"]

@@ -1,0 +1,158 @@
+"""Answers after a rebuild, without one, and over HTTP."""
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from builder.model.routes import QUERY_CHARS_MAX
+from builder.pipeline.build import build
+from builder.search.queries import ListQuery, Queries
+from builder.store.state import State
+from tests.builder.search.asking import ask, refused
+from tests.support.catalogues import moment, write_owner, write_version
+
+
+@pytest.mark.parametrize(
+    "q",
+    [
+        " sql ", "SQL\treview", "sql&page=2", "sql#x", "100% sql?", "“sql”", "ＳＱＬ", "sql\0",
+        "'sql'",
+        "<script>sql</script>", 'sql "review"', "sql\\", "議事録 整理", "\u2028sql",
+        "sql " * (QUERY_CHARS_MAX // 4), "😀 sql",
+    ],
+)  # fmt: skip
+def test_q_is_echoed_as_it_was(live, q):
+    answer = live.get("/api/v1/repos", params={"q": q})
+    assert answer.status_code == 200
+    assert answer.json()["meta"]["q"] == q
+    assert answer.json()["meta"]["sort"] is None
+    assert answer.headers["Cache-Control"] == "public, max-age=60"
+
+
+def test_an_answer_that_finds_nothing_is_kept_shortly(live):
+    for query in ({"q": "xyzzy"}, {"q": "xyzzy", "tag": "sql"}):
+        answer = live.get("/api/v1/repos", params=query)
+        assert answer.json()["data"] == []
+        assert answer.headers["Cache-Control"] == "public, max-age=5"
+
+
+@pytest.mark.parametrize(
+    "q", ["", "   ", "!!", "?!.,;:-_()", "'", "\0", "—", "🙂", "a" * (QUERY_CHARS_MAX + 1)]
+)
+def test_q_that_is_refused(live, q):
+    answer = live.get("/api/v1/repos", params={"q": q})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "invalid_parameter"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_hostile_q_is_not_found_in_the_page_of_another(live):
+    """Answers to different questions are never mixed up."""
+    for q in ("sql", "sql review", "review", "sql"):
+        answer = live.get("/api/v1/repos", params={"q": q, "sort": "new"})
+        assert answer.json()["meta"]["q"] == q
+        plain = live.get("/api/v1/repos", params={"sort": "new"})
+        assert plain.json()["meta"]["q"] is None
+        assert plain.json()["meta"]["total"] == 33
+
+
+def test_answers_follow_a_rebuild(small, queries):
+    build(small)
+    assert ask(queries, q="care")[0] == ["ann/review"]
+    assert ask(queries, tags=("code", "careful"))[0] == ["ann/review"]
+    write_version(
+        small.content, "bob", "sql", "1.1.0", "Take care.", tags=["code", "careful", "x-ray"]
+    )
+    assert ask(queries, q="care")[0] == ["ann/review"]
+    build(small)
+    assert sorted(ask(queries, q="care")[0]) == ["ann/review", "bob/sql"]
+    rows, meta = ask(queries, tags=("code", "careful"), sort="new")
+    assert rows == ["ann/review", "bob/sql"]
+    assert meta["total"] == 2
+    assert ask(queries, tags=("x-ray", "code"))[0] == ["bob/sql"]
+    write_version(small.content, "ann", "review", "1.2.0", "Look.", tags=[])
+    write_owner(small.content, "zed")
+    write_version(small.content, "zed", "new", "1.0.0", "Care.", published_at=moment(9000))
+    build(small)
+    assert ask(queries, q="care", sort="new")[0] == ["zed/new", "bob/sql"]
+    for path in sorted(Path(small.content, "bob", "sql").iterdir()):
+        path.unlink()
+    build(small)
+    assert ask(queries, q="care")[0] == ["zed/new"]
+    with refused("tag_not_found"):
+        ask(queries, tags=("x-ray", "code"))
+
+
+READS: list[Callable[[Queries], object]] = [
+    lambda queries: queries.answer(ListQuery(q="care")),
+    lambda queries: queries.answer(ListQuery(tags=("code", "careful"))),
+    lambda queries: queries.find(ListQuery(owner="ann"), 0, 10),
+    lambda queries: queries.find(ListQuery(), 0, 10),
+    lambda queries: queries.tag_counts(None, ()),
+    lambda queries: queries.tag_counts("ann", ("code",)),
+    lambda queries: queries.owners_beginning("", 10),
+]
+
+
+def check_unavailable(queries: Queries) -> None:
+    for read in READS:
+        with refused("unavailable"):
+            read(queries)
+    assert queries.similar("ann/reviews", 3) == []
+
+
+def remove_state(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def put_no_database(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"not a database" * 1000)
+
+
+def put_other_tables(path: Path) -> None:
+    path.unlink()
+    sqlite3.connect(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE other (x)")
+
+
+@pytest.mark.parametrize("ruin", [remove_state, put_no_database, put_other_tables])
+def test_state_that_is_gone_or_damaged(small, ruin):
+    build(small)
+    reader, late = Queries(small), Queries(small)
+    before = [read(reader) for read in READS]
+    ruin(Path(State.path_in(small.state)))
+    check_unavailable(late)
+    shutil.rmtree(small.state, ignore_errors=True)
+    build(small)
+    for queries in (reader, late):
+        assert [read(queries) for read in READS] == before
+        assert queries.similar("ann/reviews", 3)[0] == "ann/review"
+        queries.close()
+
+
+def test_counts_and_owners_follow_a_rebuild(small, queries):
+    build(small)
+    assert queries.tag_counts(None, ()) == [("code", 2), ("careful", 1)]
+    assert queries.tag_counts("ann", ()) == [("careful", 1), ("code", 1)]
+    assert queries.owners_beginning("", 9) == ["ann", "bob"]
+    write_version(small.content, "ann", "story", "1.1.0", "Tell one.", tags=["code", "fun"])
+    write_version(small.content, "abe", "one", "1.0.0", "One.", tags=["fun"])
+    shutil.rmtree(f"{small.content}/bob")
+    build(small)
+    assert queries.tag_counts("ann", ()) == [("code", 2), ("careful", 1), ("fun", 1)]
+    assert queries.tag_counts("ann", ("fun",)) == [("code", 1), ("fun", 1)]
+    assert queries.tag_counts(None, ("fun",)) == [("fun", 2), ("code", 1)]
+    assert queries.owners_beginning("", 9) == ["abe", "ann"]
+    assert queries.owners_beginning("", 1) == ["abe"]
+
+
+def test_no_build_yet(small, queries):
+    check_unavailable(queries)
+    build(small)
+    assert queries.find(ListQuery(), 0, 10).total == 3

@@ -1,0 +1,266 @@
+"""A second import of histories brings what is new, whatever was done in the hub meanwhile."""
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.errors import HubError, RequestError
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.store import content
+from builder.store.check import check
+from moving.importers import histories
+from moving.importers.items import History, Rejection
+from moving.importers.run import Options, Outcome, import_found
+from publisher.write.decision import Terms
+from publisher.write.drafts import make_draft, make_withdrawal_draft
+from publisher.write.publish import publish, publish_past
+from publisher.write.store_protocol import Folder
+from publisher.write.withdraw import withdraw
+from tests.moving.importers.histories import (
+    UNCHANGED,
+    bring,
+    history,
+    labels_of,
+    move_here,
+    read_texts,
+    revision,
+    texts,
+    versions,
+)
+from tests.support.calls import at, watched
+
+
+def publish_here(root: str, text: str) -> None:
+    draft = make_draft({"content": text})
+    publish(
+        Folder(root), "imported", "greeting", draft, publisher="imported", terms=Terms(sync=False)
+    )
+
+
+def withdraw_here(root: str, version: str | None) -> None:
+    draft = make_withdrawal_draft({"reason": "secret"})
+    withdraw(
+        Folder(root), "imported", "greeting", version, draft, by="imported", terms=Terms(sync=False)
+    )
+
+
+def test_a_second_run_changes_nothing(root):
+    found = texts("one", "two", "one", "one")
+    found.revisions[1] = found.revisions[1]._replace(labels=("production",))
+    bring(root, found)
+    before = versions(root)
+    assert bring(root, found) == UNCHANGED
+    assert versions(root) == before
+    # Nor does one with other options, which are for what is new.
+    assert bring(root, found, all_tags=("late",), license="MIT") == UNCHANGED
+
+
+def test_what_is_new_elsewhere_is_added(root):
+    bring(root, texts("one", "two"))
+    outcome = bring(root, texts("one", "two", "one", "three"))
+    assert outcome == Outcome(updated=["imported/greeting with 2 versions"], versions=2)
+    assert read_texts(root) == ["one", "two", "one", "three"]
+    assert [record.ordinal for record, _ in versions(root)] == [1, 2, 3, 4]
+
+
+def test_other_parameters_are_another_version(root):
+    def with_model(*models: Any) -> History:
+        return history(*(revision("a", fields={"parameters": {"x": one}}) for one in models))
+
+    bring(root, with_model(1))
+    assert bring(root, with_model(1, 1.0, True)).versions == 2
+    assert bring(root, with_model(1, 1.0, True)) == UNCHANGED
+
+
+def test_versions_are_known_by_number_and_time_too(root):
+    """Another release, or another --placeholders, may make another text of them."""
+
+    def dated(*found: str) -> History:
+        day = "2024-01-0{}T00:00:00Z".format
+        numbered = enumerate(found, 1)
+        return history(*(revision(text, number=n, published_at=day(n)) for n, text in numbered))
+
+    bring(root, dated("Hi ${name}", "Bye ${name}"))
+    withdraw_here(root, "1.0.1")
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}")) == UNCHANGED
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}", "New")).versions == 1
+    # A number without a time is not enough.
+    assert bring(root, texts("Other")).versions == 1
+
+
+def test_what_was_published_here_meanwhile_is_left_alone(root):
+    bring(root, texts("one", "two"))
+    publish_here(root, "mine")
+    assert bring(root, texts("one", "two")) == UNCHANGED
+    assert bring(root, texts("one", "two", "three")).versions == 1
+    assert read_texts(root) == ["one", "two", "mine", "three"]
+    assert [record.ordinal for record, _ in versions(root)] == [1, 2, 3, 4]
+    # Also where what is new elsewhere was published here by hand, in another order.
+    publish_here(root, "five")
+    publish_here(root, "four")
+    assert bring(root, texts("one", "two", "three", "four", "five")) == UNCHANGED
+
+
+def test_other_versions_before_are_told_once(root):
+    publish_here(root, "mine")
+    told = "greeting.json: imported/greeting had other versions before: these come after them. "
+    for dry_run in (True, False):
+        outcome = bring(root, texts("one", "two"), dry_run=dry_run)
+        assert outcome.warnings == [told + "If it is another prompt, import with another --owner."]
+    assert bring(root, texts("one", "two", "three")).warnings == []
+
+
+def test_nothing_can_be_put_between(root):
+    bring(root, texts("one", "three"))
+    outcome = bring(root, texts("one", "two", "three"))
+    reason = "older than 1.0.1, which is here already"
+    assert outcome == Outcome(
+        unchanged=["imported/greeting"], rejected=[Rejection("v2 two", reason)]
+    )
+
+
+def test_one_that_is_rejected_is_rejected_for_the_same_reason_each_time(root):
+    many = " ".join(f"{{{{v{n}}}}}" for n in range(201))
+    bad = [
+        revision(" ", where="empty"),
+        revision([], where="no messages"),
+        revision("x" * (CONTENT_BYTES_MAX + 1), where="large"),
+        revision(many, where="many"),
+        revision("half \ud800", where="half"),
+        revision("twice", number=1, where="twice"),
+    ]
+    found = history(revision("one", number=1, where="first"), *bad, revision("two"))
+    outcome = bring(root, found)
+    assert outcome.created == ["imported/greeting with 2 versions"]
+    told = dict(outcome.rejected)
+    assert told.keys() == {one.where for one in bad}
+    assert "content: is empty" in told["empty"] and "content: is empty" in told["no messages"]
+    assert "262,144" in told["large"]
+    assert "uses 201 variables" in told["many"]
+    assert "surrogate" in told["half"]
+    assert told["twice"] == "has the number 1, as first"
+    again = bring(root, found)
+    assert dict(again.rejected) == told
+    assert (again.unchanged, again.versions) == (["imported/greeting"], 0)
+
+
+def test_a_withdrawn_version_does_not_come_back(root):
+    found = texts("one", "secret", "three")
+    found.revisions[1] = found.revisions[1]._replace(labels=("production",))
+    bring(root, found)
+    withdraw_here(root, "1.0.1")
+    outcome = bring(root, found)
+    assert (outcome.unchanged, outcome.versions, outcome.rejected) == (UNCHANGED.unchanged, 0, [])
+    assert outcome.warnings == [
+        "v2 secret: Left out label production: its version was withdrawn here."
+    ]
+    # Nor as a version that is new elsewhere.
+    outcome = bring(root, texts("one", "secret", "three", "secret", "five"))
+    assert "was withdrawn" in dict(outcome.rejected)["v4 secret"]
+    assert read_texts(root) == ["one", "three", "five"]
+
+
+def test_a_withdrawn_prompt_does_not_come_back(root):
+    bring(root, texts("one"))
+    withdraw_here(root, None)
+    outcome = bring(root, texts("one", "two"), texts("other", name="other"))
+    assert [where for where, _ in outcome.rejected] == ["greeting.json"]
+    assert outcome.created == ["imported/other with 1 version"]
+
+
+def test_another_process_publishes_meanwhile(root, monkeypatch):
+    """What was compared is not what is there: nothing comes twice."""
+    bring(root, texts("one"))
+
+    def publish_late(*args: Any, **options: Any) -> Any:
+        publish_here(root, "two")
+        return publish_past(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(histories, "publish_past", publish_late)
+        outcome = bring(root, texts("one", "two", "three"))
+    assert "Another process changed" in dict(outcome.rejected)["greeting.json"]
+    assert bring(root, texts("one", "two", "three")).versions == 1
+    assert read_texts(root) == ["one", "two", "three"]
+
+
+steps = st.one_of(
+    st.tuples(st.just("elsewhere"), st.sampled_from(("one", "two", "", "{{#if}}"))),
+    st.tuples(st.just("here"), st.sampled_from(("one", "two", "mine"))),
+    st.tuples(st.just("withdraw"), st.integers(0, 5)),
+    st.tuples(st.just("label"), st.integers(0, 5)),
+    st.tuples(st.just("import"), st.none()),
+)
+
+
+@given(st.lists(steps, max_size=12), st.sampled_from(("dated", "numbered", "plain")))
+def test_whatever_happens_a_second_run_changes_nothing(done, kind):
+    """And no run loses or changes a version that is here, or brings one twice."""
+    found = history()
+    with tempfile.TemporaryDirectory() as root:
+        for step, what in [*done, ("import", None)]:
+            listing = content.list_versions(root, "imported", "greeting")
+            there = [str(version) for version in listing.versions]
+            if step == "elsewhere":
+                number = len(found.revisions) + 1
+                about = {} if kind == "plain" else {"number": number}
+                if kind == "dated":
+                    about["published_at"] = f"2024-01-{number:02}T00:00:00Z"
+                found.revisions.append(
+                    revision(what, where=f"v{number}", labels=("production",), **about)
+                )
+            elif step == "here":
+                with contextlib.suppress(RequestError):  # it was withdrawn
+                    publish_here(root, what)
+            elif step == "withdraw" and what < len(there):
+                withdraw_here(root, there[what])
+            elif step == "label" and what < len(there):
+                move_here(root, "production", there[what])
+            elif step == "import":
+                before = versions(root)
+                first = bring(root, found)
+                after = versions(root)
+                assert after[: len(before)] == before
+                assert len(after) == len(before) + first.versions
+                again = bring(root, found)
+                assert (again.versions, again.labels) == (0, 0)
+                assert again.rejected == first.rejected
+                assert versions(root) == after
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
+def test_an_import_that_is_cut_off_goes_on(root, error, monkeypatch):
+    """Whatever system call fails or is interrupted, the next run brings the rest."""
+    monkeypatch.setattr(os, "sync", lambda: None)  # takes long
+    found = history(
+        *(revision(text, number=number) for number, text in ((2, "one"), (5, "one"))),
+        revision("three", labels=("production",)),
+    )
+    cut_off = []
+
+    def fail() -> None:
+        cut_off.append(error)
+        raise error
+
+    for number in range(1, 300):
+        with watched(at(number, fail)), contextlib.suppress(HubError, KeyboardInterrupt):
+            import_found([found], "Vendor", Folder(root), Options(), lambda *_: None)
+        if len(cut_off) < number:
+            break
+        left = {fault.reason.partition(";")[0] for fault in check(root)}
+        assert left <= {"no versions", "text without record"}, left
+        bring(root, found)
+        assert [(record.ordinal, text) for record, text in versions(root)] == [
+            (2, "one"), (5, "one"), (6, "three")
+        ]  # fmt: skip
+        assert labels_of(root) == {"production": "1.0.2"}
+        assert bring(root, found) == UNCHANGED
+        shutil.rmtree(f"{root}/imported")
+    assert number > 40
