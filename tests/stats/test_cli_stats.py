@@ -110,9 +110,6 @@ def test_a_file_that_is_not_there(folder):
 
 def test_no_log_is_wrong_use():
     assert hubctl("stats", "ingest").exit_code == 2
-
-
-def test_help_says_what_shows_the_counts():
     assert "`hubctl serve` shows the counts" in hubctl("stats", "ingest", "--help").stdout
 
 

@@ -328,21 +328,18 @@ def test_progress_is_told_by_bytes_of_the_file(tmp_path):
 
 # Counting is a set ------------------------------------------------------------------------------
 
+
+def line_of(is_caddy: bool, client: str, days: int, target: str, agent: str, status: int) -> bytes:
+    if is_caddy:
+        at = float(NOW - days * DAY)
+        return caddy_line(target, remote_ip=client, ts=at, agent=agent, status=status)
+    return line(target, client=client, seconds=NOW - days * DAY, agent=agent, status=status)
+
+
 some_lines = st.lists(
     st.builds(
-        lambda maker, client, days, target, agent, status: maker(
-            target, client, NOW - days * DAY, agent, status
-        ),
-        st.sampled_from(
-            [
-                lambda target, client, seconds, agent, status: line(
-                    target, client=client, seconds=seconds, agent=agent, status=status
-                ),
-                lambda target, client, seconds, agent, status: caddy_line(
-                    target, remote_ip=client, ts=float(seconds), agent=agent, status=status
-                ),
-            ]
-        ),
+        line_of,
+        st.booleans(),
         st.sampled_from(["192.0.2.7", "::ffff:192.0.2.7", "192.0.2.8", "2001:db8::1", "bad"]),
         st.integers(-2, KEPT_DAYS),
         st.sampled_from([RAW, OTHER_RAW, "/api/v1/repos/ann/story.json", "/top"]),

@@ -101,6 +101,7 @@ def test_a_move_writes_few_files(labelled):
     assert before.keys() == after.keys()
     assert after == freshly_built(labelled)
     assert build(labelled).rendered == 0
+    assert build(labelled, full=True).written == 0
 
 
 def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
@@ -150,28 +151,13 @@ def test_a_publication_moves_its_labels(labelled):
     assert site == freshly_built(labelled)
 
 
-def test_pulls_alone_leave_labels_as_they_are(labelled):
+@pytest.mark.parametrize("gone", [f"{REPO}/labels", REPO])
+def test_labels_that_are_forgotten_or_go_with_their_repo_leave_nothing(labelled, gone):
     build_files(labelled)
-    before = read_tree(labelled.out)
-    build(labelled, changed=[("bob", "sql")])
-    assert build(labelled, full=True).written == 0
-    assert read_tree(labelled.out) == before
-
-
-def test_moves_that_are_forgotten_leave_nothing(labelled):
-    without = Path(labelled.content, REPO, "labels")
-    build_files(labelled)
-    shutil.rmtree(without)
+    shutil.rmtree(Path(labelled.content, gone))
     built(labelled)
     assert built(labelled) == freshly_built(labelled)
     assert not Path(labelled.out, f"{API}/labels").exists()
-
-
-def test_a_repo_that_goes_takes_its_labels_along(labelled):
-    build_files(labelled)
-    shutil.rmtree(Path(labelled.content, REPO))
-    built(labelled)
-    assert built(labelled) == freshly_built(labelled)
 
 
 def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatch):

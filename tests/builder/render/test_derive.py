@@ -2,7 +2,6 @@
 
 import json
 import math
-import random
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from builder.model.names import Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.settings import Settings
 from builder.render import derive, envelopes
-from builder.render.derive import HALF_LIFE_SECONDS, epoch_seconds, trend
+from builder.render.derive import epoch_seconds, trend
 from tests.support.catalogues import moment
 
 FIRST_SECOND = epoch_seconds("0001-01-01T00:00:00Z")
@@ -53,11 +52,7 @@ def test_the_order_of_events_does_not_matter(times, pulls, order):
     for events in shuffled:
         order.shuffle(events)
     assert trend(*shuffled) == trend(times, pulls)
-
-
-@given(publications, days, st.integers(1, 1000))
-def test_it_does_not_matter_how_pulls_of_a_day_are_told(times, day, count):
-    assert trend(times, [(day, 1)] * count) == trend(times, [(day, count)])
+    assert isinstance(trend(times, pulls), int)  # for SQLite
 
 
 @given(publications, pulls_by_day, days)
@@ -84,18 +79,6 @@ def test_a_newer_publication_counts_more(time):
 @given(publications, seconds)
 def test_a_publication_more_never_counts_less(times, time):
     assert trend([*times, time]) >= trend(times)
-
-
-@given(st.lists(recent, min_size=1, max_size=8))
-def test_after_a_half_life_everything_counts_half(times):
-    later = [time + HALF_LIFE_SECONDS for time in times]
-    assert trend(later) - trend(times) == pytest.approx(1e6, abs=2)
-    assert HALF_LIFE_SECONDS == 7 * 24 * 60 * 60
-
-
-def test_two_publications_at_once_count_twice():
-    now = epoch_seconds("2025-01-01T00:00:00Z")
-    assert trend([now, now]) - trend([now]) == pytest.approx(1e6, abs=2)
 
 
 def test_far_apart_and_many_publications_do_not_overflow():
@@ -210,18 +193,11 @@ def test_a_bio_that_ends_like_the_record_stays_whole():
     assert (data["bio"], data["repos"]) == ('","repos":[]}', [1])
 
 
-@pytest.mark.parametrize(
-    ("total", "pages"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (100, 2), (101, 3)]
-)
-def test_page_count(total, pages):
-    assert envelopes.page_count(total) == pages
-    assert envelopes.list_meta(1, total, "top").pages == pages
-
-
 @given(st.integers(0, 10**9))
 def test_pages_hold_all_rows_and_none_is_empty(total):
     pages = envelopes.page_count(total)
     assert (pages - 1) * 50 < max(total, 1) <= pages * 50
+    assert envelopes.list_meta(1, total, "top").pages == pages
 
 
 def test_meta_says_which_filters_were_applied():
@@ -249,11 +225,3 @@ def test_the_hub_describes_itself():
 
 def test_json_is_compact_and_not_escaped():
     assert envelopes.json_bytes({"b": "字 é", "a": 1}) == '{"b":"字 é","a":1}'.encode()
-
-
-def test_every_trend_is_an_integer_for_sqlite():
-    numbers = random.Random(3)
-    for _ in range(200):
-        times = [numbers.randint(FIRST_SECOND, LAST_SECOND) for _ in range(5)]
-        assert isinstance(trend(times), int)
-        assert -(2**63) < trend(times) < 2**63

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from builder.model import records
 from builder.model.routes import BY_NAME
-from builder.pipeline.build import build
 from builder.render import feeds
 from tests.support.catalogues import (
     BASE_URL,
     build_files,
     moment,
-    read_tree,
     settings_in,
     write_owner,
     write_version,
@@ -167,23 +165,6 @@ def test_a_feed_has_the_fifty_newest(empty):
         root = check(site[file])
         assert texts(root, "updated") == [moment(number) for number in range(59, 9, -1)]
         assert root.findtext(f"{ATOM}updated") == moment(59)
-
-
-def test_a_feed_goes_with_its_repo_and_owner(small, tmp_path):
-    build_files(small)
-    (tmp_path / "content/bob/sql/1.0.0.json").unlink()
-    assert f"{BASE_URL}/bob/sql".encode() not in build_files(small)["feed.xml"]
-    # One build later, as all that may still be linked to.
-    build(small, index=False)
-    assert not [file for file in read_tree(small.out) if file.startswith("bob")]
-
-
-def test_a_new_version_changes_its_feeds_and_no_other(small):
-    before = build_files(small)
-    write_version(small.content, "ann", "story", "1.0.1", "Tell it.", changelog="Shorter.")
-    after = build_files(small, changed=[("ann", "story")])
-    changed = {f for f in after if f.endswith("feed.xml") and after[f] != before.get(f)}
-    assert changed == {"feed.xml", "ann/feed.xml", "ann/story/feed.xml"}
 
 
 # What XML cannot say, what ends its sections, what turns text around, and everything else.
