@@ -28,8 +28,8 @@ def listed(entries: list[dict[str, Any]]) -> bytes:
 
 @dataclass
 class Site:
-    """``files`` are the bytes of each path below ``/api/v1/repos/``. Without ``is_up`` each is a
-    503. ``gone``: why a path that begins so was withdrawn.
+    """``files`` are the bytes of each path below ``/api/v1/repos/``, or with a slash of any other.
+    Without ``is_up`` each is a 503. ``gone``: why a path that begins so was withdrawn.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -55,10 +55,19 @@ class Site:
         versions = self._versions.setdefault(repo, {})
         versions[version] = entry | more | {"parameters": {"sha256": "0", "size": 1}}
         self.files[f"{repo}/versions/{version}.txt"] = text
+        self._write_skill(repo, version, content)
         self.files[f"{repo}/versions/{version}.json"] = compact(versions[version])
         newest = [versions[each] | {"content": None} for each in reversed(versions)]
         self.files[f"{repo}/versions.json"] = listed(newest)
         self._write_repo(repo)
+
+    def _write_skill(self, repo: str, version: str, content: str) -> None:
+        skill = f'---\nmetadata:\n  version: "{version}"\n---\n{content}'.encode()
+        index = {"skills": [{"digest": f"sha256:{sha256(skill)}"}]}
+        self.files[f"/{repo}/{version}/SKILL.md"] = skill
+        self.files[f"/{repo}/{version}/.well-known/agent-skills/index.json"] = json.dumps(
+            index, separators=(",", ":")
+        ).encode()
 
     def move(
         self, repo: str, label: str, version: str | None, at: str = MOVED, note: str = "", **of: Any
@@ -104,7 +113,7 @@ class Site:
     def write(self, folder: Path) -> None:
         """Puts the files into the site that a build has written there."""
         for path, body in self.files.items():
-            target = folder / "api" / "v1" / "repos" / path
+            target = folder / f"api/v1/repos/{path}".rpartition("//")[2]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(body)
 

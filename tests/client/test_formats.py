@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from builder.text.formats import SUFFIXES, write_as
+from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from tests.client.conftest import TOOLS
 from tests.client.fake import Fake
@@ -22,7 +22,7 @@ def site() -> Site:
     for version, end in (("1.0.0", "One."), ("2.0.0", "Two.")):
         site.publish("ann/review", version, f"{TEXT}{end}\n".encode())
     site.move("ann/review", "production", "1.0.0")
-    for path in [path for path in site.files if path.endswith(".json")]:
+    for path in [path for path in site.files if path.startswith("ann/") and path.endswith(".json")]:
         record = json.loads(site.files[path])["data"]
         if "body" in record:
             site.files[path] = compact(complete(record))
@@ -39,13 +39,16 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected(site: Site, path: str, format: str) -> tuple[int, bytes, str]:
+    if format == "skill":  # which is the site's own
+        version = "1.0.0" if "/1.0.0" in path else "2.0.0"
+        return 0, site.files[f"/ann/review/{version}/SKILL.md"], ""
     text, losses = write_as(json.loads(site.files[path])["data"], format)
     return 0, text.encode(), "".join(f"{format} cannot hold {loss}\n" for loss in losses)
 
 
 def test_each_format(either: Client, site: Site, host: Fake) -> None:
     to = either.to(host.url)
-    for format in SUFFIXES:
+    for format in ("skill", "dotprompt", "prompty"):
         done = to.run("cat", "ann/review", "--as", format)
         assert done == expected(site, "ann/review.json", format), format
     assert "cannot hold" in done.err
@@ -96,12 +99,13 @@ def test_what_is_no_record_of_the_text_is_refused(client: Client, site: Site, ho
 
 def test_it_needs_python_and_says_so(client: Client, host: Fake, tmp_path) -> None:
     to = client.having_only(link_tools(tmp_path / "bin", *TOOLS)).to(host.url)
-    done = to.run("cat", "ann/review", "--as", "skill")
+    done = to.run("cat", "ann/review", "--as", "prompty")
     assert (done.status, done.out) == (1, b"") and "`hub cat --as` needs python3" in done.err
     assert not host.requests
+    assert to.run("cat", "ann/review", "--as", "skill").status == 0
 
 
-def test_a_skill_is_saved_as_a_folder(client: Client, host: Fake) -> None:
+def test_a_skill_is_saved_as_a_folder(client: Client, site: Site, host: Fake) -> None:
     to = client.to(host.url)
     written = to.run("cat", "ann/review", "--as", "skill").out
     for words, file in (
@@ -112,6 +116,16 @@ def test_a_skill_is_saved_as_a_folder(client: Client, host: Fake) -> None:
         assert done.status == 0, done.err
         assert (client.work / file).read_bytes() == written
     assert to.run("pull", "ann/review", "--as", "skill", "-o", "-").out == written
+    assert to.run("pull", "ann/review", "-o", "SKILL.md").status == 0
+    assert (client.work / "SKILL.md").read_bytes() == written
+    # An older version is no change of one's own.
+    for words in (("pull", "-o", "SKILL.md"), ("cat", "--as", "skill", "-o", "SKILL.md")):
+        assert to.run(*words, "ann/review@1.0.0").status == 0
+        assert (client.work / "SKILL.md").read_bytes() != written
+        assert to.run("pull", "ann/review", "-o", "SKILL.md").status == 0
+    # What was published, under that name.
+    assert to.run("cat", "ann/review", "--force", "-o", "SKILL.md").status == 0
+    assert (client.work / "SKILL.md").read_bytes() == site.files["ann/review/versions/2.0.0.txt"]
     (client.work / "review/SKILL.md").write_text("mine")
     done = to.run("pull", "ann/review", "--as", "skill")
     assert done.status == 1 and "--force" in done.err

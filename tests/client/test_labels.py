@@ -63,7 +63,7 @@ def test_on_hosts_of_files(kind: str, client: Client, site: Site, tmp_path: Path
     out = Path(settings.out)
     for path, body in site.files.items():
         if "/labels" not in path:
-            assert (out / "api/v1/repos" / path).exists(), path
+            assert (out / f"api/v1/repos/{path}".rpartition("//")[2]).exists(), path
         else:
             target = out / "api/v1/repos" / path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -140,6 +141,54 @@ def test_a_lock_file_elsewhere(each: Client, host: Fake) -> None:
     whole = str(to.work / "-a b" / "*.lock")
     assert to.run("sync", "--check", "--file", whole).status == 0
     assert to.run("lock", "--file", "none/x.lock", "ann/story").status == 1
+
+
+SKILL_FILE = ".agents/skills/review/SKILL.md"
+
+
+def skill_line(site: Site, ref: str, version: str, text: bytes, path: str = SKILL_FILE) -> str:
+    skill = site.files[f"/ann/review/{version}/SKILL.md"]
+    return f"ann/review {ref} {version} {sha256(text)} {sha256(skill)} {path}\n"
+
+
+def test_a_file_called_skill_is_a_skill(each: Client, site: Site, host: Fake) -> None:
+    to = each.to(host.url)
+    lock = write_lock(to, f"ann/review production {SKILL_FILE}\n")
+    assert to.run("lock").status == 0
+    assert lock.read_text() == skill_line(site, "production", "1.1.0", TWO)
+    assert to.run("sync").status == to.run("sync", "--check").status == 0
+    assert files(to) == {SKILL_FILE: site.files["/ann/review/1.1.0/SKILL.md"]}
+    assert to.run("lock").err == "prompts.lock is up to date\n"
+    # An older version is no change of one's own, also where no copy of it is kept.
+    site.move("ann/review", "production", "2.0.0")
+    assert to.run("update").status == 0
+    assert lock.read_text() == skill_line(site, "production", "2.0.0", THREE)
+    shutil.rmtree(to.cache)
+    assert "is not ann/review 2.0.0" in to.run("sync", "--check").err
+    assert to.run("sync").status == 0
+    assert files(to) == {SKILL_FILE: site.files["/ann/review/2.0.0/SKILL.md"]}
+    (to.work / SKILL_FILE).write_text('---\n  version: "1.0.0"\n---\nMine.\n')
+    assert "has your own changes" in to.run("sync").err
+
+
+def test_a_skill_that_is_not_what_was_locked(to: Client, site: Site) -> None:
+    write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "SKILL.md"))
+    site.files["/ann/review/1.0.0/SKILL.md"] += b"Evil."
+    done = to.run("sync")
+    assert done.status == 6 and "its SHA-256 differs. Try again, or lock it anew" in done.err
+    assert files(to) == {}
+
+
+def test_lines_whose_file_was_renamed(to: Client, site: Site) -> None:
+    """A skill's line needs two hashes, any other one."""
+    lock = write_lock(to, PINNED.replace("old.md", SKILL_FILE))
+    done = to.run("sync")
+    assert (done.status, done.err) == (1, "prompts.lock: line 1: not locked. Run `hub lock`\n")
+    assert to.run("lock").status == 0
+    assert lock.read_text() == skill_line(site, "1.0.0", "1.0.0", ONE)
+    write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "old.md"))
+    assert to.run("sync").status == to.run("lock").status == 0
+    assert files(to) == {"old.md": ONE} and lock.read_text() == PINNED
 
 
 # Edited files, and what stands in the way ---------------------------------------------------------

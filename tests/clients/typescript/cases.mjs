@@ -707,7 +707,8 @@ test("needs no folder", async () => {
 
 test("reads what the lock file says", async () => {
   const one = record();
-  const lock = `# comment\n\n${lockLine(one, "production")}\r\n  ${lockLine(one, "latest")} with spaces.md\n`;
+  const skill = lockLine(one, "latest").replace(/ [^ ]*$/, ` ${"0".repeat(64)} hello/SKILL.md`);
+  const lock = `# comment\n\n${lockLine(one, "production")}\r\n  ${lockLine(one, "latest")} with spaces.md\n${skill}\n`;
   for (const given of [lock, parseLock(lock)]) {
     const host = await startHost((response) => send(response, record()));
     const hub = hubOf(host, { lock: given });
