@@ -164,6 +164,7 @@ def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Marku
         "prompt_text.html",
         name=one.name,
         raw=pages.file_url("version_raw", **at),
+        skill=pages.file_url("version_skill", **at),
         record=pages.file_url("version", **at),
         size=_human_size(one.size),
         is_long=body.count("\n") >= LINES_MAX or len(body) > CHARS_MAX,

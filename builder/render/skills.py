@@ -18,8 +18,9 @@ from builder.model import records
 from builder.model.links import Links
 from builder.render.derive import Stored
 from builder.render.envelopes import json_bytes
-from builder.text.formats import SUFFIXES, use_of, write_as
+from builder.text.formats import SUFFIXES, skill_parts, with_front
 from builder.text.messages import parse_messages
+from builder.text.prompts import parse_document
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 FILE = SUFFIXES["skill"]
@@ -99,21 +100,29 @@ def skill_of(stored: Stored, links: Links) -> Skill:
         "license": about.license,
         "variables": msgspec.to_builtins(about.variables),
         "parameters": about.parameters,
-        "content": content,
+        "is_described": has_description(content.removesuffix(body)),
         "body": body,
         "messages": msgspec.to_builtins(parse_messages(body)),
     }
-    text = write_as(record, "skill")[0].encode()
+    front, body = skill_parts(record, {})
+    text = with_front(front, body).encode()
     entry = SkillEntry(
         name=name,
         type="skill-md",
-        description=use_of(record, {}),
+        description=front["description"],
         url=links.page("version_skill", owner=owner, name=name, version=version),
         digest=f"sha256:{_sha256(text)}",
         version=str(version),
         files=[FILE],
     )
     return Skill(text, entry)
+
+
+def has_description(front_matter: str) -> bool:
+    """Whether a block of front matter has a description, which may be in any form of YAML."""
+    if "description" not in front_matter:
+        return False
+    return bool((parse_document(front_matter).front or {}).get("description"))
 
 
 def index(entries: Sequence[bytes]) -> bytes:

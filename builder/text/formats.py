@@ -1,11 +1,12 @@
 r"""Writes a version of a prompt as a file of another format, and says what that cannot hold.
 
-The formats are dotprompt, prompty (version 2) and skills. Browsers do the same in JavaScript;
-`clients/exports.json` has the cases that both pass. The build puts this module into the shell
-client, so it keeps to Python 3.7 and its library.
+The formats are dotprompt, prompty (version 2) and skills. Browsers write the first two in
+JavaScript; `clients/exports.json` has the cases that both pass. The build puts this module into the
+shell client, so it keeps to Python 3.7 and its library.
 
 A *record* is a version, or a repo, as the API answers it. Its owner, name, version, title,
-description, tags, license, variables, parameters, body and messages are used.
+description, tags, license, variables, parameters, body and messages are used; and of a skill,
+`is_described`: False where the front matter has no description, so that the title goes first.
 """
 
 from __future__ import annotations
@@ -58,7 +59,6 @@ _escaped = re.compile(
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
 # That section.
 asked_first = re.compile(re.escape(ASKED_FIRST) + r"(?:- `.*\n)+\n---\n\n")
-_described = re.compile(r"(?:^|\n)description[ \t]*:")
 _space = re.compile(r"\s+")
 _plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
 _plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -85,7 +85,12 @@ def write_as(record: dict, format: str) -> tuple[str, list[str]]:
     """
     losses: dict[str, None] = {}  # in order, each once
     front, text = _WRITERS[format](record, losses)
-    return "\n".join(["---", *_mapping(front), "---", text]), list(losses)
+    return with_front(front, text), list(losses)
+
+
+def with_front(front: dict, text: str) -> str:
+    """A text behind front matter."""
+    return "\n".join(["---", *_mapping(front), "---", text])
 
 
 # The formats ------------------------------------------------------------------------------------
@@ -190,10 +195,11 @@ def _property(one: dict) -> dict:
     )
 
 
-def _skill(record: dict, losses: dict) -> tuple[dict, str]:
+def skill_parts(record: dict, losses: dict) -> tuple[dict, str]:
+    """The front matter of a skill, and its text."""
     front = {
         "name": record.get("name"),
-        "description": use_of(record, losses),
+        "description": _use_of(record, losses),
         "license": record["license"],
         "metadata": _without_empty(
             {
@@ -216,12 +222,10 @@ def _skill(record: dict, losses: dict) -> tuple[dict, str]:
     return _without_empty(front), _asked_first(record["variables"]) + text
 
 
-def use_of(record: dict, losses: dict) -> str:
+def _use_of(record: dict, losses: dict) -> str:
     """When to use a skill: what its author says in the front matter, else title and description."""
     description = record["description"].strip()
-    content = record.get("content", "")
-    front = content[: len(content) - len(record["body"])]
-    if not description or (content and not _described.search(front)):
+    if not description or not record.get("is_described", True):
         title = record["title"]
         used = "Use for: " + title + ("" if title.endswith((".", "!", "?")) else ".")
         if not description:
@@ -260,7 +264,7 @@ def _flow(value: Any) -> str:
     return _quoted(value) if isinstance(value, str) else _scalar(value)
 
 
-_WRITERS = {"dotprompt": _dotprompt, "prompty": _prompty, "skill": _skill}
+_WRITERS = {"dotprompt": _dotprompt, "prompty": _prompty, "skill": skill_parts}
 
 
 def _version(record: dict) -> str | None:

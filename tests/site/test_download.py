@@ -11,20 +11,22 @@ from playwright.sync_api import Download, Page, expect
 
 from builder.render.pages import ASSETS
 from builder.text.formats import SUFFIXES, write_as
-from tests.clients.exports import PATH, read_cases
+from tests.clients.exports import read_cases
 from tests.node import PROGRAMS
 from tests.site.browser import PHONE
 from tests.site.catalogue import BOM, CHAT_CRLF, COMMIT_MESSAGE, FRONT, KINDS, LARGE, SQL_REVIEW
 from tests.support.servers import DEADLINE_SECONDS
 
-NAMES = {"dotprompt": "dotprompt", "prompty": "prompty", "skill": "Skill"}
+# What the script makes; a skill is a file of the site.
+MADE = ("dotprompt", "prompty")
+CASES = [case for case in read_cases() if case["format"] in MADE]
 # Each case's text and losses. `readJson` and `writeAs` are the script's own.
 WRITE_ALL = """readJson(cases).map((one) => writeAs(one.get("record"), one.get("format")))"""
 IN_NODE = f"""
 import {{ readFileSync }} from "node:fs";
-const [, script, path] = process.argv;
+const [, script] = process.argv;
 const {{ readJson, writeAs }} = await import(script);
-const cases = readFileSync(path, "utf8");
+const cases = readFileSync(0, "utf8");
 console.log(JSON.stringify({WRITE_ALL}));
 """
 IN_BROWSER = f"""async (cases) => {{
@@ -34,15 +36,15 @@ IN_BROWSER = f"""async (cases) => {{
 
 
 def check(written: list[dict[str, Any]]) -> None:
-    for case, made in zip(read_cases(), written, strict=True):
+    for case, made in zip(CASES, written, strict=True):
         assert made == {key: case[key] for key in ("text", "losses")}, case["name"]
 
 
 def test_the_cases_that_all_implementations_pass_in_node(installed_tools):
     done = subprocess.run(
         [PROGRAMS / "node", "--input-type=module", "--eval", IN_NODE,
-         Path(ASSETS, "download.js"), PATH],
-        capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+         Path(ASSETS, "download.js")],
+        input=json.dumps(CASES), capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     check(json.loads(done.stdout))
@@ -50,7 +52,7 @@ def test_the_cases_that_all_implementations_pass_in_node(installed_tools):
 
 def test_the_cases_that_all_implementations_pass(visits):
     page = visits.open("/tags")
-    check(page.evaluate(IN_BROWSER, PATH.read_text(encoding="utf-8")))
+    check(page.evaluate(IN_BROWSER, json.dumps(CASES)))
 
 
 def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits):
@@ -60,7 +62,7 @@ def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits):
         "b": 1.0, "1": 2**63 - 1, "__proto__": {"2": [1e-05, 1.2345678901234568e20], "1": -0.0},
         "max_tokens": 4096.0, "constructor": "\u2028 {\\\"n1\\\"} \\", "0": [{"0": []}, {}],
     }  # fmt: skip
-    cases = [{"record": record, "format": format} for format in SUFFIXES]
+    cases = [{"record": record, "format": format} for format in MADE]
     written = visits.open("/tags").evaluate(IN_BROWSER, json.dumps(cases))
     for case, made in zip(cases, written, strict=True):
         assert (made["text"], made["losses"]) == write_as(record, case["format"])
@@ -85,16 +87,18 @@ def test_each_format_is_saved_with_what_it_cannot_hold(visits, hub, repo):
         control.fill("7")
     open_menu(page)
     told = page.locator(".download [role=status]")
-    for format, name in NAMES.items():
-        file = download(page, name)
+    for format in MADE:
+        file = download(page, format)
         text, losses = write_as(record, format)
-        suffix = SUFFIXES[format]
-        assert file.suggested_filename == (suffix if format == "skill" else record["name"] + suffix)
+        assert file.suggested_filename == record["name"] + SUFFIXES[format]
         assert Path(file.path()).read_bytes() == text.encode()
         expect(told).to_contain_text(f"Downloaded {file.suggested_filename}.")
         for loss in losses:
             expect(told).to_contain_text(loss)
         assert losses or "cannot hold" not in (told.text_content() or "")
+    file = download(page, "Skill")
+    assert file.suggested_filename == "SKILL.md"
+    assert Path(file.path()).read_bytes() == hub.get(f"/{repo}/{latest}/SKILL.md").content
 
 
 def test_an_older_version_is_saved_as_itself_by_keyboard(visits, hub):
@@ -116,7 +120,7 @@ def test_markdown_is_the_published_text_and_needs_no_script(visits, hub, scripts
     open_menu(page)
     shown = page.get_by_role("group", name="Download as").locator("a, button").all()
     names = [one.text_content() for one in shown if one.is_visible()]
-    assert names == (["Markdown", *NAMES.values()] if scripts else ["Markdown"])
+    assert names == ["Markdown", *(MADE if scripts else ()), "Skill"]
     expect(page.get_by_text("Turn on JavaScript for more formats.")).to_be_visible(
         visible=not scripts
     )

@@ -5,15 +5,6 @@
 // text, which tells 1 from 1.0 and has all digits of a large one.
 
 const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty" };
-const SKILL_FILE = "SKILL.md";
-
-const SKILL_DESCRIPTION_UNITS_MAX = 1_024;
-const ASKED_FIRST = `## Ask for these first
-
-In the text below the rule, each of these names stands in double braces. Put its value there. Ask
-the user for values that you do not know; where the user has none, use the default.
-
-`;
 const YAML_KEY_CHARS_MAX = 1_000;
 
 const CAMEL = new Map(Object.entries({
@@ -35,9 +26,6 @@ const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_]*$/;
 const ESCAPED = new RegExp(`${NOT_PLAIN.source}|-(?=--)|\\+(?=\\+\\+)`, "g");
 // What Python takes for white space.
 const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-const SPACES = new RegExp(`[${SPACE}]+`, "g");
-const SPACE_AT_START = new RegExp(`^[${SPACE}]+`);
-const SPACE_AT_END = new RegExp(`[${SPACE}]+$`);
 const REFERENCE = new RegExp(`^[${SPACE}]*\\$\\{[^]*\\}[${SPACE}]*$`);
 const LINE_BREAK = /([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])/;
 const IN_LINE = "[ \\t\\x1f\\xa0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]*";
@@ -53,7 +41,7 @@ export async function saveAs(format, json) {
   const record = readJson(json).get("data");
   const { text, losses } = writeAs(record, format);
   const link = document.createElement("a");
-  link.download = format === "skill" ? SKILL_FILE : record.get("name") + SUFFIXES[format];
+  link.download = record.get("name") + SUFFIXES[format];
   link.href = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
@@ -191,75 +179,7 @@ function propertyOf(one) {
   ]));
 }
 
-function asSkill(record, losses) {
-  const front = withoutEmpty(new Map([
-    ["name", record.get("name")],
-    ["description", useOf(record, losses)],
-    ["license", record.get("license")],
-    ["metadata", withoutEmpty(new Map([
-      ["title", record.get("title")],
-      ["author", record.get("owner")],
-      ["version", versionOf(record)],
-      ["tags", record.get("tags").join(", ")],
-    ]))],
-  ]));
-  let text = record.get("body");
-  if (record.get("messages") !== null) {
-    losses.add("roles of messages: they become headings");
-    text = record.get("messages").map((one) => {
-      const role = one.get("role");
-      return `**${role[0].toUpperCase()}${role.slice(1)}:**\n\n${one.get("content")}\n`;
-    }).join("\n");
-  }
-  if (record.get("parameters").size) losses.add("the model and parameters");
-  return [front, askedFirst(record.get("variables")) + text];
-}
-
-function useOf(record, losses) {
-  let description = stripped(record.get("description"));
-  const content = record.get("content") ?? "";
-  const front = content.slice(0, content.length - record.get("body").length);
-  if (!description || (content && !/(?:^|\n)description[ \t]*:/.test(front))) {
-    const title = record.get("title");
-    const used = `Use for: ${title}${/[.!?]$/.test(title) ? "" : "."}`;
-    if (!description) losses.add("an empty description: the title takes its place");
-    description = stripped(`${used} ${description}`);
-  }
-  if (description.length > SKILL_DESCRIPTION_UNITS_MAX) {
-    losses.add("a description of more than 1,024 characters: it is cut");
-    const cut = description.slice(0, SKILL_DESCRIPTION_UNITS_MAX - 1);
-    description = `${cut.replace(/[\ud800-\udbff]$/, "").replace(SPACE_AT_END, "")}…`;
-  }
-  return description;
-}
-
-function askedFirst(variables) {
-  const lines = variables.map((one) => {
-    const needed = one.get("required") ? "required" : "optional";
-    const about = stripped(one.get("description")).replace(SPACES, " ");
-    const facts = about ? [about] : [];
-    for (const [key, fact] of [["default", "Default"], ["example", "Example"], ["enum", "One of"]]) {
-      if (one.get(key) !== null) facts.push(`${fact}: ${flow(one.get(key))}`);
-    }
-    const said = facts.length ? `: ${facts.join("; ")}` : "";
-    return `- \`${one.get("name")}\` (${one.get("type")}, ${needed})${said}\n`;
-  });
-  return lines.length ? `${ASKED_FIRST}${lines.join("")}\n---\n\n` : "";
-}
-
-function flow(value) {
-  if (value instanceof Map) {
-    return `{${[...value].map(([key, one]) => `${quoted(key)}: ${flow(one)}`).join(", ")}}`;
-  }
-  if (Array.isArray(value)) return `[${value.map(flow).join(", ")}]`;
-  return typeof value === "string" ? quoted(value) : scalar(value);
-}
-
-function stripped(text) {
-  return text.replace(SPACE_AT_START, "").replace(SPACE_AT_END, "");
-}
-
-const WRITERS = { dotprompt: asDotprompt, prompty: asPrompty, skill: asSkill };
+const WRITERS = { dotprompt: asDotprompt, prompty: asPrompty };
 
 function words(text) {
   return new Set(text.split(" "));

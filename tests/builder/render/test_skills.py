@@ -10,6 +10,7 @@ from builder.model.names import Version
 from builder.model.records import User, VersionFile
 from builder.render import skills
 from builder.render.derive import Stored
+from builder.text.prompts import parse_document
 
 LINKS = Links("https://hub.example/base")
 
@@ -29,6 +30,37 @@ def test_archives_have_the_same_bytes_at_any_time():
     assert first.archive != skill("greet", "Say no.").archive
     # The first time that ZIP has, stored, readable for all.
     assert first.archive[8:14] == b"\0\0\0\0!\0"
+
+
+@pytest.mark.parametrize(
+    ("front", "is_described"),
+    [
+        ("description: Greets.", True),
+        ('"description": Greets.', True),
+        ("'description' : 5", True),
+        ("{description: Greets.}", True),
+        ("description: >-\n  Greets\n  you.", True),
+        ("? description\n: Greets.", True),
+        ("title: Greet", False),
+        ("description:", False),
+        ("description: null", False),
+        ("description: ''", False),
+        ("# description: Greets.\ntitle: description", False),
+        ("variables:\n- name: who\n  description: Whom to greet", False),
+    ],
+)
+def test_a_description_in_front_matter_goes_without_the_title(front: str, is_described: bool):
+    body = "description: no\n"
+    about = {
+        "publisher": "ann", "published_at": "2026-01-01T00:00:00Z", "sha256": "0" * 64,
+        "title": "Greet", "description": "Greets.",
+    }  # fmt: skip
+    record = msgspec.convert(about, VersionFile)
+    version, content = Version.parse("1.2.0"), f"---\n{front}\n---\n{body}"
+    made = skills.skill_of(Stored("ann", "greet", version, record, content, body), LINKS)
+    expected = "Greets." if is_described else "Use for: Greet. Greets."
+    assert made.entry.description == expected
+    assert parse_document(made.text.decode()).front["description"] == expected
 
 
 def test_addresses_are_absolute_below_the_base_url():
