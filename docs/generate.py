@@ -127,6 +127,7 @@ def publish_limits() -> str:
     """How much may be published, and how often."""
     limits = [
         ("publications a minute for each owner", DEFAULT_LIMITS.publications),
+        ("checks a minute for each address", DEFAULT_LIMITS.checks),
         ("requests a minute without a right token, for each address", DEFAULT_LIMITS.wrong_tokens),
         ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
         ("bytes of the request's body", BODY_BYTES_MAX),

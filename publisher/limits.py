@@ -33,12 +33,13 @@ def default_quotas(open_signup: bool) -> Quotas:
 class Limits(NamedTuple):
     """All limits of a publish service; 0: no limit.
 
-    ``publications``: a minute and owner, changes of labels included. ``wrong_tokens``: requests
-    with a wrong token, a minute and client address. ``shared``: counts of several processes; None:
-    this process counts for itself.
+    ``publications``: a minute and owner, changes of labels included. ``checks`` of drafts, and
+    requests with ``wrong_tokens``: a minute and client address. ``shared``: counts of several
+    processes; None: this process counts for itself.
     """
 
     publications: int = 30
+    checks: int = 240
     wrong_tokens: int = 20
     quotas: Quotas = NO_QUOTAS
     shared: Shared | None = None

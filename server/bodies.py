@@ -19,6 +19,11 @@ def is_long(scope: Scope, bytes_max: int) -> bool:
     return _length(scope) > bytes_max
 
 
+def is_chunked(scope: Scope) -> bool:
+    """Whether a request's head leaves open how long its body is."""
+    return any(name == b"transfer-encoding" for name, _ in scope["headers"])
+
+
 async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: float) -> Receive:
     """Read a request's body, but no more than ``bytes_max`` and a byte. An application that reads
     on where it is not whole, as time is over or its client is gone, gets a TimeoutError at once.

@@ -20,11 +20,12 @@ from builder.model.routes import (
     TRUSTED_URL,
     WRITING_URL,
     is_account_url,
+    is_check_url,
     write_methods,
 )
 from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, RunningApp, Scope, Send
-from server.bodies import VISITOR_BYTES_MAX, in_time, is_long, read_ahead
+from server.bodies import VISITOR_BYTES_MAX, in_time, is_chunked, is_long, read_ahead
 from server.guard import Guard
 from server.lifespan import run_lifespan
 
@@ -33,8 +34,8 @@ STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
 REQUESTS = Counter(
     "hub_requests_total",
     "Requests answered. read: the API's files; page: pages and their assets; search: `?q=`; "
-    "publish: publications, label changes and token exchanges; other: health, and all requests "
-    "before there is a site.",
+    "publish: publications, checks, label changes and token exchanges; other: health, and all "
+    "requests before there is a site.",
     **{"class": REQUEST_CLASSES},
     status=STATUS_CLASSES,
 )
@@ -49,6 +50,8 @@ REQUEST_SECONDS = Histogram(
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
 JOBS_AT_ONCE = 16
+# Checks of drafts; those whose bodies are long hold a thread while they come.
+CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
 MONITORS_AT_ONCE = 2
 # How long the whole body of a request may take: a stranger's, and a publisher's, who has a token.
 VISITOR_SECONDS = 10
@@ -82,6 +85,8 @@ class Hub:
         self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
         self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
         self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
+        self._checks = WSGIMiddleware(publisher, CHECKS_AT_ONCE)
+        self._long_checks = WSGIMiddleware(publisher, LONG_CHECKS_AT_ONCE)
         self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         # Apart: it may have to wait for the accounts database.
         self._ready_monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
@@ -109,6 +114,7 @@ class Hub:
             self._visit: "account",
             self._write: "account",
             self._publish: "publish",
+            self._check: "publish",
             self._exchange: "publish",
         }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
@@ -147,6 +153,8 @@ class Hub:
         if is_account_url(below):
             is_writing = scope["method"] == "POST" and below.startswith(f"{WRITING_URL}/")
             return self._write if is_writing else self._visit
+        if is_check_url(below) and scope["method"] != "OPTIONS":
+            return self._check
         if scope["method"] in write_methods(below):
             return self._publish
         return self._reads
@@ -155,6 +163,16 @@ class Hub:
         # It looks at who sends it before it reads.
         receive = in_time(receive, PUBLISHER_SECONDS)
         await self._publishers(self._below_root(scope), receive, send)
+
+    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._long_checks
+        if is_long(scope, VISITOR_BYTES_MAX) or is_chunked(scope):
+            # It counts who sends it before it reads.
+            receive = in_time(receive, VISITOR_SECONDS)
+        else:
+            receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
+            app = self._checks
+        await app(self._below_root(scope), receive, send)
 
     async def _write(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_long(scope, VISITOR_BYTES_MAX):

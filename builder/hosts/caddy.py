@@ -50,11 +50,11 @@ from builder.model.routes import (
     MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
+    POST_ONLY_PATTERN,
     PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
     TEXT_PARAMETERS,
-    TRUSTED_URL,
     WELL_KNOWN,
     WRITES,
     Route,
@@ -254,7 +254,7 @@ def _service(base: str) -> dict[str, object]:
             ("_".join(methods).lower(), methods, re.escape(base) + pattern)
             for pattern, methods in WRITES.items()
         ],
-        "trusted_url": base + TRUSTED_URL,
+        "post_only": re.escape(base) + POST_ONLY_PATTERN,
         "account": re.escape(base) + ACCOUNT_PATTERN,
     }
 

@@ -31,11 +31,11 @@ from builder.model.routes import (
     MCP_URLS,
     MONITOR_URLS,
     PARAMETERS,
+    POST_ONLY_PATTERN,
     READ_ROUTES,
     SORTS,
     TEXT,
     TEXT_PARAMETERS,
-    TRUSTED_URL,
     WELL_KNOWN,
     WRITES,
     Route,
@@ -61,6 +61,7 @@ def files(site: HostedSite) -> dict[str, str]:
         patterns=patterns,
         grammar=GRAMMAR,
         writes=WRITES,
+        post_only=POST_ONLY_PATTERN,
     )
     wrangler = fill(
         "wrangler.toml.jinja",
@@ -91,7 +92,6 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "WELL_KNOWN": WELL_KNOWN,
         "PASSED_ON": [*MCP_URLS, *MONITOR_URLS],
         "ACCOUNT_URL": ACCOUNT_URL,
-        "TRUSTED_URL": TRUSTED_URL,
         "PARAMETERS": PARAMETERS,
         "LIST_PARAMETERS": LIST_PARAMETERS,
         "TEXT_PARAMETERS": TEXT_PARAMETERS,

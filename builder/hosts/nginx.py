@@ -54,6 +54,7 @@ from builder.model.routes import (
     MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
+    POST_ONLY_PATTERN,
     PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
@@ -273,7 +274,7 @@ def _service(base: str) -> dict[str, object]:
             (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
             for pattern, methods in WRITES.items()
         ],
-        "trusted": re.escape(base + TRUSTED_URL),
+        "post_only": re.escape(base) + POST_ONLY_PATTERN,
         "account": [f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
         # A line break is a character like others.
         "account_pattern": f"(?s:{re.escape(base)}{ACCOUNT_PATTERN})",

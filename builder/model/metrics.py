@@ -125,6 +125,7 @@ LIMITS_HIT = Counter(
     limit=(
         "read",
         "publish",
+        "check",
         "failed-auth",
         "sign-in",
         "account",

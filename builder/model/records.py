@@ -525,6 +525,34 @@ class Publication(Struct):
     labels: list[LabelName] | UnsetType = UNSET
 
 
+class ChangedVariables(Struct):
+    """The names of the variables that differ from the previous version's."""
+
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+
+
+class Checked(Struct):
+    """What a publication would do. `bump`: what `auto` takes, and `reasons` why. `labels`: those
+    that would name the version. `diff` is as at `/diff`, with `diff_size` bytes; it is null if
+    there is no version yet, or if the texts take too long to compare.
+    """
+
+    owner: Owner
+    name: RepoName
+    version: VersionName
+    previous_version: VersionName | None
+    unchanged: bool
+    bump: Literal[names.BUMPS]
+    reasons: list[str]
+    variables: ChangedVariables
+    labels: list[LabelName]
+    warnings: list[str]
+    diff_size: int
+    diff: str | None
+
+
 class ChangedLabel(Struct):
     """What a change of a label came to. `version` is null if the label was removed, `previous` if
     it was new. `unchanged`: the label named the version already, so nothing was written.

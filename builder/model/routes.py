@@ -372,6 +372,11 @@ READY_URL = "/readyz"
 MONITOR_URLS = (HEALTH_URL, READY_URL)
 # Where a job of a CI gets a token by what its own issuer says of it; POST as well.
 TRUSTED_URL = f"{API}/trusted-publishing/token"
+# What a publication would do; POST. It writes nothing, and strangers may ask.
+CHECK_URL = f"{_REPO}/check"
+CHECK_PATTERN = re.sub(r"\{\w+\}", "[^/]+", CHECK_URL)
+# Where the service alone answers, whatever the method.
+POST_ONLY_PATTERN = f"(?:{re.escape(TRUSTED_URL)}|{CHECK_PATTERN})"
 # The account settings: pages of the publish service, at this URL and all below it.
 ACCOUNT_URL = "/account"
 ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
@@ -426,6 +431,11 @@ def max_age_seconds(cache: str) -> int:
 def write_methods(path: str) -> tuple[str, ...]:
     """The methods that write at a URL's path, whatever the names in it; none nearly everywhere."""
     return next((WRITES[one] for one in WRITES if re.fullmatch(one, path)), ())
+
+
+def is_check_url(path: str) -> bool:
+    """Whether drafts are checked at a URL's path, whatever the names in it."""
+    return path.endswith("/check") and re.fullmatch(CHECK_PATTERN, path) is not None
 
 
 def is_account_url(path: str) -> bool:

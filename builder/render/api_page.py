@@ -145,7 +145,7 @@ def _operation(
         url=url,
         summary=operation["summary"],
         description=operation.get("description", ""),
-        needs_token="security" in operation,
+        needs_token=_needs_token(operation),
         parameters=[
             _field(one["name"], one["schema"], one["required"], one["in"])
             for one in operation["parameters"]
@@ -240,6 +240,10 @@ def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     return json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
 
 
+def _needs_token(operation: dict[str, Any]) -> bool:
+    return {} not in operation.get("security", [{}])
+
+
 def _shell_example(
     base_url: str, url: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> str:
@@ -248,7 +252,7 @@ def _shell_example(
         address = f"'{address}'"
     # Sending a body implies POST.
     flag = "" if method in ("get", "post") else f"-X {method.upper()} "
-    authorization = ' -H "Authorization: Bearer $HUB_TOKEN"' if "security" in operation else ""
+    authorization = ' -H "Authorization: Bearer $HUB_TOKEN"' if _needs_token(operation) else ""
     command = f"curl {flag}{address}{authorization}"
     body = _example_body(operation, schemas)
     if not body:
@@ -273,7 +277,7 @@ def _python_example(
         library = "import json\n" if is_json else ""
         return f'{library}from urllib.request import urlopen\n\naddress = "{address}"\n{read}'
     headers = '    "Content-Type": "application/json",\n' if body else ""
-    if "security" in operation:
+    if _needs_token(operation):
         headers = '    "Authorization": "Bearer " + os.environ["HUB_TOKEN"],\n' + headers
     body_line = f"body = {body}\n" if body else ""
     data = "json.dumps(body).encode()" if body else "None"

@@ -10,6 +10,7 @@ from builder.model import names, records
 from builder.model.routes import (
     ASKED_TEXTS,
     CHARS_MAX,
+    CHECK_URL,
     GRAMMAR,
     JSON,
     LABEL_URL,
@@ -86,6 +87,7 @@ def document(settings: Settings) -> bytes:
     """The document as JSON."""
     paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
     paths[PUBLISH_URL]["post"] = _publish_operation()
+    paths[CHECK_URL] = {"post": _check_operation()}
     paths.setdefault(LABEL_URL, {}).update(_label_operations())
     paths[TRUSTED_URL] = {"post": _trusted_operation()}
     return json_bytes(
@@ -131,6 +133,7 @@ def _schemas() -> dict[str, Any]:
         records.ErrorEnvelope,
         records.Draft,
         records.Publication,
+        records.Checked,
         records.TrustedExchange,
         records.TrustedToken,
         records.LabelDraft,
@@ -182,13 +185,7 @@ def _publish_operation() -> dict[str, Any]:
         "answer is sent when the version is stored and readers can get it. Text and metadata "
         "identical to the latest version create no new version.",
         "security": [{"token": []}],
-        "parameters": [
-            *_path_parameters(PUBLISH_URL),
-            *(
-                {"name": name, "in": "header", "required": False, "schema": schema}
-                for name, schema in _PUBLISH_HEADERS.items()
-            ),
-        ],
+        "parameters": [*_path_parameters(PUBLISH_URL), *map(_header_parameter, _PUBLISH_HEADERS)],
         "requestBody": _body(records.Draft),
         "responses": {
             "201": {
@@ -202,16 +199,37 @@ def _publish_operation() -> dict[str, Any]:
     }
 
 
+def _check_operation() -> dict[str, Any]:
+    return {
+        "operationId": "check",
+        "summary": "Check what a publication would do",
+        "description": "Takes the body of a publication, and answers with the version that it "
+        "would make, or with the error that it would get. Writes nothing. Needs no token where "
+        "reading needs none; the rights of a token that you send are checked as well.",
+        "security": [{}, {"token": []}],
+        "parameters": [*_path_parameters(CHECK_URL), _header_parameter("If-Match")],
+        "requestBody": _body(records.Draft),
+        "responses": {
+            "200": {
+                "description": "What would happen",
+                "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
+                "content": {JSON: {"schema": _object(data=_reference(records.Checked))}},
+            },
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }
+
+
+def _header_parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "schema": _PUBLISH_HEADERS[name]}
+
+
 def _label_operations() -> dict[str, Any]:
     done = {"content": {JSON: {"schema": _object(data=_reference(records.ChangedLabel))}}}
     location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
-    key = {"name": "Idempotency-Key", "in": "header", "required": False}
     shared = {
         "security": [{"token": []}],
-        "parameters": [
-            *_path_parameters(LABEL_URL),
-            key | {"schema": _PUBLISH_HEADERS["Idempotency-Key"]},
-        ],
+        "parameters": [*_path_parameters(LABEL_URL), _header_parameter("Idempotency-Key")],
     }
     failed = {"default": {"$ref": "#/components/responses/Error"}}
     move = {

@@ -291,7 +291,8 @@ class _Task:
         terms = Terms(sync=False, front_matter=False, create_only=owner not in self._own)
         if self._options.dry_run:
             root = self._store.root
-            done = preview(root, owner, name, draft, publisher=owner, terms=terms)
+            found = preview(root, owner, name, draft, publisher=owner, terms=terms)
+            done = found.decision.answer
         else:
             done = publish(self._store, owner, name, draft, publisher=owner, terms=terms)
         self.outcome.titles[f"{owner}/{name}"] = item.fields.get("title", item.title)

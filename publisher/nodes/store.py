@@ -86,9 +86,12 @@ class Shared:
     def has_repo(self, owner: str, name: str) -> bool:
         path = content.repo_path(self.root, owner, name)
         if not os.path.isdir(path):
-            newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.mark, by_owner=False)
-            self._wait(newest, time.monotonic() + PATIENCE_SECONDS)
+            self.catch_up(owner, name)
         return os.path.isdir(path)
+
+    def catch_up(self, owner: str, name: str) -> None:
+        newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.mark, by_owner=False)
+        self._wait(newest, time.monotonic() + PATIENCE_SECONDS)
 
     def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
         def work_alone() -> _T:

@@ -47,13 +47,16 @@ from publisher.write.store_protocol import Folder, Store
 
 PUBLICATIONS = Counter(
     "hub_publications_total",
-    "Requests that publish, by the API or in the editor. unchanged: nothing new; refused: the "
-    "client's fault; limited: a rate limit; failed: the server's fault.",
-    kind=("version", "label", "withdrawal"),
+    "Requests that publish, by the API or in the editor, or check a draft. unchanged: nothing new; "
+    "refused: the client's fault; limited: a rate limit; failed: the server's fault.",
+    kind=("version", "label", "withdrawal", "check"),
     result=("done", "unchanged", "refused", "limited", "failed"),
 )
 
 PAGES = (sign_in_pages, editor, tokens, publishers, labels, release, withdraw, profile, security)
+
+# Views whose requests are events of their own in the log; the others are a "request".
+NAMED_EVENTS = ("publish", "check", "label", "exchange")
 
 log = logging.getLogger("hub.publish")
 
@@ -138,7 +141,7 @@ def _end(response: Response) -> Response:
     log_event(
         log,
         level,
-        request.endpoint if request.endpoint in ("publish", "label", "exchange") else "request",
+        request.endpoint if request.endpoint in NAMED_EVENTS else "request",
         g.failure,
         request_id=g.request_id,
         method=request.method,

@@ -13,13 +13,14 @@ from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import RequestError
 from builder.model.links import Links
 from builder.model.records import ChangedLabel, Publication
-from builder.model.routes import LABEL_URL, PUBLISH_URL
+from builder.model.routes import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.tokens import Token
 from publisher.web.incoming import read_label_change, read_publication
 from publisher.web.json_answers import json_answer
 from publisher.web.pages.frame import Frame
 from publisher.web.token_check import TokenCheck
+from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
@@ -30,6 +31,7 @@ def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
     """Add these views."""
     views = _Publishing(frame, tokens)
     app.add_url_rule(_rule(PUBLISH_URL), "publish", views.publish, methods=["POST"])
+    app.add_url_rule(_rule(CHECK_URL), "check", views.check, methods=["POST"])
     app.add_url_rule(_rule(LABEL_URL), "label", views.label, methods=["PUT", "DELETE"])
 
 
@@ -69,6 +71,29 @@ class _Publishing:
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         saved = f"{owner}/{name} {done.version}"
         return self._answer(done, self._make_visible(owner, name, saved))
+
+    def check(self, owner: str, name: str) -> Response:
+        """What the same request would do as a publication."""
+        g.publication = "check"
+        _note_repo(owner, name)
+        may_publish = partial(self._frame.accounts.check_may_publish, owner=owner, name=name)
+        token = self._tokens.admit_asker(may_publish)
+        names.check_possible_owner(owner)
+        names.check_repo(name)
+        incoming = read_publication(request)
+        g.fields["bytes"] = len(incoming.body)
+        if token and incoming.draft.labels:
+            may_publish(token, labels=incoming.draft.labels)
+        done = check_draft(
+            self._frame.store,
+            owner,
+            name,
+            incoming.draft,
+            publisher=token.owner if token else owner,
+            terms=Terms(quotas=self._frame.quotas),
+        )
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        return json_answer(200, single(json_bytes(done)))
 
     def label(self, owner: str, name: str, label: str) -> Response:
         """Move a label to a version, or remove it."""

@@ -27,34 +27,37 @@ class TokenCheck:
     def __init__(self, accounts: Accounts, publications: Throttle | None, limits: Limits) -> None:
         self._accounts = accounts
         self._publications = publications
-        self._failures = (
-            Throttle(limits.wrong_tokens, "failed-auth", shared=limits.shared)
-            if limits.wrong_tokens
-            else None
-        )
+        self._checks = _throttle(limits.checks, "check", limits)
+        self._failures = _throttle(limits.wrong_tokens, "failed-auth", limits)
 
     def admit(self, check: Callable[[Token], None]) -> Token:
         """The token of a request that may write here now, counted as a publication. Raises
         RequestError.
         """
-        try:
-            token = self._authenticate()
-        except RequestError as error:
-            if error.status == 401:
-                FAILED_SIGN_INS.count("token")
-                self.count_failure()
-            raise
-        g.fields["token"] = token.id
+        token = self._authenticate_or_count()
         if self._publications:
             g.headers["RateLimit-Policy"] = self._publications.policy
         self._accounts.note_use(token, address=request.remote_addr or "")
         check(token)
         if self._publications:
             # Not by token: an owner may have a hundred, and each job has its own.
-            wait_seconds = self._publications.hit(token.owner)
-            if wait_seconds:
-                g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
-                _refuse(wait_seconds, f"Too many publications or label changes of {token.owner}")
+            reason = f"Too many publications or label changes of {token.owner}"
+            _count(self._publications, token.owner, reason)
+        return token
+
+    def admit_asker(self, check: Callable[[Token], None]) -> Token | None:
+        """The token of a request that may write here, where it has one. Notes nothing: the request
+        writes nothing, and counts for its address. A token that only reads is as none.
+        """
+        if self._checks:
+            g.headers["RateLimit-Policy"] = self._checks.policy
+            _count(self._checks, _client(), "Too many checks from your address")
+        if not bearer_token(request.headers.get("Authorization")):
+            return None
+        token = self._authenticate_or_count()
+        if token.only_reads:
+            return None
+        check(token)
         return token
 
     def admit_again(self, token: Token, check: Callable[[Token], None]) -> Token:
@@ -63,6 +66,17 @@ class TokenCheck:
             return token
         token = self._authenticate()
         check(token)
+        return token
+
+    def _authenticate_or_count(self) -> Token:
+        try:
+            token = self._authenticate()
+        except RequestError as error:
+            if error.status == 401:
+                FAILED_SIGN_INS.count("token")
+                self.count_failure()
+            raise
+        g.fields["token"] = token.id
         return token
 
     def _authenticate(self) -> Token:
@@ -83,8 +97,19 @@ class TokenCheck:
             self._failures.give_back(_client())
 
 
+def _throttle(limit: int, name: str, limits: Limits) -> Throttle | None:
+    return Throttle(limit, name, shared=limits.shared) if limit else None
+
+
+def _count(throttle: Throttle, client: str, reason: str) -> None:
+    wait_seconds = throttle.hit(client)
+    if wait_seconds:
+        g.headers["RateLimit"] = throttle.exhausted(wait_seconds)
+        _refuse(wait_seconds, reason)
+
+
 def _client() -> str:
-    """The key under which failures are counted."""
+    """The key under which checks and failures are counted."""
     return network(request.remote_addr or "")
 
 

@@ -29,7 +29,14 @@ from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
-from publisher.write.next_version import check_ordinal, next_version, take_step
+from publisher.write.next_version import (
+    Step,
+    check_ordinal,
+    interface_of,
+    next_version,
+    propose_step,
+    take_step,
+)
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
@@ -53,6 +60,17 @@ class Published(Struct, frozen=True):
     unchanged: bool
     warnings: list[str]
     labels: list[str] | UnsetType = UNSET
+
+
+class Preview(NamedTuple):
+    """A publication that is not made. ``previous``: the latest version's record and text, and
+    ``step`` leads from it to the new one's ``metadata``; both None before the first version.
+    """
+
+    decision: Decision[Published]
+    metadata: Metadata
+    previous: tuple[VersionFile, str] | None
+    step: Step | None
 
 
 class Past(NamedTuple):
@@ -102,11 +120,17 @@ def preview(
     *,
     publisher: str,
     terms: Terms = USUAL,
-) -> Published:
-    """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
+) -> Preview:
+    """What ``publish`` would decide at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
     repo = _Repo(content_root, owner, name)
-    return _decide(repo, draft, publisher, terms).answer
+    decision = _decide(repo, draft, publisher, terms)
+    if terms.quotas and any(decision.needs):
+        terms.quotas.check(owner, decision.needs)
+    metadata, _ = resolve(draft, name, repo.previous, front_matter=terms.front_matter)
+    before = repo.previous and interface_of(*repo.previous)
+    step = before and propose_step(before, interface_of(metadata, draft.content))
+    return Preview(decision, metadata, repo.previous, step)
 
 
 def publish_past(

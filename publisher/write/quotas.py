@@ -54,10 +54,12 @@ class QuotaKeeper:
         with contextlib.ExitStack() as held:
             descriptor = synced_files.lock_folder(folder, lambda: synced_files.make_folder(folder))
             held.callback(os.close, descriptor)
-            self._check(owner, self._count(owner), needs)
+            self.check(owner, needs)
             yield
 
-    def _check(self, owner: str, has: Quotas, needs: Quotas) -> None:
+    def check(self, owner: str, needs: Quotas) -> None:
+        """Raises as ``room_for``. Without its lock, that may not hold for a moment."""
+        has = self._count(owner) if any(self._quotas) else NO_QUOTAS
         details = [
             Detail(f"quota_{what}", f"{max(0, limit - had):,} of {limit:,} left, {needed:,} needed")
             for what, limit, had, needed in zip(
@@ -83,12 +85,12 @@ class QuotaKeeper:
             )
 
     def _count(self, owner: str) -> Quotas:
-        """What the owner has. The caller holds the lock of the owner's folder."""
+        """What the owner has, which the owner's lock keeps as it is."""
         before = self._counted.get(owner, {})
         settled_ns = time.time_ns() - content.CLOCK_GRAIN_NS
         kept: dict[str, _Counted] = {}
         total = [0, 0, 0]
-        with os.scandir(f"{self._root}/{owner}") as entries:
+        with contextlib.suppress(FileNotFoundError), os.scandir(f"{self._root}/{owner}") as entries:
             for entry in entries:
                 if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
                     continue

@@ -51,6 +51,9 @@ class Store(Protocol):
     def has_repo(self, owner: str, name: str) -> bool:
         """Whether the folder of the repo is there, in all that is committed."""
 
+    def catch_up(self, owner: str, name: str) -> None:
+        """Wait until the folder has all of the repo that is committed, for a reader."""
+
     def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         """What ``work`` comes to, with the only right to write to the repo; see above. Makes the
         repo's folder, and removes it if ``work`` fails before a version is in it.
@@ -130,6 +133,9 @@ class Folder:
             except FileNotFoundError:
                 return False
         return True
+
+    def catch_up(self, owner: str, name: str) -> None:
+        """Nothing to do: the folder is all there is."""
 
     def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         with self.repo_lock(owner, name):

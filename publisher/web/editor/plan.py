@@ -19,9 +19,9 @@ from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import TextDifference, compare
 from publisher.write.decision import Terms
-from publisher.write.next_version import Step, interface_of, propose_step
+from publisher.write.next_version import Step
 from publisher.write.publish import preview
-from publisher.write.resolve import Metadata, resolve
+from publisher.write.resolve import Metadata
 
 # A value that a text names thousands of times could make any page too large.
 FILLED_CHARS_MAX = 1024 * 1024
@@ -76,13 +76,10 @@ def make_plan(
     draft = to_draft(writing, name, base)
     try:
         terms = Terms(create_only=base is None)
-        done = preview(root, owner, name, draft, publisher=owner, terms=terms)
-        metadata, _ = resolve(draft, name, (base.record, base.text) if base else None)
+        found = preview(root, owner, name, draft, publisher=owner, terms=terms)
     except RequestError as error:
         raise as_writing_error(error, name) from error
-    step = base and propose_step(
-        interface_of(base.record, base.text), interface_of(metadata, draft.content)
-    )
+    done, metadata, step = found.decision.answer, found.metadata, found.step
     bump = writing.bump or (step.bump if step else "patch")
     choices = _choices(base, bump) if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)

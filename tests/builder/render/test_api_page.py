@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from builder.model.errors import STATUS
-from builder.model.routes import LABEL_URL, QUERY_CHARS_MAX, ROUTES, TRUSTED_URL
+from builder.model.routes import CHECK_URL, LABEL_URL, QUERY_CHARS_MAX, ROUTES, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe
@@ -22,6 +22,7 @@ DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/pr
 
 EXAMPLES = {
     "publish": {"content": "Say hello to {{name}}."},
+    "check": {"content": "Say hello to {{name}}."},
     "move_label": {"version": "1.1.0"},
     "trusted_publishing": {"token": "$ID_TOKEN", "repo": "ada/hello"},
 }
@@ -37,7 +38,7 @@ def test_has_every_operation(page):
         (method.upper(), url) for url, item in DOCUMENT["paths"].items() for method in item
     ]
     reads = {route.url for route in ROUTES if route.summary}
-    assert {one.url for one in page.operations} == {*reads, TRUSTED_URL, LABEL_URL}
+    assert {one.url for one in page.operations} == {*reads, CHECK_URL, TRUSTED_URL, LABEL_URL}
     assert [(one.method, one.body) for one in page.operations if one.needs_token] == [
         ("POST", Kind("Draft", "Draft")),
         ("PUT", Kind("LabelDraft", "LabelDraft")),

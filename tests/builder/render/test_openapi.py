@@ -7,6 +7,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from builder.model.errors import STATUS
 from builder.model.routes import (
     ASKED_TEXTS,
+    CHECK_URL,
     GZIP,
     LABEL_URL,
     PUBLISH_URL,
@@ -71,8 +72,11 @@ def test_has_every_public_route(document, live):
     assert api == set(reads(document))
     others = {url: set(item) - {"get"} for url, item in document["paths"].items()}
     assert {url: methods for url, methods in others.items() if methods} == {
-        PUBLISH_URL: {"post"}, LABEL_URL: {"put", "delete"}, TRUSTED_URL: {"post"},
-    }  # fmt: skip
+        PUBLISH_URL: {"post"},
+        CHECK_URL: {"post"},
+        LABEL_URL: {"put", "delete"},
+        TRUSTED_URL: {"post"},
+    }
     items = document["paths"].values()
     operations = [operation["operationId"] for item in items for operation in item.values()]
     assert len(operations) == len(set(operations))
