@@ -7,7 +7,7 @@ from builder.text.line_diff import LineDiff
 from publisher.write.decision import Terms
 from publisher.write.next_version import Step, interface_of
 from publisher.write.publish import Preview, preview
-from publisher.write.store import Store
+from publisher.write.store_protocol import Store
 
 
 def check(

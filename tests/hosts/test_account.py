@@ -7,13 +7,14 @@ service is asked by tests/conformance.
 import contextlib
 import gzip
 import http.client
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -299,10 +300,16 @@ def test_what_only_looks_like_it_is_not_passed_on(ask: Asker, target: str):
 # The exchange of tokens
 
 
-@pytest.mark.parametrize("url", [TRUSTED_URL, "/api/v1/repos/ann/Any.thing/check"])
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE"])
-def test_what_takes_only_post_is_passed_on(ask: Asker, method: str, url: str):
-    target = f"{quote(url)}?status=405"
+# nginx counts reads of all addresses of repos.
+@pytest.mark.parametrize(
+    ("url", "method"),
+    [
+        *itertools.product([TRUSTED_URL], ["GET", "HEAD", "POST", "PUT", "DELETE"]),
+        *itertools.product(["/api/v1/repos/ann/Any.thing/check"], ["GET", "POST", "DELETE"]),
+    ],
+)
+def test_what_takes_only_post_is_passed_on(ask: Asker, url: str, method: str):
+    target = f"{url}?status=405"
     answer = ask(target, method, b'{"token": "x"}' if method == "POST" else None)
     assert answer.status == 405
     if method != "HEAD":

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from builder.model.routes import API
-from publisher.accounts.accounts import LABEL, PUBLISH, READ
 from publisher.accounts.token_text import make_token
+from publisher.accounts.tokens import LABEL, PUBLISH, READ
 from publisher.limits import Quotas
 from server import throttle
 from tests.support.clock import StopClock
