@@ -99,13 +99,14 @@ def log(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Log:
     monkeypatch.setattr(rebuild, "RETRY_SECONDS_MAX", 0.05)
     monkeypatch.setattr(rebuild, "QUIET_SECONDS", 0.01)
     log = Log(empty)
-    write_hub = settle.write_hub
+    rename = os.rename
 
-    def checked(settings: Settings, state: object, to: site.Site, serial: int) -> None:
-        log.check(serial)
-        write_hub(settings, state, to, serial)
+    def checked(source: str, target: str) -> None:
+        if str(target).endswith("api/v1/hub.json"):
+            log.check(json.loads(Path(source).read_bytes())["data"]["serial"])
+        rename(source, target)
 
-    monkeypatch.setattr(settle, "write_hub", checked)
+    monkeypatch.setattr(os, "rename", checked)
     return log
 
 
@@ -115,9 +116,9 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    replace = site._replace
-    monkeypatch.setattr(site, "_replace", fail)
-    return lambda: monkeypatch.setattr(site, "_replace", replace)
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", fail)
+    return lambda: monkeypatch.setattr(os, "rename", rename)
 
 
 def damage(record: Path) -> Callable[[], object]:

@@ -56,17 +56,21 @@ class Head(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def pages() -> Pages:
-    return Pages(Settings(base_url=BASE_URL, site_name="A <Hub>"))
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """The pages of a site, and two more: one of each macro."""
+    folder = tmp_path_factory.mktemp("templates")
+    (folder / "head.html").write_text(TEMPLATE)
+    (folder / "plain.html").write_text("{% extends 'base.html' %}")
+    return Pages(Settings(base_url=BASE_URL, site_name="A <Hub>"), str(folder))
 
 
 def head_of(pages: Pages, **values: Any) -> Head:
     values = {"title": "A title", "description": "Words.", "url": f"{BASE_URL}/a"} | values
-    return Head(pages._environment.from_string(TEMPLATE).render(values=values))
+    return Head(pages.render("head.html", values=values).decode())
 
 
 def test_every_page_names_its_site(pages):
-    head = Head(pages._environment.from_string("{% extends 'base.html' %}").render())
+    head = Head(pages.render("plain.html").decode())
     assert head.meta["og:site_name"] == "A <Hub>"
     assert head.meta["twitter:card"] == "summary"
 

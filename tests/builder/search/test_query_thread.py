@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -68,13 +68,13 @@ async def jobs_of(thread: QueryThread) -> AsyncIterator[Jobs]:
         jobs.is_let_go.set()
 
 
-def in_a_loop(test: Callable[..., Any]) -> Callable[[QueryThread], None]:
+def in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
     """Run a test in an event loop."""
 
-    def run(thread: QueryThread) -> None:
-        asyncio.run(asyncio.wait_for(test(thread), DEADLINE_SECONDS))
+    @wraps(test)
+    def run(**fixtures: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(**fixtures), DEADLINE_SECONDS))
 
-    run.__name__ = test.__name__
     return run
 
 
@@ -130,15 +130,15 @@ async def test_a_query_that_goes_on_failing_is_unavailable(thread):
 
 
 @in_a_loop
-async def test_only_what_stays_unavailable_is_doubted(thread):
+async def test_only_what_stays_unavailable_is_doubted(small):
+    build(small)
     doubts = []
-    settings = await thread.run(lambda queries: queries._settings)
-    with contextlib.closing(QueryThread(settings, lambda: doubts.append(1))) as doubting:
+    with contextlib.closing(QueryThread(small, lambda: doubts.append(1))) as doubting:
         for query in (ListQuery(), ListQuery(tags=("nope",))):
             with contextlib.suppress(RequestError):
                 await doubting.run(Queries.find, query, 0, 1)
         assert not doubts
-        os.unlink(f"{settings.state}/search/stamp")
+        os.unlink(f"{small.state}/search/stamp")
         assert (await doubting.run(Queries.tag_counts, None, ()))[0] == ("code", 2)
         assert not doubts
         with pytest.raises(RequestError):
@@ -250,8 +250,8 @@ async def read(app: ReadApp, query: bytes) -> tuple[int, Any]:
 
 
 @in_a_loop
-async def test_reads_share_it(thread):
-    app = ReadApp(await thread.run(lambda queries: queries._settings), queries=thread)
+async def test_reads_share_it(small, thread):
+    app = ReadApp(small, queries=thread)
     assert (await read(app, b"q=care"))[1]["meta"]["total"] == 1
     async with jobs_of(thread) as jobs:
         callers = [await jobs.start("first", waits=True)]

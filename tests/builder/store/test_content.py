@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,39 +100,6 @@ def test_names_with_a_dot_and_files_beside_the_owners_are_nobodys_business(root)
     assert list_repos(str(root), "ann") == ["review", "story"]
 
 
-def test_a_text_without_its_record_is_no_version_but_checked(root):
-    (root / "ann/review/1.2.0.md").write_text("x")
-    assert listed(root) == ["1.0.0", "1.1.0"]
-    assert list(checked(root)) == ["ann/review/1.2.0.md"]
-
-
-def test_a_record_without_its_text(root):
-    (root / "ann/review/1.0.0.md").unlink()
-    assert list(faults_of(list_versions, str(root), "ann", "review")) == ["ann/review/1.0.0.json"]
-    assert list(checked(root)) == ["ann/review/1.0.0.json"]
-
-
-@pytest.mark.parametrize("name", ["Ann", "a_b", "-a", "a" * 40, "a b", "é", "ann.old"])
-def test_a_bad_owner_name(root, name):
-    (root / name).mkdir()
-    assert list(faults_of(list_owners, str(root))) == [name]
-    assert list(checked(root)) == [name]
-
-
-@pytest.mark.parametrize("name", ["api", "tags", "404", "new", "assets"])
-def test_a_reserved_owner_name(root, name):
-    (root / name).mkdir()
-    assert "reserved" in faults_of(list_owners, str(root))[name]
-    assert name in checked(root)
-
-
-@pytest.mark.parametrize("name", ["Review", "a_b", "a" * 65, "x--y"])
-def test_a_bad_repo_name(root, name):
-    (root / "ann" / name).mkdir()
-    assert list(faults_of(list_repos, str(root), "ann")) == [f"ann/{name}"]
-    assert list(checked(root)) == [f"ann/{name}"]
-
-
 def test_a_name_that_is_not_utf8_can_be_printed(root):
     os.mkdir(os.fsencode(root) + b"/bad\xff")
     with pytest.raises(ContentError) as caught:
@@ -139,90 +107,10 @@ def test_a_name_that_is_not_utf8_can_be_printed(root):
     str(caught.value).encode()
 
 
-@pytest.mark.parametrize("link", ["mia", "ann/other"])
-def test_a_link_for_a_folder(root, link):
-    (root / link).symlink_to(root / "bob")
-    assert "link" in checked(root)[link]
-    parent = ("ann",) if "/" in link else ()
-    assert link in faults_of(list_repos if parent else list_owners, str(root), *parent)
-
-
-@pytest.mark.parametrize("suffix", ["md", "json"])
-def test_a_link_for_a_file(root, suffix, tmp_path_factory):
-    path = root / f"ann/review/1.0.0.{suffix}"
-    outside = tmp_path_factory.mktemp("outside") / "file"
-    path.rename(outside)
-    path.symlink_to(outside)
-    where = f"ann/review/1.0.0.{suffix}"
-    assert faults_of(list_versions, str(root), "ann", "review")[where] == "not a plain file"
-    assert where in checked(root)
-    assert where in faults_of(read, root)
-
-
-def test_a_link_for_a_profile(root, tmp_path_factory):
-    outside = tmp_path_factory.mktemp("outside") / "file"
-    (root / "ann/owner.json").rename(outside)
-    (root / "ann/owner.json").symlink_to(outside)
-    assert list(faults_of(read_owner, str(root), "ann")) == ["ann/owner.json"]
-    assert "ann/owner.json" in checked(root)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda path: path.write_bytes(b"\xff"),
-        lambda path: path.write_text("x" * (HOME_BYTES_MAX + 1)),
-        lambda path: path.mkdir(),
-        lambda path: path.symlink_to("ann/owner.json"),
-    ],
-)
-def test_words_of_the_operator_that_cannot_be_read(root, write):
-    assert read_home(str(root)) == ""
-    write(root / "home.md")
-    assert list(faults_of(read_home, str(root))) == ["home.md"]
-    assert "home.md" in checked(root)
-
-
 def test_words_of_the_operator(root):
     (root / "home.md").write_text("字" * (HOME_BYTES_MAX // 3))
     assert read_home(str(root)) == "字" * (HOME_BYTES_MAX // 3)
     assert checked(root) == {}
-
-
-def test_a_folder_for_a_file(root):
-    (root / "ann/review/2.0.0.md").mkdir()
-    where = "ann/review/2.0.0.md"
-    assert where in faults_of(list_versions, str(root), "ann", "review")
-    assert where in checked(root)
-
-
-@pytest.mark.parametrize(
-    "stray",
-    ["ann/notes.txt", "ann/1.0.0.md", "ann/review/notes.txt", "ann/review/1.2.md",
-     "ann/review/1.0.0.MD", "ann/review/01.0.0.md", "ann/review/1.0.0.md.orig",
-     "ann/review/owner.json"],
-)  # fmt: skip
-def test_a_stray_file_is_no_hindrance_but_checked(root, stray):
-    (root / stray).write_text("x")
-    assert list_repos(str(root), "ann") == ["review", "story"]
-    assert listed(root) == ["1.0.0", "1.1.0"]
-    assert list(checked(root)) == [stray]
-
-
-def test_a_stray_folder(root):
-    (root / "ann/review/drafts").mkdir()
-    assert list(checked(root)) == ["ann/review/drafts"]
-
-
-def test_a_repo_without_versions(root):
-    (root / "ann/empty").mkdir()
-    assert checked(root) == {"ann/empty": "no versions"}
-
-
-def test_bytes_that_are_not_those_of_the_record(root):
-    (root / "ann/review/1.0.0.md").write_text("Edited {{code}}.\n")
-    assert "hash differs" in faults_of(read, root)["ann/review/1.0.0.md"]
-    assert list(checked(root)) == ["ann/review/1.0.0.md"]
 
 
 BAD_JSON = {
@@ -243,23 +131,98 @@ BAD_JSON = {
 }
 
 
-@pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
-def test_a_bad_record(root, data):
-    (root / "ann/review/1.0.0.json").write_bytes(data)
-    assert list(faults_of(read, root)) == ["ann/review/1.0.0.json"]
-    assert list(checked(root)) == ["ann/review/1.0.0.json"]
+RECORD, TEXT, PROFILE = "ann/review/1.0.0.json", "ann/review/1.0.0.md", "ann/owner.json"
 
 
-@pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
-def test_a_bad_profile(root, data):
-    (root / "ann/owner.json").write_bytes(data)
-    assert list(faults_of(read_owner, str(root), "ann")) == ["ann/owner.json"]
-    assert list(checked(root)) == ["ann/owner.json"]
+def owners(root: Path) -> object:
+    return list_owners(str(root))
 
 
-def test_a_bad_field_is_named(root):
-    edit_record(root / "ann/review/1.0.0.json", tags=["Upper"])
-    assert "tags" in faults_of(read, root)["ann/review/1.0.0.json"]
+def repos(root: Path) -> object:
+    return list_repos(str(root), "ann")
+
+
+def profile(root: Path) -> object:
+    return read_owner(str(root), "ann")
+
+
+def home(root: Path) -> object:
+    return read_home(str(root))
+
+
+def make_link(path: Path) -> None:
+    """Put a link to a file in the place of the file."""
+    path.rename(path.with_name(".moved"))
+    path.symlink_to(".moved")
+
+
+# What looks at a path, what makes the path a fault, and a part of the reason.
+Fault = tuple[Callable[[Path], object], str, Callable[[Path], object], str]
+FAULTS: list[Fault] = [
+    *((owners, name, Path.mkdir, "") for name in ("Ann", "a_b", "-a", "a" * 40, "a b", "é", "a.b")),
+    *((owners, name, Path.mkdir, "reserved") for name in ("api", "tags", "404", "new", "assets")),
+    *((repos, f"ann/{name}", Path.mkdir, "") for name in ("Review", "a_b", "a" * 65, "x--y")),
+    (owners, "mia", lambda path: path.symlink_to("bob"), "link"),
+    (repos, "ann/other", lambda path: path.symlink_to("review"), "link"),
+    (listed, RECORD, lambda path: path.with_suffix(".md").unlink(), ""),
+    (listed, "ann/review/2.0.0.md", Path.mkdir, ""),
+    *((listed, path, make_link, "not a plain file") for path in (RECORD, TEXT)),
+    *((read, path, make_link, "") for path in (RECORD, TEXT)),
+    (profile, PROFILE, make_link, ""),
+    (home, "home.md", lambda path: path.write_bytes(b"\xff"), ""),
+    (home, "home.md", lambda path: path.write_text("x" * (HOME_BYTES_MAX + 1)), ""),
+    (home, "home.md", Path.mkdir, ""),
+    (home, "home.md", lambda path: path.symlink_to(PROFILE), ""),
+    (read, TEXT, lambda path: path.write_text("Edited {{code}}.\n"), "hash differs"),
+    (read, RECORD, lambda path: edit_record(path, tags=["Upper"]), "tags"),
+    *((look, path, lambda path, data=data: path.write_bytes(data), "")
+      for look, path in ((read, RECORD), (profile, PROFILE)) for data in BAD_JSON.values()),
+    *((read, TEXT, lambda path, data=data: write_version(
+        path.parents[2], "ann", "review", "1.0.0", data), "not UTF-8 at byte")
+      for data in (b"caf\xe9", b"\xed\xa0\x80", b"ok\xff")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("look", "path", "spoil", "reason"), FAULTS)
+def test_a_fault_is_named(root, look, path, spoil, reason):
+    spoil(root / path)
+    found = faults_of(look, root)
+    assert list(found) == list(checked(root)) == [path]
+    assert reason in found[path]
+
+
+def write(text: str) -> Callable[[Path], object]:
+    """Writes a version with this text."""
+    return lambda path: write_version(path.parents[2], "ann", "review", path.stem, text)
+
+
+# What only the check of a tree tells: the path, what makes it so, and a part of the reason.
+TOLD = [
+    *((path, lambda path: path.write_text("x"), "") for path in (
+        "ann/notes.txt", "ann/1.0.0.md", "ann/review/notes.txt", "ann/review/1.2.md",
+        "ann/review/1.0.0.MD", "ann/review/01.0.0.md", "ann/review/1.0.0.md.orig",
+        "ann/review/owner.json", "ann/review/1.2.0.md",
+    )),
+    ("ann/review/drafts", Path.mkdir, ""),
+    *((TEXT, write(text), "") for text in ("", " \n\t\n", "x\0y")),
+    ("ann/review/1.1.0.json", lambda path: edit_record(path, published_at=moment(-1)), ""),
+    (RECORD, lambda path: edit_record(path, variables=[{"name": "other"}]), "code"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "make", "reason"), TOLD)
+def test_what_readers_do_not_mind_is_told_by_the_check(root, path, make, reason):
+    make(root / path)
+    assert list_repos(str(root), "ann") == ["review", "story"]
+    assert listed(root) == ["1.0.0", "1.1.0"]
+    read(root)
+    told = checked(root)
+    assert list(told) == [path] and reason in told[path]
+
+
+def test_a_repo_without_versions(root):
+    (root / "ann/empty").mkdir()
+    assert checked(root) == {"ann/empty": "no versions"}
 
 
 @pytest.mark.parametrize("size", [0, 13, 15, 17])
@@ -292,13 +255,6 @@ def test_front_matter_that_cannot_be_read_is_a_warning(root):
     assert "2,000 values" in found[2].reason
 
 
-@pytest.mark.parametrize("data", [b"caf\xe9", b"\xed\xa0\x80", b"ok\xff"])
-def test_text_that_is_not_utf8(root, data):
-    write_version(root, "ann", "latin", "1.0.0", data)
-    assert "not UTF-8 at byte" in faults_of(read, root, "ann", "latin")["ann/latin/1.0.0.md"]
-    assert list(checked(root)) == ["ann/latin/1.0.0.md"]
-
-
 def test_files_that_are_too_large(root):
     write_version(root, "ann", "large", "1.0.0", "x" * content.CONTENT_BYTES_MAX)
     assert len(read(root, name="large")[1]) == 256 * 1024
@@ -315,25 +271,6 @@ def test_files_that_are_too_large(root):
 def test_a_file_that_is_gone_when_it_is_read(root):
     (root / "ann/review/1.0.0.md").unlink()
     assert list(faults_of(read, root)) == ["ann/review/1.0.0.md"]
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\n", "x\0y"])
-def test_a_text_that_could_not_have_been_published(root, text):
-    write_version(root, "ann", "odd", "1.0.0", text)
-    assert read(root, name="odd")[1] == text
-    assert list(checked(root)) == ["ann/odd/1.0.0.md"]
-
-
-def test_versions_published_out_of_order(root):
-    edit_record(root / "ann/review/1.1.0.json", published_at=moment(-1))
-    assert list(checked(root)) == ["ann/review/1.1.0.json"]
-    edit_record(root / "ann/review/1.0.0.json", published_at=moment(-1))
-    assert checked(root) == {}
-
-
-def test_variables_that_are_not_declared(root):
-    edit_record(root / "ann/review/1.0.0.json", variables=[{"name": "other"}])
-    assert "code" in checked(root)["ann/review/1.0.0.json"]
 
 
 def test_too_many_versions(root, monkeypatch):

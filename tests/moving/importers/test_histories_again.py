@@ -15,12 +15,11 @@ from builder.model.errors import HubError, RequestError
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.store import content
 from builder.store.check import check
-from moving.importers import histories
 from moving.importers.items import History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, make_withdrawal_draft
-from publisher.write.publish import publish, publish_past
+from publisher.write.publish import publish
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from tests.moving.importers.histories import (
@@ -175,18 +174,20 @@ def test_a_withdrawn_prompt_does_not_come_back(root):
     assert outcome.created == ["imported/other with 1 version"]
 
 
-def test_another_process_publishes_meanwhile(root, monkeypatch):
+def test_another_process_publishes_meanwhile(root):
     """What was compared is not what is there: nothing comes twice."""
     bring(root, texts("one"))
+    is_published = []
 
-    def publish_late(*args: Any, **options: Any) -> Any:
-        publish_here(root, "two")
-        return publish_past(*args, **options)
+    def publish_first(call: str, args: tuple) -> None:
+        # The import waits for the lock of the prompt, which was free when it looked.
+        if call == "flock" and not is_published:
+            is_published.append(True)
+            publish_here(root, "two")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(histories, "publish_past", publish_late)
+    with watched(publish_first):
         outcome = bring(root, texts("one", "two", "three"))
-    assert "Another process changed" in dict(outcome.rejected)["greeting.json"]
+    assert is_published and "Another process changed" in dict(outcome.rejected)["greeting.json"]
     assert bring(root, texts("one", "two", "three")).versions == 1
     assert read_texts(root) == ["one", "two", "three"]
 
