@@ -1,21 +1,14 @@
 """Any two versions of a prompt compared, and the ways there."""
 
-import random
 import re
-from functools import partial
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from builder.model.records import CONTENT_BYTES_MAX
-from builder.render.hunks import ROWS_MAX, Row, hunks
 from builder.text.hidden_chars import MARKS_MAX
-from builder.text.line_diff import LineDiff
 from tests.site.browser import PHONE, Visits
 from tests.site.catalogue import ALERT, BREAKOUT, CUT, INVISIBLE, MARKUP, RELEASED, SQL_REVIEW
-
-COMPARE = f"/{RELEASED}/compare"
+from tests.site.comparing import COMPARE, expect_compared
 
 
 def told(page: Page) -> str:
@@ -24,13 +17,6 @@ def told(page: Page) -> str:
 
 def sides(page: Page) -> list[str]:
     return page.locator(".sides h2").all_inner_texts()
-
-
-def expect_compared(page: Page, before: str, after: str) -> None:
-    """Until these versions are on the page, with what changed."""
-    expect(page.locator(".sides h2 a").nth(0)).to_have_text(before)
-    expect(page.locator(".sides h2 a").nth(1)).to_have_text(after)
-    expect(page.locator("table.changes")).to_be_visible()
 
 
 @pytest.fixture(params=["hub", "files"])
@@ -293,131 +279,3 @@ def test_its_scripts_are_loaded_there_alone(visits):
     assert not alone & {*asked}
     page.goto(visits.url + COMPARE, wait_until="networkidle")
     assert alone <= {*asked}
-
-
-# Rows of differences
-
-SAME_AS_THE_SERVER = [
-    ("", ""), ("", "a\n"), ("a\n", ""), ("a", "a\n"), ("a\n", "a"), ("a\r\n", "a\n"),
-    ("one two three\n", "one 2 three\n"), ("one two\nthree\n", "one\ntwo three\n"),
-    ("a  b c d\n", "a b c d\n"), ("Say it.\n", "Say it now.\n"), ("don't stop\n", "do stop\n"),
-    ("会議の議事録を整理する\n", "会議の記録を整理する\n"), ("ok 🙂 yes\n", "ok 🙃 yes\n"),
-    ("nothing alike here\n", "Wholly different words\n"), ("\n\n\n", "\n"),
-    ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50) if n != 25)),
-    ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50)) + "end"),
-    ("".join(f"{n}\n" for n in range(9)), "x\n" + "".join(f"{n}\n" for n in range(9)) + "y\n"),
-    ("a\n" * 3_000, "b\n" * 3_000),
-]  # fmt: skip
-
-
-def compared(page: Page, old: str, new: str) -> dict[str, Any]:
-    return page.evaluate(
-        """async ([path, old, now]) => {
-          const { compareTexts } = await import(path);
-          return compareTexts(old, now);
-        }""",
-        [f"/{'/'.join(page.url.split('/')[3:-3])}/assets/changes.js".replace("//", "/"), old, new],
-    )
-
-
-def as_row(row: dict[str, Any]) -> Row:
-    segments = row.get("segments")
-    return Row(
-        row["kind"], row.get("oldNumber"), row.get("newNumber"),
-        segments and [(text, is_changed) for text, is_changed in segments],
-        bool(row.get("isUnended")), row.get("leftOut", 0),
-    )  # fmt: skip
-
-
-def as_listed(row: Row) -> Row:
-    return row._replace(segments=row.segments and list(row.segments))
-
-
-def test_rows_are_those_of_the_pages_of_versions(visits):
-    page = visits.open(COMPARE)
-    for old, new in SAME_AS_THE_SERVER:
-        found = compared(page, old, new)
-        expected = [as_listed(row) for row in hunks(LineDiff(old, new))]
-        assert [as_row(row) for row in found["rows"]] == expected, (old, new)
-        assert found["isAligned"]
-
-
-def test_rows_are_true_to_the_texts(visits):
-    page = visits.open(COMPARE)
-    draw = random.Random(7)
-    for _ in range(60):
-        lines = [draw.choice(["a\n", "b c\n", "\n", "d\u200b e\n"]) for _ in range(40)]
-        old = "".join(draw.sample(lines, draw.randrange(40)))
-        new = "".join(draw.sample(lines, draw.randrange(40))) + draw.choice(["", "end"])
-        check_rows(old, new, [as_row(row) for row in compared(page, old, new)["rows"]])
-
-
-def check_rows(old: str, new: str, rows: list[Row]) -> None:
-    old_lines, new_lines = LineDiff(old, new).old, LineDiff(old, new).new
-    if not rows:
-        assert old == new
-        return
-    gaps = sum(row.left_out for row in rows)
-    counts = {kind: [row.kind for row in rows].count(kind) for kind in ("same", "removed", "added")}
-    assert counts["removed"] + counts["same"] + gaps == len(old_lines)
-    assert counts["added"] + counts["same"] + gaps == len(new_lines)
-    for row in rows:
-        text = "".join(text for text, _ in row.segments or [])
-        assert row.old_number is None or old_lines[row.old_number - 1] == text
-        assert row.new_number is None or new_lines[row.new_number - 1] == text
-
-
-def hostile_pair(unit_of: Any) -> tuple[str, str]:
-    draw = random.Random(3)
-    sides = []
-    for _ in range(2):
-        text = "".join(unit_of(draw) for _ in range(CONTENT_BYTES_MAX // 2))
-        sides.append(text[:CONTENT_BYTES_MAX])
-    return sides[0], sides[1]
-
-
-HOSTILE_UNITS = {
-    "lines of two kinds": lambda draw: draw.choice("ab") + "\n",
-    "empty lines and others": lambda draw: draw.choice(["\n", "\n", "x\n"]),
-    "words of two kinds": lambda draw: draw.choice("ab") + " ",
-    "long lines of words": lambda draw: draw.choice("ab") + draw.choice([" "] * 400 + ["\n"]),
-    "hidden characters": lambda draw: draw.choice("\x01\x02") + draw.choice("\x01\n"),
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE_UNITS)
-def test_the_work_for_texts_made_to_be_slow_is_bounded(visits, kind):
-    old, new = hostile_pair(HOSTILE_UNITS[kind])
-    page = visits.open(COMPARE)
-    # What finds differences asks for the time once for each number of changes that it tries.
-    page.evaluate(
-        """() => {
-          const { now } = Date;
-          window.asked = 0;
-          Date.now = () => { window.asked += 1; return now.call(Date); };
-        }"""
-    )
-    found = compared(page, old, new)
-    assert 0 < len(found["rows"]) <= ROWS_MAX + 1
-    # Of lines, and of the words in each part that is replaced, until these take too long.
-    assert page.evaluate("window.asked") <= 5_000 + 2 * ROWS_MAX
-    if kind == "lines of two kinds":
-        assert not found["isAligned"]
-
-
-def fulfil(answer: dict[str, str], route: Route) -> None:
-    route.fulfill(**answer)
-
-
-def test_texts_that_are_too_different_are_shown_and_it_says_so(visits):
-    page = visits.open("/tags")
-    old, new = hostile_pair(HOSTILE_UNITS["lines of two kinds"])
-    for version, text in (("1.0.0", old), ("1.1.0", new)):
-        answer = {"body": text, "content_type": "text/plain; charset=utf-8"}
-        page.route(f"**/{version}.txt", partial(fulfil, answer))
-    page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
-    expect_compared(page, "1.0.0", "1.1.0")
-    expect(page.locator("#shown")).to_contain_text("differ too much to match their lines")
-    expect(page.locator(".changes .gap").last).to_contain_text("more lines changed")
-    for version in ("1.0.0", "1.1.0"):
-        page.unroute(f"**/{version}.txt")

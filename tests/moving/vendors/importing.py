@@ -2,15 +2,39 @@
 
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
+from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from moving.vendors.api import download_to
-from moving.vendors.documents import read_documents
+from moving.vendors.documents import read_documents, read_export
 from publisher.write.store_protocol import Folder
+
+
+def read(module: ModuleType, *values: Any) -> list[History | Rejection]:
+    """What a vendor's module makes of these entries of an export."""
+    entries = (Document(f"entry {number}", value) for number, value in enumerate(values, 1))
+    return list(module.read_histories(entries))
+
+
+def read_folder(module: ModuleType, folder: Path) -> dict[str, History]:
+    """The histories of an export in which nothing is wrong, by name."""
+    found = list(read_export(module, str(folder)))
+    assert not [one for one in found if isinstance(one, Rejection)]
+    return {one.name: one for one in found}
+
+
+def check_types(found: list[History | Rejection]) -> None:
+    """Fails where a history has what no record could hold."""
+    for one in found:
+        if isinstance(one, History):
+            assert isinstance(one.name, str) and isinstance(one.owner, str)
+            for revision in one.revisions:
+                assert isinstance(revision.changelog, str)
+                assert all(isinstance(label, str) for label in revision.labels)
 
 
 class Importing(NamedTuple):

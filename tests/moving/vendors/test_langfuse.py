@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,13 @@ import pytest
 
 from builder.model.records import Message
 from builder.pipeline.build import build
-from moving.importers.items import Document, History, Rejection
+from moving.importers.items import History, Rejection
 from moving.importers.run import Options, import_found
 from moving.vendors import langfuse
 from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_export
-from moving.vendors.langfuse import read_histories
 from publisher.write.store_protocol import Folder
+from tests.moving.vendors import importing
 from tests.moving.vendors.langfuse_server import (
     AUTHOR,
     ENVIRONMENT,
@@ -45,14 +46,7 @@ def download(server: LangfuseServer, folder: Path, **keys: str) -> None:
     )  # fmt: skip
 
 
-def read_folder(folder: Path) -> dict[str, History]:
-    found = list(read_export(langfuse, str(folder)))
-    assert not [one for one in found if isinstance(one, Rejection)]
-    return {one.name: one for one in found}
-
-
-def read(*values: Any) -> list[History | Rejection]:
-    return list(read_histories(Document(f"entry {n}", one) for n, one in enumerate(values, 1)))
+read, read_folder = partial(importing.read, langfuse), partial(importing.read_folder, langfuse)
 
 
 def read_one(**fields: Any) -> Any:

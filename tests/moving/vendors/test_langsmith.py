@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builder.model.records import Message
-from moving.importers.items import Document, History, Rejection
+from moving.importers.items import History, Rejection
 from moving.vendors import langsmith
 from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_documents
 from moving.vendors.langsmith import read_histories
+from tests.moving.vendors import importing
 from tests.moving.vendors.importing import Importing
 from tests.moving.vendors.langsmith_server import AUTHOR, KEY, LangSmith, langsmith_server
 from tests.moving.vendors.mutations import mutate
@@ -35,14 +37,7 @@ def download(served: Served, folder: Path, **keys: str) -> None:
     )  # fmt: skip
 
 
-def read_folder(folder: Path) -> dict[str, History]:
-    found = list(read_histories(read_documents(str(folder))))
-    assert not [one for one in found if isinstance(one, Rejection)]
-    return {one.name: one for one in found}
-
-
-def read(*values: Any) -> list[History | Rejection]:
-    return list(read_histories(Document(f"entry {n}", one) for n, one in enumerate(values, 1)))
+read, read_folder = partial(importing.read, langsmith), partial(importing.read_folder, langsmith)
 
 
 def commit(text: str, found: str = "a1", **fields: Any) -> dict[str, Any]:
@@ -99,19 +94,19 @@ def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
 def test_imports_until_the_day_of_the_move(served, tmp_path):
     """A second one changes nothing; later ones bring what is new."""
     server, api = served
-    importing = Importing(langsmith, api.url, tmp_path, {"LANGSMITH_API_KEY": KEY})
+    run = Importing(langsmith, api.url, tmp_path, {"LANGSMITH_API_KEY": KEY})
     server.create("joke")
     for manifest in (template("One"), MANIFESTS["structured"], template("One")):
         server.push("joke", manifest, "prod")
-    assert importing().created == ["ada/joke with 3 versions and 1 label"]
-    assert importing().unchanged == ["ada/joke"]
-    first, second, third = importing.read("joke")
+    assert run().created == ["ada/joke with 3 versions and 1 label"]
+    assert run().unchanged == ["ada/joke"]
+    first, second, third = run.read("joke")
     assert second.startswith('{{role "user"}}\nTweet about')
     assert first == third == "One"
-    assert importing.read_labels("joke") == {"prod": "1.0.2"}
+    assert run.read_labels("joke") == {"prod": "1.0.2"}
     server.push("joke", template("Two"), "prod")
-    assert importing().updated == ["ada/joke with 1 version and 1 label"]
-    assert importing.read_labels("joke") == {"prod": "1.0.3"}
+    assert run().updated == ["ada/joke with 1 version and 1 label"]
+    assert run.read_labels("joke") == {"prod": "1.0.3"}
 
 
 def test_an_interrupted_download_goes_on(served, tmp_path):
@@ -258,12 +253,7 @@ def test_a_wrong_type_anywhere():
     value = prompt(commit("x", **about), commit("y", "b2"), tags=tags)
     value["repo"] |= {"description": "About", "tags": ["a"]}
     for broken in (*mutate(value), *mutate(commit("x", owner="o", repo="r", **about))):
-        for one in read(broken):
-            if isinstance(one, History):
-                assert isinstance(one.name, str) and isinstance(one.owner, str)
-                for revision in one.revisions:
-                    assert isinstance(revision.changelog, str)
-                    assert all(isinstance(label, str) for label in revision.labels)
+        importing.check_types(read(broken))
 
 
 def test_a_time_that_is_none_is_named():

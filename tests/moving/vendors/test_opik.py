@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builder.model.records import Message
-from moving.importers.items import Document, History, Rejection
+from moving.importers.items import History, Rejection
 from moving.vendors import opik
 from moving.vendors.api import ApiError, download_to
-from moving.vendors.documents import read_documents
-from moving.vendors.opik import read_histories
+from tests.moving.vendors import importing
 from tests.moving.vendors.importing import Importing
 from tests.moving.vendors.mutations import mutate
 from tests.moving.vendors.opik_server import AUTHOR, KEY, Opik, opik_server
@@ -34,14 +34,7 @@ def download(served: Served, folder: Path, **keys: str) -> None:
     )  # fmt: skip
 
 
-def read_folder(folder: Path) -> dict[str, History]:
-    found = list(read_histories(read_documents(str(folder))))
-    assert not [one for one in found if isinstance(one, Rejection)]
-    return {one.name: one for one in found}
-
-
-def read(*values: Any) -> list[History | Rejection]:
-    return list(read_histories(Document(f"entry {n}", one) for n, one in enumerate(values, 1)))
+read, read_folder = partial(importing.read, opik), partial(importing.read_folder, opik)
 
 
 PROMPT = {"id": "p1", "name": "Joke"}
@@ -104,16 +97,16 @@ def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
 def test_imports_until_the_day_of_the_move(served, tmp_path):
     """A second one changes nothing; later ones bring what is new."""
     server, api = served
-    importing = Importing(opik, f"{api.url}/api", tmp_path, {"OPIK_API_KEY": KEY})
+    run = Importing(opik, f"{api.url}/api", tmp_path, {"OPIK_API_KEY": KEY})
     joke = server.create("My Joke")
     server.add(joke, "One")
     server.add(joke, [{"role": "user", "content": "Two"}], environments=["production"])
-    assert importing().created == ["ada/my-joke with 2 versions and 1 label"]
-    assert importing().unchanged == ["ada/my-joke"]
-    assert importing.read("my-joke") == ["One", '{{role "user"}}\nTwo\n']
+    assert run().created == ["ada/my-joke with 2 versions and 1 label"]
+    assert run().unchanged == ["ada/my-joke"]
+    assert run.read("my-joke") == ["One", '{{role "user"}}\nTwo\n']
     server.add(joke, "Three")
-    assert importing().updated == ["ada/my-joke with 1 version"]
-    assert importing.read_labels("my-joke") == {"production": "1.0.1"}
+    assert run().updated == ["ada/my-joke with 1 version"]
+    assert run.read_labels("my-joke") == {"production": "1.0.1"}
 
 
 def test_a_server_of_ones_own_needs_no_key(served, tmp_path):
@@ -303,9 +296,4 @@ def test_a_wrong_type_anywhere(served):
     exported = server.export(key)
     detail = PROMPT | {"tags": ["a"], "latest_version": version(environments=["e"], metadata={})}
     for broken in (*mutate(exported), *mutate(detail)):
-        for one in read(broken):
-            if isinstance(one, History):
-                assert isinstance(one.name, str)
-                for revision in one.revisions:
-                    assert isinstance(revision.changelog, str)
-                    assert all(isinstance(label, str) for label in revision.labels)
+        importing.check_types(read(broken))
