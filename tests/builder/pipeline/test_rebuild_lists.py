@@ -62,7 +62,7 @@ def test_lists_are_not_put_off_for_ever(built):
 @pytest.mark.usefixtures("one_step_a_build")
 def test_under_constant_load_every_publication_is_settled_after_some_builds(empty, monkeypatch):
     """Each build has something new of its own, and the clock counts builds."""
-    repos = 10
+    repos = 3
     for module in (lists, envelopes):
         monkeypatch.setattr(module, "PAGE_SIZE", 1)
     monkeypatch.setattr(lists, "PAGES_PER_STRETCH", 1)
@@ -84,6 +84,8 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(empt
         # In the worst case it came just after a pass began.
         assert clock[0] - reached <= 2 * steps
         assert report.behind_seconds == clock[0] - (reached + 1)
+        if reached > steps:
+            break
     assert reached > steps
     build(empty)
     hub.check_site()

@@ -498,7 +498,8 @@ def move_some(root: str, client: int) -> list[tuple[str | None, str, str]]:
         try:
             move(root, version, expected=now, note=f"{client}-{len(done)}")
         except RequestError as error:
-            assert error.code == "label_moved"
+            if error.code != "label_moved":
+                raise
             continue
         done.append((now, version, f"{client}-{len(done)}"))
     return done
