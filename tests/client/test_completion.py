@@ -10,7 +10,7 @@ from tests.support.servers import PROJECT
 
 COMMANDS = (
     "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
-    "label", "help",
+    "check", "label", "help",
 )  # fmt: skip
 BASH = PROJECT / "cli" / "hub.bash"
 ZSH = PROJECT / "cli" / "_hub"

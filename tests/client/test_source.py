@@ -11,7 +11,8 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.render.clients import SHELL_CLIENT
 from tests.client.shells import SHELLS, need
 
-SOURCE = Path(SHELL_CLIENT).read_text(encoding="utf-8")
+# The client uses `--parallel` where curl has it.
+SOURCE = re.sub(r"--parallel(-max)?", "", Path(SHELL_CLIENT).read_text(encoding="utf-8"))
 CURL_OLDEST = (7, 52)
 # When each option that the client uses came, from curl's manual. The newest is --proto-redir.
 CURL_OPTIONS = {
@@ -27,7 +28,8 @@ CURL_OPTIONS = {
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
     "--json", "--help", "--trusted", "--label", "--at", "--expected",
-    "--remove", "--file", "--check", "--body", "--as",
+    "--remove", "--file", "--check", "--body", "--as", "--strict", "--markdown", "--bump",
+    "--path",
 }  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def test_the_oldest_python_reads_it(released: str, functions: str, begin: str) -
 def test_the_oldest_curl_has_the_options() -> None:
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", SOURCE)) - OWN_OPTIONS
     # Those in a file for curl have no dashes.
-    used |= {"--output"} | {
+    used |= {"--output", "--noproxy"} | {
         f"--{name}" for name in re.findall(r"^    echo [\"']?([a-z-]+)", SOURCE, re.M)
     }
     used &= CURL_OPTIONS.keys() | set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", SOURCE)) - OWN_OPTIONS

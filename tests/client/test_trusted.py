@@ -537,4 +537,5 @@ def test_warnings_are_masked(each: Client) -> None:
     with Fake(Parts(versions=(created,))) as fake:
         done = push(on_github(each, fake.url, fake.url))
         assert done.status == 0
-        assert done.err == "warning: No: ***, '***' and ***; ******!\n"
+        told = "standard input: warning: No: ***, '***' and ***; ******!\n"
+        assert done.err == f"::warning file=standard input,line=1::{told}"
