@@ -12,7 +12,7 @@ import click
 
 from builder.hosts import caddy
 from builder.hosts.rules import HostedSite
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
 from cli.groups import grouped, setting
@@ -211,17 +211,13 @@ def _check(host: str, site: HostedSite, no_upstream: bool) -> None:
 def _write_all(host: str, site: HostedSite, folder: str) -> None:
     """Write the files of a host into ``folder``, and say what to do with them."""
     module = import_module(f"builder.hosts.{host}")
-    try:
+    with explained("write", folder, "Choose another folder with --target.", is_inside=True):
         os.makedirs(folder, exist_ok=True)
         if host in SERVERS:
             os.makedirs(module.folder(site), exist_ok=True)
             os.makedirs(site.challenges, exist_ok=True)
         for name, text in module.files(site).items():
             _write(f"{folder}/{name}", text)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write {error.filename}: {error.strerror}. Choose another folder with --target."
-        ) from None
     if host == "caddy" and (warning := caddy.warning(site)):
         click.echo(warning, err=True)
     click.echo(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)), err=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
@@ -250,13 +250,8 @@ def prepare_content(content: str, may_create: bool, command: str) -> None:
             f"No content folder {content}. To create it, run `hubctl {command}{where} --init`. "
             "If your hub has another one, run this in the hub's folder, or pass --content DIR."
         )
-    try:
+    with explained("create the content folder", content, "Choose another with --content."):
         os.makedirs(content, exist_ok=True)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot create the content folder {content}: {error.strerror}. Choose another with "
-            "--content."
-        ) from error
 
 
 def split_repo(repo: str, owner: str | None = None) -> tuple[str, str]:

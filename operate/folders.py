@@ -5,7 +5,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from builder.model.errors import OperatorError
+from builder.store.locks import lock_file, try_lock
 
 
 @contextlib.contextmanager
@@ -14,18 +14,8 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
 
     ``on_wait`` is called once when another process has it. Raises OperatorError.
     """
-    with contextlib.ExitStack() as stack:
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            file = stack.enter_context(open(f"{path}.lock", "w"))
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot use {os.path.dirname(path)} as state folder: {error.strerror}. Fix that, "
-                "or pass another folder with --state."
-            ) from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with lock_file(*os.path.split(f"{path}.lock")) as file:
+        if not try_lock(file):
             on_wait()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

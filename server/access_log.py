@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from builder.model.errors import OperatorError
+from builder.model.errors import explained
 from builder.model.plural import counted
 from builder.model.routes import is_account_url
 from server.app import Receive, Scope, Send
@@ -27,6 +27,7 @@ FLUSH_SECONDS = 1.0
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 LINES_AT_ONCE = 1000
 
+_THEN = "Choose another file with --access-log, or let the user who runs hubctl write to it."
 # Addresses are personal data.
 _MODE = 0o640
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -54,13 +55,8 @@ class AccessLog:
         self._thread = threading.Thread(target=self._write_on, name="access-log")
 
     def __enter__(self) -> Self:
-        try:
+        with explained("write the access log", self._path, _THEN):
             self._file = os.open(self._path, _FLAGS, _MODE)
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot write the access log {self._path}: {error.strerror}. Choose another file "
-                "with --access-log, or let the user who runs hubctl write to it."
-            ) from error
         self._thread.start()
         return self
 

@@ -10,7 +10,8 @@ A message says what happened and what to do next. ``STATUS`` is the only place t
 HTTP statuses.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from builder.model.plural import counted
@@ -114,6 +115,18 @@ def cut(text: str, chars_max: int) -> str:
 
 class OperatorError(HubError):
     """The operator has to change a folder, file or setting first."""
+
+
+@contextlib.contextmanager
+def explained(what: str, path: str, then: str, *, is_inside: bool = False) -> Iterator[None]:
+    """Turn an OSError of the block into OperatorError: ``what`` cannot be done with ``path``, why,
+    and ``then``, what to do. ``is_inside``: names the path that the system names, if it does.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = (is_inside and error.filename) or path
+        raise OperatorError(f"Cannot {what} {named}: {error.strerror or error}. {then}") from error
 
 
 class PullsError(OperatorError):

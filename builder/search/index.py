@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from builder.model.errors import HubError, OperatorError
+from builder.model.errors import HubError, OperatorError, explained
 from builder.model.names import Version
 from builder.model.progress import Progress
 from builder.model.records import CatalogueLine
@@ -29,6 +29,7 @@ from builder.text import words
 from builder.text.messages import without_markers
 
 SPREAD = 64
+_AGAIN = "Fix that and build again."
 
 _decode_checksums = msgspec.json.Decoder(dict[str, int]).decode
 _decode_line = msgspec.json.Decoder(CatalogueLine).decode
@@ -143,15 +144,11 @@ def _is_ours(settings: Settings) -> bool:
 
 
 def _create(folder: str, engine: Engine) -> None:
-    try:
+    with explained("write the search index", folder, _AGAIN):
         if os.path.lexists(folder) and not os.path.isdir(folder):
             os.unlink(folder)
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write the search index {folder}: {error.strerror}. Fix that and build again."
-        ) from None
     engine.create(folder)
 
 
@@ -172,14 +169,10 @@ def _put_checksums(folder: str, engine: Engine) -> None:
 
 def _put(path: str, data: bytes) -> None:
     new = f"{os.path.dirname(path)}/new"
-    try:
+    with explained("write the search index", path, _AGAIN):
         with open(new, "wb") as file:
             file.write(data)
         os.replace(new, path)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write the search index {path}: {error.strerror}. Fix that and build again."
-        ) from None
 
 
 def _read_checksums(folder: str) -> dict[str, int] | None:
@@ -212,14 +205,10 @@ def find_damage(settings: Settings) -> str | None:
     known = _read_checksums(folder)
     if known is None:
         return f"cannot read {folder}/checksums"
-    try:
+    with explained("read the search index", folder, _AGAIN):
         for name in sorted(known.keys() & os.listdir(folder)):
             if _file_checksum(f"{folder}/{name}") != known[name]:
                 return f"{folder}/{name} has a wrong checksum"
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot read the search index {folder}: {error.strerror}. Fix that and build again."
-        ) from None
     return None
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import IO, TextIO
 
 from builder.model.errors import OperatorError
 
@@ -123,7 +123,7 @@ def lock_file(folder: str, name: str) -> TextIO:
         ) from None
 
 
-def try_lock(file: TextIO) -> bool:
+def try_lock(file: IO | int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

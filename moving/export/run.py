@@ -5,20 +5,21 @@ that no export wrote, and those that somebody has changed since, are left alone 
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from builder.model import names
-from builder.model.errors import ContentError, OperatorError
+from builder.model.errors import ContentError, OperatorError, explained
 from builder.model.names import Version
 from builder.store import content
+from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages
@@ -26,6 +27,7 @@ from builder.text.prompts import body_of
 from moving.export.listing import ENDINGS, LIST_BYTES_MAX, LIST_FILE, Exported, read_list
 
 _TEMPORARY = ".hub-export.tmp"
+_AGAIN = "Fix that, and export again."
 
 
 class Report(NamedTuple):
@@ -82,18 +84,14 @@ def _check_apart(content_root: str, folder: str) -> None:
 
 @contextlib.contextmanager
 def _lock(folder: str) -> Iterator[None]:
-    try:
+    with explained("write to", folder, _AGAIN):
         os.makedirs(folder, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise OperatorError(f"Cannot write to {folder}: {error.strerror}.") from None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(descriptor):
             raise OperatorError(
                 f"Another export writes to {folder}. Wait until it has ended, and try again."
-            ) from None
+            )
         yield
     finally:
         os.close(descriptor)
@@ -190,15 +188,12 @@ class _Task:
     def _put(self, path: str, data: bytes) -> None:
         """Write a file whole or not at all."""
         target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
-        try:
+        with explained("write", target, _AGAIN), contextlib.ExitStack() as failing:
+            failing.callback(Path(temporary).unlink, missing_ok=True)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(temporary, "wb", opener=_open_no_link) as file:
                 file.write(data)
             os.replace(temporary, target)
-        except OSError as error:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise OperatorError(f"Cannot write {target}: {error.strerror}.") from None
 
     def remove_gone(self, owner: str | None) -> None:
         """Remove what was written for prompts, versions and formats that are no more."""
@@ -216,12 +211,8 @@ class _Task:
             del self._files[path]
 
     def _remove(self, path: str) -> None:
-        try:
+        with explained("remove", f"{self._folder}/{path}", "Remove it by hand."):
             os.unlink(f"{self._folder}/{path}")
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot remove {self._folder}/{path}: {error.strerror}. Remove it by hand."
-            ) from None
         self._removed += 1
         with contextlib.suppress(OSError):  # until a folder that has more in it
             os.removedirs(os.path.dirname(f"{self._folder}/{path}"))

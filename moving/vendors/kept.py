@@ -8,19 +8,21 @@ Nothing is synced: a file that a power cut took is asked for again.
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import io
 import json
 import os
+from functools import partial
 from typing import Any, Self
 from urllib.parse import quote
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
+from builder.store.locks import try_lock
 
 JOURNAL = ".hub-download"
 
 _PART_CHARS_MAX = 100
+_THEN = "Fix that and run the command again, or pass another folder with --save DIR."
 _FINISHED = {"finished": True}
 
 
@@ -48,12 +50,11 @@ class Kept:
         self.folder = folder
         self._source = {"vendor": vendor, "url": url}
         self._temporary = f"{folder}/{JOURNAL}.new"
-        try:
+        self._using = partial(explained, "keep answers in", folder, _THEN)
+        with self._using():
             os.makedirs(folder, mode=0o700, exist_ok=True)
             self._check_ours(os.listdir(folder))
             self._journal = _open_journal(folder)
-        except OSError as error:
-            raise self._unusable(error) from None
         try:
             self._earlier, self._files = self._read_journal()
         except BaseException:
@@ -83,13 +84,11 @@ class Kept:
         if not _is_ours(file):
             raise ValueError(f"not the path of a file in a folder: {file!r}")
         text = json.dumps(value, indent=1) + "\n"
-        try:
+        with self._using():
             os.makedirs(os.path.dirname(f"{self.folder}/{file}"), exist_ok=True)
             with open(self._temporary, "w", encoding="ascii") as new:
                 new.write(text)
             os.replace(self._temporary, f"{self.folder}/{file}")
-        except OSError as error:
-            raise self._unusable(error) from None
         self._note(file)
         self._files.add(file)
         return len(text)
@@ -98,13 +97,11 @@ class Kept:
         """Nothing is missing: remove what an earlier download had and this one has not. The next
         download asks for everything again. Raises OperatorError.
         """
-        try:
+        with self._using():
             for file in filter(_is_ours, self._earlier - self._files):
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(f"{self.folder}/{file}")
             self._journal.truncate(0)
-        except OSError as error:
-            raise self._unusable(error) from None
         self._note(self._source, *sorted(self._files), _FINISHED)
 
     def _check_ours(self, found: list[str]) -> None:
@@ -115,13 +112,11 @@ class Kept:
 
     def _read_journal(self) -> tuple[set[str], set[str]]:
         """The files of finished downloads, and those of one that is to go on."""
-        try:
-            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(self._journal):
             raise OperatorError(
                 f"Another download to {self.folder} is under way. Wait for it, or pass another "
                 "folder with --save DIR."
-            ) from None
+            )
         self._journal.seek(0)
         text = self._journal.read().decode(errors="replace")
         notes = [_parse(line) for line in text.splitlines()]
@@ -142,17 +137,9 @@ class Kept:
 
     def _note(self, *values: Any) -> None:
         lines = "".join(f"{json.dumps(value)}\n" for value in values).encode()
-        try:
+        with self._using():
             if self._journal.write(lines) < len(lines):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            raise self._unusable(error) from None
-
-    def _unusable(self, error: OSError) -> OperatorError:
-        return OperatorError(
-            f"Cannot keep answers in {self.folder}: {error.strerror}. Fix that and run the command "
-            "again, or pass another folder with --save DIR."
-        )
 
 
 def _open_journal(folder: str) -> io.FileIO:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Union
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.store.plain_files import read_file
 from operate.folders import find_overlap
 from publisher.write.synced_files import sync_folder
@@ -15,6 +15,7 @@ from publisher.write.synced_files import sync_folder
 if TYPE_CHECKING:
     from operate.backup.bucket import BucketPlace
 
+_AGAIN = "Fix that, and run the command again. Finished snapshots are whole."
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
@@ -37,7 +38,7 @@ class FolderPlace:
     def keys(self, folder: str) -> Iterator[str]:
         """Every key in ``folder``, also those of other programs; empty for all."""
         top = f"{self.root}/{folder}".rstrip("/")
-        with self._explained("read", top):
+        with explained("read", top, _AGAIN):
             for path, _, files in os.walk(top, onerror=_raise):
                 for file in files:
                     yield f"{path}/{file}".removeprefix(f"{self.root}/")
@@ -45,7 +46,7 @@ class FolderPlace:
     def get(self, key: str, bytes_max: int) -> bytes | None:
         """The bytes under a key; None if there are none. More than that are an error."""
         path = f"{self.root}/{key}"
-        with self._explained("read", path), contextlib.suppress(FileNotFoundError):
+        with explained("read", path, _AGAIN), contextlib.suppress(FileNotFoundError):
             return read_file(path, bytes_max)
         return None
 
@@ -55,7 +56,7 @@ class FolderPlace:
         folder, _, name = path.rpartition("/")
         # A killed backup leaves it; the next one removes all keys that no snapshot needs.
         temporary = f"{folder}/.{name}.{os.getpid()}-{threading.get_ident()}"
-        with self._explained("write", path):
+        with explained("write", path, _AGAIN):
             _make_folder(folder)
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -73,19 +74,9 @@ class FolderPlace:
     def delete(self, key: str) -> None:
         """Remove a key; a missing one is no error."""
         path = f"{self.root}/{key}"
-        with self._explained("remove", path), contextlib.suppress(FileNotFoundError):
+        with explained("remove", path, _AGAIN), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
             sync_folder(os.path.dirname(path))
-
-    @contextlib.contextmanager
-    def _explained(self, what: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot {what} {path}: {error.strerror or error}. Fix that, and run the command "
-                "again. Finished snapshots are whole."
-            ) from error
 
 
 def _raise(error: OSError) -> None:

@@ -6,16 +6,17 @@ lasts until the end, and no command of the hub works on a content that has it. S
 killed at any moment and be run again.
 """
 
-import contextlib
+import functools
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
+from builder.model import errors
 from builder.model.errors import OperatorError
 from builder.store import database
 from builder.store.restored import RESTORING
@@ -25,6 +26,15 @@ from operate.backup import databases
 _ENDED = f"{RESTORING}.ended"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+# For a path that is restored.
+explained = functools.partial(
+    errors.explained,
+    "restore",
+    then="Fix that, and run the same command again: it continues.",
+    is_inside=True,
+)
 
 
 class _Progress(Struct):
@@ -157,15 +167,3 @@ def write_file(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(os.open(path, _WRITE, mode), "wb") as file:
             file.writelines(parts)
-
-
-@contextlib.contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Turn errors of the system into OperatorError; ``path``: what is restored."""
-    try:
-        yield
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot restore {error.filename or path}: {error.strerror}. Fix that, and run the "
-            "same command again: it continues."
-        ) from error

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.store.content import CLOCK_GRAIN_NS, STORE_FILE
 from builder.store.plain_files import mark_of_files
 from operate.backup.objects import Objects, StoredFile
@@ -24,6 +24,7 @@ SHARDS = 256
 # Each failed attempt means that something was withdrawn meanwhile.
 _ATTEMPTS = 100
 _GONE = (FileNotFoundError, NotADirectoryError)
+_THEN = "Run the backup as the user who runs the hub."
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -40,7 +41,7 @@ class Units(NamedTuple):
 def find_units(root: str) -> Units:
     """Look at the folders of the content and of the owners. Raises OperatorError."""
     units = Units({}, [])
-    with _explained():
+    with explained("read", root, _THEN, is_inside=True):
         for path, is_folder in _scan(root, "", units.skipped):
             inside = _scan(root, path, units.skipped) if is_folder else [(path, False)]
             for unit, _ in inside:
@@ -57,7 +58,8 @@ def store_unit(
     """
     for _ in range(_ATTEMPTS):
         left_out: list[str] = []
-        with _explained(), contextlib.suppress(*_GONE):
+        reading = explained("read", root, _THEN, is_inside=True)
+        with reading, contextlib.suppress(*_GONE):
             paths = _list(root, unit, left_out)
             files = [_store(root, path, old.get(path), objects) for path in paths]
             skipped += left_out
@@ -118,17 +120,3 @@ def _store(root: str, path: str, old: StoredFile | None, objects: Objects) -> St
         return old
     with open(os.open(f"{root}/{path}", _READ), "rb", buffering=0) as file:
         return objects.put_file(path, file, mark)
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Turn errors of the system into OperatorError, but for files that are gone."""
-    try:
-        yield
-    except _GONE:
-        raise
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot read {error.filename}: {error.strerror}. Run the backup as the user who runs "
-            "the hub."
-        ) from error

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from builder.model.errors import OperatorError
+from builder.model.errors import explained
 from operate import buckets
 from operate.deploy.order import Step
 
@@ -32,13 +32,8 @@ class Bucket:
         return step.headers == {name: found[name] for name in names if name in found}
 
     async def put(self, step: Step) -> str:
-        try:
-            with open(step.copy, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot read {step.copy}: {error.strerror}. Deploy again."
-            ) from error
+        with explained("read", step.copy, "Deploy again."), open(step.copy, "rb") as file:
+            data = file.read()
         return await self._objects.put_async(step.key, data, step.headers)
 
     async def end_group(self) -> None:

@@ -10,15 +10,17 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.store.site import ONE_SECOND_NS, is_hidden
 from operate.deploy.order import Step
 from operate.folders import find_overlap
 
 _TEMPORARY = ".hubctl-deploy"
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+_AGAIN = "Fix that and deploy again."
+_UNREADABLE = "Nothing was changed. Deploy as a user who may read it, or to another folder."
 
 
 class Folder:
@@ -41,13 +43,8 @@ class Folder:
     async def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
         prefixes = [""] if os.path.lexists(self.root) else []
         while prefixes:
-            try:
+            with explained("read", self.root, _UNREADABLE, is_inside=True):
                 page, folders = self._list(prefixes.pop())
-            except OSError as error:
-                raise OperatorError(
-                    f"Cannot read {error.filename or self.root}: {error.strerror}. Nothing was "
-                    "changed. Deploy as a user who may read it, or to another folder."
-                ) from None
             prefixes += folders
             yield page
 
@@ -79,7 +76,7 @@ class Folder:
 
     def _holds(self, step: Step) -> bool:
         path = f"{self.root}/{step.key}"
-        with _explained(path), contextlib.suppress(FileNotFoundError):
+        with explained("write", path, _AGAIN), contextlib.suppress(FileNotFoundError):
             status = os.lstat(path)
             if _mark(status).endswith(f".{step.size}") and not _lacks(status, _FILE_MODE):
                 with open(path, "rb") as file:
@@ -90,7 +87,7 @@ class Folder:
         target = f"{self.root}/{step.key}"
         folder, _, name = target.rpartition("/")
         temporary = f"{folder}/.{name}{_TEMPORARY}"
-        with _explained(target):
+        with explained("write", target, _AGAIN):
             self._make_folder(folder)
             times_ns = [os.stat(step.copy).st_mtime_ns]
             with contextlib.suppress(FileNotFoundError):
@@ -109,7 +106,7 @@ class Folder:
 
     def _delete(self, key: str) -> None:
         path = f"{self.root}/{key}"
-        with _explained(path):
+        with explained("write", path, _AGAIN):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             with contextlib.suppress(OSError):  # a folder that is in use, as most are
@@ -119,11 +116,11 @@ class Folder:
 
     def _sync(self) -> None:
         for path in self._leftovers:
-            with _explained(path), contextlib.suppress(FileNotFoundError):
+            with explained("write", path, _AGAIN), contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         # A rename of a later group must not reach the disk before one of this group.
         for folder in self._touched:
-            with _explained(folder), contextlib.suppress(FileNotFoundError):
+            with explained("write", folder, _AGAIN), contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(folder, os.O_RDONLY)
                 try:
                     os.fsync(descriptor)
@@ -183,13 +180,3 @@ def _allow(descriptor: int, mode: int) -> None:
     status = os.fstat(descriptor)
     if _lacks(status, mode):
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | mode)
-
-
-@contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write {path}: {error.strerror}. Fix that and deploy again."
-        ) from error

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.model.routes import match_file
@@ -208,11 +208,6 @@ def _begun(
 
 def _hashed(path: str, file: str) -> dict[str, Any]:
     """MD5 and size of the site's file that is kept at ``path``."""
-    try:
-        with open(path, "rb") as opened:
-            return {"md5": hashlib.file_digest(opened, "md5").digest(), "size": opened.tell()}
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot read the site's file {file}: {error.strerror}. Deploy as the user who builds "
-            "the site."
-        ) from error
+    then = "Deploy as the user who builds the site."
+    with explained("read the site's file", file, then), open(path, "rb") as opened:
+        return {"md5": hashlib.file_digest(opened, "md5").digest(), "size": opened.tell()}

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from builder.model.errors import OperatorError
+from builder.model.errors import explained
 from operate.git.files import Place, blob_id, place_of
 from publisher.outside.git_program import REMOTE, Git, GitError, LocalGitError
 
@@ -55,17 +55,13 @@ class Branch:
         """Create the repository if it is missing, and remove what a killed git has left, such as
         locks; only one process may use it. Raises GitError, OperatorError.
         """
-        try:
+        then = "Let the user who runs hubctl write it, or choose another state folder with --state."
+        with explained("use", self._git.folder, then):
             os.makedirs(self._git.folder, mode=0o700, exist_ok=True)
             for folder, _, files in os.walk(self._git.folder):
                 for file in files:
                     if file.endswith(".lock") or file.startswith(("tmp_", "fast_import_crash_")):
                         os.unlink(f"{folder}/{file}")
-        except OSError as error:
-            raise OperatorError(
-                f"Cannot use {self._git.folder}: {error.strerror}. Let the user who runs hubctl "
-                "write it, or choose another state folder with --state."
-            ) from error
         self._git.run("init", "--quiet", "--bare", "--template=")
 
     def remove_damaged(self) -> None:

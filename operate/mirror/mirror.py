@@ -6,7 +6,6 @@ replaced. The last line of a prompt counts.
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -18,9 +17,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from builder.model import names
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
 from builder.model.plural import counted
 from builder.model.routes import BY_NAME
+from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
 from builder.write.mirrored import digest_of_files, sha256_of
 from operate.mirror.site_files import CATALOGUE_BYTES_MAX, FILE_BYTES_MAX, SiteFiles
@@ -159,16 +159,14 @@ class _State(NamedTuple):
 def _opened(url: str, folder: str, token: str) -> Iterator["_Run"]:
     """A run that alone uses the folder. Raises OperatorError."""
     notes = f"{folder}/{_NOTES}"
-    try:
+    with explained("write", folder, "Fix that and run this again.", is_inside=True):
         if not os.path.isdir(notes):
             if os.path.isdir(folder) and os.listdir(folder):
                 raise OperatorError(f"{folder} is not empty, and no mirror. Name a new folder.")
             os.makedirs(notes)
         with open(f"{notes}/lock", "a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OperatorError(f"Another process writes to {folder}. Wait for it.") from None
+            if not try_lock(lock):
+                raise OperatorError(f"Another process writes to {folder}. Wait for it.")
             run = _Run(SiteFiles(url, token), folder)
             if run.url not in ("", url):
                 raise OperatorError(f"{folder} mirrors {run.url}. Name another folder for {url}.")
@@ -176,11 +174,6 @@ def _opened(url: str, folder: str, token: str) -> Iterator["_Run"]:
                 yield run
             finally:
                 shutil.rmtree(run.stage, ignore_errors=True)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write {error.filename or folder}: {error.strerror}. Fix that and run this "
-            "again."
-        ) from error
 
 
 class _Run:

@@ -161,14 +161,6 @@ class _Watch:
         self._thread.start()
 
     @contextlib.contextmanager
-    def asking(self, seconds: float | None = None) -> Iterator[psycopg.Connection]:
-        """A connection for this thread alone, which is closed if the block takes longer than this.
-        Raises as ``taken`` and ``limiting`` do.
-        """
-        with self.taken() as connection, self.limiting(connection, seconds):
-            yield connection
-
-    @contextlib.contextmanager
     def limiting(self, connection: psycopg.Connection, seconds: float) -> Iterator[None]:
         with self._turn:
             self._ends[connection] = time.monotonic() + seconds

@@ -1,5 +1,5 @@
-"""Synced files and folders, locks, and the words for a disk that refuses: the parts of every durable
-write. ``durable`` makes a version durable with them.
+"""Synced files and folders, locks, and the words for a disk that refuses: what ``durable`` makes a
+version durable with.
 """
 
 import contextlib
