@@ -9,6 +9,7 @@ import click
 from builder.model.plural import counted
 from cli.options import Places, Reach, places_options, reach_options
 from cli.progress import Progress
+from cli.standard_error import say
 from cli.table import echo_table
 from operate.backup import snapshots
 from operate.backup.places import open_place
@@ -81,11 +82,11 @@ def backup(
     click.echo(json.dumps(report._asdict()) if is_json else describe(report))
     _show_skipped(report.skipped)
     if database_url:
-        click.echo("Not backed up: the accounts in PostgreSQL. Run pg_dump.", err=True)
+        say("Not backed up: the accounts in PostgreSQL. Run pg_dump.")
 
 
 def say_waiting() -> None:
-    click.echo("Waiting for another backup or restore to end.", err=True)
+    say("Waiting for another backup or restore to end.")
 
 
 def describe(report: Report) -> str:
@@ -107,10 +108,9 @@ def _show_skipped(skipped: list[str]) -> None:
     if skipped:
         shown = ", ".join(repr(path) for path in skipped[:SKIPPED_SHOWN])
         more = len(skipped) - SKIPPED_SHOWN
-        click.echo(
+        say(
             f"Not backed up, because they are no plain files with a name in UTF-8: {shown}"
-            f"{f' and {more:,} more' if more > 0 else ''}.",
-            err=True,
+            f"{f' and {more:,} more' if more > 0 else ''}."
         )
 
 

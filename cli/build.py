@@ -18,6 +18,7 @@ from cli.options import (
     site_options,
 )
 from cli.progress import Progress
+from cli.standard_error import say
 
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference
@@ -74,12 +75,11 @@ def build(
     click.echo(describe(report, settings.search))
     warn_of_strays(settings.content)
     if service:
-        click.echo("Built with the settings of the service that runs on these folders.", err=True)
+        say("Built with the settings of the service that runs on these folders.")
     elif not base_url:
-        click.echo(
+        say(
             f"Links on the site point to {default_url}. Pass --base-url (or set "
-            "HUB_BASE_URL) before you put the site elsewhere.",
-            err=True,
+            "HUB_BASE_URL) before you put the site elsewhere."
         )
 
 
@@ -87,9 +87,9 @@ def warn_of_strays(content: str) -> None:
     """Name the texts in the content folder that are no prompts."""
     strays = [*stray_texts(content)]
     for stray in strays[:SHOWN_FILES]:
-        click.echo(f"Warning: {stray}", err=True)
+        say(f"Warning: {stray}")
     if len(strays) > SHOWN_FILES:
-        click.echo(f"… and {len(strays) - SHOWN_FILES:,} more: run `hubctl check`.", err=True)
+        say(f"… and {len(strays) - SHOWN_FILES:,} more: run `hubctl check`.")
 
 
 def _check_same(context: click.Context, service: Settings) -> None:
@@ -105,7 +105,7 @@ def _check_same(context: click.Context, service: Settings) -> None:
 
 
 def say_waiting() -> None:
-    click.echo("Waiting for another build to end.", err=True)
+    say("Waiting for another build to end.")
 
 
 def describe(report: Built, search: str) -> str:

@@ -6,6 +6,7 @@ from builder.model.plural import counted
 from builder.store import check as content_check
 from builder.store import content as tree
 from cli.options import content_option
+from cli.standard_error import say
 
 
 @click.command()
@@ -30,7 +31,4 @@ def check(content: str) -> None:
         )
     owners = tree.list_owners(content)
     repos = sum(len(tree.list_repos(content, owner)) for owner in owners)
-    click.echo(
-        f"No faults in {content}: {counted(repos, 'prompt')}, {counted(len(owners), 'owner')}.",
-        err=True,
-    )
+    say(f"No faults in {content}: {counted(repos, 'prompt')}, {counted(len(owners), 'owner')}.")

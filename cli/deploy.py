@@ -12,6 +12,7 @@ from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
 from cli.options import out_option, state_option, upload_options
 from cli.progress import Progress
+from cli.standard_error import say
 from operate.deploy.options import Options
 
 if TYPE_CHECKING:
@@ -78,15 +79,14 @@ def deploy(
         click.echo(json.dumps(counts))
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
-        click.echo(
+        say(
             f"Links on the site point to {DEFAULT_BASE_URL}. Build it with --base-url, and deploy "
-            "again.",
-            err=True,
+            "again."
         )
 
 
 def say_waiting(what: str) -> None:
-    click.echo(f"Waiting for another {what} to end.", err=True)
+    say(f"Waiting for another {what} to end.")
 
 
 def plan_lines(plan: "Plan") -> Iterator[bytes]:

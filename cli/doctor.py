@@ -8,6 +8,7 @@ import click
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from cli.options import Places, base_url_option, places_options
+from cli.standard_error import say
 
 
 @click.command()
@@ -58,10 +59,9 @@ def doctor(
         report = {"problems": problems, "warnings": warnings, "findings": findings}
         click.echo(json.dumps(report, ensure_ascii=False, indent=2))
     else:
-        click.echo(
+        say(
             f"{counted(counts['problem'], 'problem')}, {counted(counts['warning'], 'warning')}, "
-            f"{counts['ok']} fine.",
-            err=True,
+            f"{counts['ok']} fine."
         )
     if counts["problem"]:
         context.exit(1)

@@ -6,6 +6,7 @@ from builder.model.plural import counted
 from builder.text.formats import SUFFIXES
 from cli.options import content_option
 from cli.progress import Progress
+from cli.standard_error import say
 from moving.export.run import Report
 from moving.export.run import export as export_content
 
@@ -53,18 +54,17 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
 def _tell(report: Report, folder: str, format: str) -> None:
     """Print what was done on standard output, what was not, and what is lost on standard error."""
     for fault in report.faults[:KEPT_SHOWN]:
-        click.echo(f"Fault: {fault}", err=True)
+        say(f"Fault: {fault}")
     for path in report.kept[:KEPT_SHOWN]:
-        click.echo(
+        say(
             f"Left alone: {folder}/{path} is not as an export wrote it. Import it to keep your "
-            "changes, then remove it.",
-            err=True,
+            "changes, then remove it."
         )
     more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))
     if more:
-        click.echo(f"… and {more:,} more", err=True)
+        say(f"… and {more:,} more")
     for loss, count in sorted(report.losses.items()):
-        click.echo(f"{counted(count, 'file')}: {format} cannot hold {loss}", err=True)
+        say(f"{counted(count, 'file')}: {format} cannot hold {loss}")
     click.echo(
         f"{counted(report.files, 'file')} in {folder}: {report.written:,} written, "
         f"{report.files - report.written:,} unchanged, {report.removed:,} removed"

@@ -24,6 +24,7 @@ from cli.options import (
     settle_private,
     state_option,
 )
+from cli.standard_error import say
 from publisher.outside.private_way import is_loopback
 
 # Name of each host, and what to do with its files. {folder} has them, {program} starts a server.
@@ -183,7 +184,7 @@ def hosts(
     if host not in SERVERS or not _is_https(host, site):
         site = site._replace(hsts_seconds=0)
     _write_all(host, site, os.path.abspath(target))
-    click.echo(f"Links on the site start with {site.base_url}.", err=True)
+    say(f"Links on the site start with {site.base_url}.")
 
 
 def _check(host: str, site: HostedSite, no_upstream: bool) -> None:
@@ -219,11 +220,11 @@ def _write_all(host: str, site: HostedSite, folder: str) -> None:
         for name, text in module.files(site).items():
             _write(f"{folder}/{name}", text)
     if host == "caddy" and (warning := caddy.warning(site)):
-        click.echo(warning, err=True)
-    click.echo(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)), err=True)
+        say(warning)
+    say(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)))
     if host in SERVERS:
         _say_where(host, site)
-        click.echo(f"Logs: {module.folder(site)}", err=True)
+        say(f"Logs: {module.folder(site)}")
 
 
 def _is_https(host: str, site: HostedSite) -> bool:
@@ -276,21 +277,19 @@ def _say_where(host: str, site: HostedSite) -> None:
     if port and port != DEFAULT_PORTS[scheme]:
         netloc += f":{port}"
     others = ", and on all other addresses of this machine" if name in ALL_ADDRESSES else ""
-    click.echo(f"It listens on {scheme}://{netloc}{site.base_path}/{others}.", err=True)
+    say(f"It listens on {scheme}://{netloc}{site.base_path}/{others}.")
     if site.redirect_from:
-        click.echo(f"It redirects http from {site.redirect_from} to {site.origin}.", err=True)
+        say(f"It redirects http from {site.redirect_from} to {site.origin}.")
     if site.upstream:
-        click.echo(
+        say(
             f"It passes searches, accounts, publishing and MCP on to `hubctl serve` at "
-            f"{site.upstream}.",
-            err=True,
+            f"{site.upstream}."
         )
     base = urlsplit(site.base_url)
     if is_loopback(base.hostname or "") and base.netloc != netloc:
-        click.echo(
+        say(
             f"Links lead to {base.netloc}, past this server. Run `hubctl serve` and this command "
-            f"with the address that readers use: --base-url {scheme}://{netloc}{site.base_path}",
-            err=True,
+            f"with the address that readers use: --base-url {scheme}://{netloc}{site.base_path}"
         )
 
 
@@ -310,9 +309,7 @@ def _base_url(out: str, given: str | None) -> str:
 def _write(path: str, text: str) -> None:
     """Write a file and print its path. Files of EDITED are not overwritten."""
     if os.path.basename(path) in EDITED and os.path.exists(path):
-        click.echo(
-            f"Kept your {path}. To replace it, remove it and run this command again.", err=True
-        )
+        say(f"Kept your {path}. To replace it, remove it and run this command again.")
         return
     # A server that reads its configuration meanwhile gets the old one or the new one.
     with open(f"{path}.new", "w", encoding="utf-8") as file:

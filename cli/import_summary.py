@@ -8,6 +8,7 @@ import click
 
 from builder.model.plural import counted
 from builder.text.one_line import one_line
+from cli.standard_error import say
 from cli.table import echo_table
 from moving.importers.run import Options, Outcome
 
@@ -31,10 +32,10 @@ def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
     short += _show("Left out", left_out, verbose, err=not options.dry_run)
     short += _show("Rejected", rejected, verbose, err=True)
     if short:
-        click.echo(f"Add --verbose to list {counted(short, 'more message')}.", err=True)
+        say(f"Add --verbose to list {counted(short, 'more message')}.")
     _tell_of_others(outcome, options)
     for line in outcome.placeholders.tell(options.dry_run):
-        click.echo(line, err=True)
+        say(line)
     click.echo(_total(outcome, options))
     _tell_of_histories(outcome, options)
 
@@ -92,14 +93,13 @@ def _tell_of_histories(outcome: Outcome, options: Options) -> None:
 def _tell_of_others(outcome: Outcome, options: Options) -> None:
     created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
     if created:
-        click.echo(f"New prompts of other owners: {_by_owner(created)}", err=True)
+        say(f"New prompts of other owners: {_by_owner(created)}")
     if outcome.refused:
         owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
         allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
-        click.echo(
+        say(
             f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners: "
-            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}",
-            err=True,
+            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}"
         )
 
 

@@ -17,6 +17,7 @@ from cli.import_summary import tell
 from cli.options import Places, init_option, owner_option, places_options, prepare_content
 from cli.progress import Progress
 from cli.site import update_site
+from cli.standard_error import say
 from cli.stores import open_store
 from moving.importers.items import (
     CONTRIBUTOR_COLUMNS,
@@ -252,11 +253,10 @@ def _download(
     try:
         download_to(module, source, folder, progress)
     except KeyboardInterrupt:
-        click.echo("\nStopped. Run the same command again to continue.", err=True)
+        say("\nStopped. Run the same command again to continue.")
         raise
-    click.echo(
+    say(
         f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
-        "remove the folder when you no longer need it.",
-        err=True,
+        "remove the folder when you no longer need it."
     )
     return folder

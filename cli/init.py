@@ -21,6 +21,7 @@ from builder.model.plural import counted
 from builder.store import content as tree
 from cli.config import FILE_NAME, read_config, schema_of
 from cli.config_text import config_text
+from cli.standard_error import say
 from moving.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
@@ -88,13 +89,12 @@ def init(
     for file, text in texts.items():
         _create(_inside(directory, file), text)
     if not spec:
-        click.echo(
+        say(
             "Created no CI jobs: hubctl was not installed from a URL, which they need to install "
-            "it. To add them, name one, like --package git+https://git.example.org/hub@COMMIT.",
-            err=True,
+            "it. To add them, name one, like --package git+https://git.example.org/hub@COMMIT."
         )
     folder = "" if os.path.samefile(directory, os.curdir) else f"cd {shlex.quote(directory)}\n  "
-    click.echo(f"Next:\n  {folder}hubctl serve", err=True)
+    say(f"Next:\n  {folder}hubctl serve")
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def _creating_whole(path: str) -> Iterator[str]:
 
 def _create_content(content: str, owner: str, sample: bool) -> None:
     if os.path.isdir(content) and os.listdir(content):
-        click.echo(f"Kept {content}, which is there already.", err=True)
+        say(f"Kept {content}, which is there already.")
         return
     with _creating_whole(content) as new:  # also over an empty one
         os.mkdir(new)
@@ -154,7 +154,7 @@ def _copy_files(source: Path, folder: str) -> None:
 def _create(file: str, text: str) -> None:
     """Create a file if it is missing."""
     if os.path.lexists(file):
-        click.echo(f"Kept {file}, which is there already.", err=True)
+        say(f"Kept {file}, which is there already.")
         return
     with _creating_whole(file) as new, open(new, "x", encoding="utf-8") as opened:
         opened.write(text)
@@ -183,7 +183,7 @@ def _ask_owner() -> str:
         user = ""
     handle = handle_of(user, "author")
     if not sys.stdin.isatty():
-        click.echo(f"The prompts belong to {handle}. To choose another, pass --owner.", err=True)
+        say(f"The prompts belong to {handle}. To choose another, pass --owner.")
         return handle
     return click.prompt("Owner of the prompts", default=handle, value_proc=_check_owner, err=True)
 

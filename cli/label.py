@@ -12,6 +12,7 @@ from builder.store.labels import read_labels
 from builder.text.one_line import one_line
 from cli.options import Places, accounts_options, content_option, places_options, split_repo
 from cli.site import update_site
+from cli.standard_error import say
 from cli.stores import open_store
 from cli.table import echo_table
 from publisher.accounts.database import Database
@@ -111,7 +112,7 @@ def list_labels(content: str, repo: str, is_json: bool) -> None:
         click.echo(msgspec.json.encode(moves))
         return
     if not moves:
-        click.echo(f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.", err=True)
+        say(f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.")
         return
     echo_table(
         ("label", "version", "moved", "by", "note"),
@@ -202,7 +203,7 @@ def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
         is_new = ProtectedLabels(database).set(owner, name, label, is_on)
     told = "protected" if is_on else "not protected"
     was = "is" if is_new else "was already"
-    click.echo(f"The label {label} of {owner}/{name or '*'} {was} {told}.", err=True)
+    say(f"The label {label} of {owner}/{name or '*'} {was} {told}.")
 
 
 def _given(fields: dict[str, str | None]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from builder.model.settings import Settings
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.service_options import Listening, listening_options, mcp_origin_option
+from cli.standard_error import say
 from publisher.outside.private_way import is_loopback
 
 
@@ -49,10 +50,9 @@ def mcp(
                 base_url=base_url or hub.base_url, site_name=hub.name, search=hub.search
             )
         else:
-            click.echo(
+            say(
                 f"No site in {out} yet, so calls fail until it is built. Pass --base-url if its "
-                f"address is not {address}.",
-                err=True,
+                f"address is not {address}."
             )
         # Its library takes longer to load than all the rest.
         from mcp_app.alone import Alone
@@ -63,5 +63,5 @@ def mcp(
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
             app = Alone(endpoint, settings)
-            click.echo(f"Serving MCP at {where} (stop with Ctrl-C)", err=True)
+            say(f"Serving MCP at {where} (stop with Ctrl-C)")
             run(app, listener, listening.trusted_proxies, listening.access_log)

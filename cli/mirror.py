@@ -9,6 +9,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import parse_base_url
 from cli.progress import Progress
+from cli.standard_error import say
 from operate.parallel import Work
 
 WRONG_SHOWN = 20
@@ -65,6 +66,6 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
 
 def _show(repos: list[str], what: str) -> None:
     for repo in repos[:WRONG_SHOWN]:
-        click.echo(f"{repo} {what}", err=True)
+        say(f"{repo} {what}")
     if len(repos) > WRONG_SHOWN:
-        click.echo(f"… and {len(repos) - WRONG_SHOWN:,} more", err=True)
+        say(f"… and {len(repos) - WRONG_SHOWN:,} more")

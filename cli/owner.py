@@ -11,6 +11,7 @@ from builder.model.errors import OperatorError
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
+from cli.standard_error import say
 from cli.table import echo_table
 from publisher.accounts.database import Database
 from publisher.accounts.people import locks
@@ -44,9 +45,7 @@ def add(accounts: str, handle: str) -> None:
     """
     with _accounts_in(accounts) as database:
         Accounts(database).add_owner(handle)
-    click.echo(
-        f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
-    )
+    say(f"Added {handle}. Create a token: hubctl token create {handle} --name NAME")
 
 
 @owner.command()
@@ -79,21 +78,19 @@ def invite(state: str, database_url: str | None, base_url: str | None, handle: s
     click.echo(invitation_link(link_base, code))
     until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
     password = "a new password (the old one works until then)" if has_password else "a password"
-    click.echo(
+    say(
         f"With this link, {handle} can set {password}. It works once, until {until}.\n"
         f"Anyone who has the link can sign in as {handle}: send it only to them. It is shown only "
-        "once.",
-        err=True,
+        "once."
     )
 
 
 def _accounts_in(where: str) -> Database:
     """The accounts of a hub; says so where there were none, as the folder may be the wrong one."""
     if not is_postgres_url(where) and not os.path.isdir(where):
-        click.echo(
+        say(
             f"Created the state folder {os.path.abspath(where)}. If your hub has another one, pass "
-            "it with --state.",
-            err=True,
+            "it with --state."
         )
     return Database(where)
 
@@ -147,7 +144,7 @@ def lock(accounts: str, handle: str) -> None:
     with Database(accounts) as database:
         is_new = locks.lock(database, handle)
     was = "is locked" if is_new else "was already locked"
-    click.echo(f"{handle} {was}. To unlock: hubctl owner unlock {handle}", err=True)
+    say(f"{handle} {was}. To unlock: hubctl owner unlock {handle}")
 
 
 @owner.command()
@@ -164,7 +161,7 @@ def unlock(accounts: str, handle: str) -> None:
     """
     with Database(accounts) as database:
         is_new = locks.unlock(database, handle)
-    click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
+    say(f"{handle} {'is unlocked' if is_new else 'was not locked'}.")
 
 
 @owner.command("list")
@@ -195,7 +192,7 @@ def list_owners(accounts: str, is_json: bool) -> None:
         click.echo(msgspec.json.encode(shown))
         return
     if not owners:
-        click.echo("No owners yet. Invite one with `hubctl owner invite HANDLE`.", err=True)
+        say("No owners yet. Invite one with `hubctl owner invite HANDLE`.")
         return
     echo_table(
         ("handle", "created", "active tokens", "signs in with"),

@@ -17,6 +17,7 @@ from cli.options import (
     split_repo,
 )
 from cli.site import update_site
+from cli.standard_error import say
 from cli.stores import open_store
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
@@ -111,7 +112,7 @@ def publish(
     with open_store(places) as store:
         done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        say(f"Warning: {warning}")
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")
     if not done.unchanged:
         update_site(places, [(owner, name)], "It is published")

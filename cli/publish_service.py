@@ -48,6 +48,7 @@ def publish_service(
     from publisher.log import configure_logging, log_build
     from server.listening import listen_for_metrics
 
+    publishing.check(settings.base_url)
     check_folders(settings)
     hub = read_hub(settings.out)
     if settings.private or (hub and hub.private):

@@ -44,6 +44,7 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
+    publishing.check(settings.base_url)
     is_private = settle_private(settings.out, settings.private)
     if is_private and publishing.sign_in.open_signup:
         raise click.UsageError(

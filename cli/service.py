@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Built
@@ -22,6 +20,7 @@ from cli.build import describe, say_waiting
 from cli.progress import Progress
 from cli.running import Running
 from cli.service_options import Following, Listening, Publishing
+from cli.standard_error import say
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
 from operate.deploy.notices import Notices
@@ -60,7 +59,7 @@ def serve_hub(
         _check_content(settings, database_url, watch)  # before the state folder is made
         configure_logging()
         if monitor:
-            click.echo(f"Metrics at {address_of(monitor, metrics[0])}/metrics", err=True)
+            say(f"Metrics at {address_of(monitor, metrics[0])}/metrics")
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         database = stack.enter_context(Database(database_url or settings.state))
         first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
@@ -197,11 +196,9 @@ class _FirstBuild:
         self._is_over = False
         self._progress = Progress()
         if self._has_site:
-            click.echo(f"{self._told}. The previous site is shown until the build ends.", err=True)
+            say(f"{self._told}. The previous site is shown until the build ends.")
         else:
-            click.echo(
-                f"Building {settings.out}. {where} answers 503 until the build ends.", err=True
-            )
+            say(f"Building {settings.out}. {where} answers 503 until the build ends.")
 
     def is_ready(self) -> bool:
         """Whether there is a whole site."""
@@ -224,18 +221,18 @@ class _FirstBuild:
             return
         self._progress.close()
         if self._is_node and not self._has_site and isinstance(outcome, ContentError):
-            click.echo(f"{outcome}\nThe node tries again.", err=True)
+            say(f"{outcome}\nThe node tries again.")
             return
         self._is_over = True
         if isinstance(outcome, Built):
-            click.echo(describe(outcome, self._search), err=True)
+            say(describe(outcome, self._search))
         elif self._has_site and isinstance(outcome, ContentError | PullsError):
-            click.echo(f"{outcome}\nServing the previous site.", err=True)
+            say(f"{outcome}\nServing the previous site.")
         else:
             self.error = outcome
             return
         self._has_site = True
-        click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
+        say(f"{self._told} (stop with Ctrl-C)")
 
 
 def _check_content(settings: Settings, database_url: str | None, watch: bool) -> None:
@@ -257,8 +254,7 @@ def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
         return
     else:
         who = "people can sign in only on this machine"
-    click.echo(
+    say(
         f"The address is {base_url}, so {who}: without https, passwords would be sent unencrypted. "
-        "For accounts, serve the hub over https and pass that address with --base-url.",
-        err=True,
+        "For accounts, serve the hub over https and pass that address with --base-url."
     )

@@ -91,6 +91,14 @@ class Publishing(NamedTuple):
     sign_in: SignIn
     counts_url: str | None
 
+    def check(self, base_url: str) -> None:
+        """Raises click.UsageError where each process would count at an address of its own."""
+        if self.counts_url and not base_url:
+            raise click.UsageError(
+                "--limits needs --base-url (HUB_BASE_URL): processes with the same one count "
+                "together. Pass the address that readers use."
+            )
+
 
 def _publishing(
     publish_limit: int,

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 
-import click
-
 from builder.model.errors import HubError, OperatorError
 from builder.store.site import is_built
 from builder.store.state.serving import site_settings
 from cli.build import say_waiting
 from cli.options import Places
 from cli.progress import Progress
+from cli.standard_error import say
 
 
 def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> None:
@@ -26,10 +25,9 @@ def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -
     try:
         settings = site_settings(content, out, state)
         if settings is None:
-            click.echo(
+            say(
                 f"{done}, but no build with the state folder {state} has ended, so the settings of "
-                f"the site in {out} are unknown. Run `hubctl build` with the options of the site.",
-                err=True,
+                f"the site in {out} are unknown. Run `hubctl build` with the options of the site."
             )
             return
         with Progress() as progress:
@@ -38,4 +36,4 @@ def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -
         raise OperatorError(
             f"{done}, but the site in {out} is not up to date: {error}\nThen run `hubctl build`."
         ) from error
-    click.echo(f"The site in {out} is up to date.", err=True)
+    say(f"The site in {out} is up to date.")

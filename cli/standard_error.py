@@ -1,7 +1,16 @@
-"""Standard error that loses what cannot be written, so that a log on a full disk stops nothing."""
+"""Standard error, for people: it loses what cannot be written, so that a log on a full disk stops
+nothing.
+"""
 
 import io
 import sys
+
+import click
+
+
+def say(message: str) -> None:
+    """Print a message on standard error. Standard output is for data."""
+    click.echo(message, err=True)
 
 
 class _Losing(io.FileIO):

@@ -18,6 +18,7 @@ from builder.stats.pulls import PULLS_FILE, Pulls
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.progress import Progress
+from cli.standard_error import say
 from cli.table import echo_table
 
 SHOWN_DAYS = 30
@@ -120,7 +121,7 @@ def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> No
 
 
 def say_waiting() -> None:
-    click.echo("Waiting for another ingestion to end.", err=True)
+    say("Waiting for another ingestion to end.")
 
 
 def describe(outcome: Outcome) -> str:
@@ -137,30 +138,26 @@ def describe(outcome: Outcome) -> str:
 def tell_undone(outcome: Outcome) -> None:
     """Say on standard error what to do about lines that were not counted."""
     if outcome.malformed:
-        click.echo(
+        say(
             f"Malformed: unknown format, no address or no time. The first one is "
-            f"{outcome.first_malformed}.",
-            err=True,
+            f"{outcome.first_malformed}."
         )
     if outcome.closed:
         closed = _dates(outcome.closed_days)
         shown = closed[0] if len(closed) == 1 else f"{closed[0]} to {closed[-1]}"
-        click.echo(
+        say(
             f"Closed: the hashes of {shown} were already deleted, so new lines of "
-            "these days cannot be told from counted ones. Next time, pass all old logs in one run.",
-            err=True,
+            "these days cannot be told from counted ones. Next time, pass all old logs in one run."
         )
     if outcome.future:
-        click.echo(
+        say(
             "From the future: more than a day ahead of this machine's clock. If the clock is "
-            "wrong, set it and run the command again.",
-            err=True,
+            "wrong, set it and run the command again."
         )
     if not outcome.wiped:
-        click.echo(
+        say(
             f"Everything is counted, but another program has {PULLS_FILE} open, so deleted hashes "
-            "may still be on the disk. The next run overwrites them.",
-            err=True,
+            "may still be on the disk. The next run overwrites them."
         )
 
 
@@ -186,10 +183,9 @@ def _show_all(pulls: Pulls, first_day: int, days: int, top: int, is_json: bool) 
         ("prompt", f"{days} days", "total"),
         [(repo, str(count), str(ever)) for repo, count, ever in rows],
     )
-    click.echo(
+    say(
         f"{counted(recent, 'pull')} in the last {counted(days, 'day')}, {total:,} in total, of "
-        f"{counted(pulls.repos_count(), 'prompt')}",
-        err=True,
+        f"{counted(pulls.repos_count(), 'prompt')}"
     )
 
 
@@ -201,10 +197,7 @@ def _show_repo(pulls: Pulls, repo: str, first_day: int, days: int, is_json: bool
         _echo_json({"repo": repo, "total": total, "days": days, "pulls": recent, "by_day": shown})
         return
     echo_table(("day", "pulls"), [(each["day"], str(each["pulls"])) for each in shown])
-    click.echo(
-        f"{repo}: {counted(recent, 'pull')} in the last {counted(days, 'day')}, {total:,} in total",
-        err=True,
-    )
+    say(f"{repo}: {counted(recent, 'pull')} in the last {counted(days, 'day')}, {total:,} in total")
 
 
 def _site_url(out: str) -> str:

@@ -16,6 +16,7 @@ from builder.store.restored import RESTORED_FILE, Restored, parse_restored
 from builder.store.site import read_hub
 from cli.options import Places, content_option, database_option, places_options
 from cli.progress import Progress
+from cli.standard_error import say
 from cli.stores import open_store
 from operate.backup.databases import check_unused
 from publisher.accounts.copying import copy_accounts
@@ -64,7 +65,7 @@ def copy(places: Places, target: str) -> None:
             count = copy_in(content, database, told_serial, progress)
         else:
             count = _copy_out(places, database, progress)
-    click.echo(f"Copied and verified {counted(count, 'change')}.", err=True)
+    say(f"Copied and verified {counted(count, 'change')}.")
 
 
 def _copy_accounts(state: str, database: Database) -> None:
@@ -128,7 +129,7 @@ def check(database_url: str | None) -> None:
             faults += 1
         if faults:
             raise click.ClickException(f"{counted(faults, 'fault')} in the {engine.server}.")
-        click.echo(f"No faults in the {engine.server}.", err=True)
+        say(f"No faults in the {engine.server}.")
 
 
 @store.command("skip-numbers")
@@ -164,10 +165,9 @@ def skip_numbers(database_url: str | None, above: int) -> None:
         now = datetime.now(UTC)
         restored = Restored(floor_above(highest), int(now.timestamp()), format_time(now))
         put_hub_file(database, RESTORED_FILE, render(restored))
-    click.echo(
+    say(
         f"New versions get numbers from {restored.floor:,} on, so no number is given twice. After "
-        f"another restore of the database, run this with --above {restored.floor}.",
-        err=True,
+        f"another restore of the database, run this with --above {restored.floor}."
     )
 
 
@@ -211,4 +211,4 @@ def renew(content: str, yes: bool) -> None:
         os.unlink(f"{content}/{STORE_FILE}")
     finally:
         os.close(held)
-    click.echo(f"Removed what {content} had. The node reads it again when it starts.", err=True)
+    say(f"Removed what {content} had. The node reads it again when it starts.")

@@ -6,6 +6,7 @@ import click
 import msgspec
 
 from cli.options import accounts_options
+from cli.standard_error import say
 from cli.table import echo_table
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import (
@@ -102,12 +103,11 @@ def create(
         )
     click.echo(text)
     does = "reads" if made.only_reads else f"{made.abilities()} in {made.scope()}"
-    click.echo(
+    say(
         f"Token {made.id} ({made.name}) {does} "
         f"until {format_time(made.expires_at)}.\n"
         "It is shown only once. Keep it secret, and out of git.\n"
-        'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',
-        err=True,
+        'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …'
     )
 
 
@@ -131,10 +131,7 @@ def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
         click.echo(msgspec.json.encode([_as_json(each) for each in tokens]))
         return
     if not tokens:
-        click.echo(
-            f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.",
-            err=True,
-        )
+        say(f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.")
         return
     echo_table(
         ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
@@ -169,7 +166,7 @@ def revoke(accounts: str, owner: str, name_or_id: str) -> None:
     with Database(accounts) as database:
         gone, is_new = Accounts(database).revoke(owner, name_or_id)
     was = "is revoked" if is_new else f"was already revoked at {format_time(gone.revoked_at)}"
-    click.echo(f"Token {gone.id} ({gone.name}) of {owner} {was}.", err=True)
+    say(f"Token {gone.id} ({gone.name}) of {owner} {was}.")
 
 
 def _as_json(token: Token) -> dict[str, object]:

@@ -16,6 +16,7 @@ from builder.text.one_line import one_line
 from cli.build import say_waiting
 from cli.options import Places, places_options, split_repo
 from cli.site import update_site
+from cli.standard_error import say
 from cli.stores import open_store
 from publisher.write.drafts import make_withdrawal_draft
 
@@ -74,13 +75,13 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
     else:
         click.echo(f"{repo} withdrawn")
         if done.labels:
-            click.echo(f"{done.about_labels} To move one, run `hubctl label set`.", err=True)
+            say(f"{done.about_labels} To move one, run `hubctl label set`.")
     if places.database_url:
-        click.echo(f"Each node takes it off its site within seconds. {_THEN}", err=True)
+        say(f"Each node takes it off its site within seconds. {_THEN}")
         return
-    click.echo(f"Removed {counted(removed, 'file')} from {places.out}.", err=True)
+    say(f"Removed {counted(removed, 'file')} from {places.out}.")
     update_site(places, [(owner, name)], f"{repo} is withdrawn")
-    click.echo(_THEN, err=True)
+    say(_THEN)
 
 
 def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
