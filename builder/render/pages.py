@@ -31,6 +31,7 @@ from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
 from builder.render.connect import mcp_url
 from builder.render.frames import Frames
+from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 
@@ -94,6 +95,7 @@ class Pages:
             base_url=settings.base_url,
             queries=settings.queries,
             private=settings.private,
+            plugins=installs_plugins(settings.base_url),
             account_url=settings.base_path + ACCOUNT_URL,
             connect_url=urls["url"]("connect"),
             mcp_url=mcp_url(settings),

@@ -17,7 +17,7 @@ from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.hunks import Row
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
-from builder.render.skills import marketplace_name
+from builder.render.skills import marketplace_name, plugin_name
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
@@ -248,7 +248,7 @@ def _use(
     page = pages.links.page("repo_page", owner=one.owner, name=one.name)
     plugin = label = ""
     if isinstance(one, Repo):
-        plugin = f"{one.name}@{marketplace_name(one.owner)}"
+        plugin = f"{plugin_name(one.name)}@{marketplace_name(one.owner)}"
         label = next(iter(one.labels or ()), "")
     parameters = [
         pages.fill("parameter.html", name=name, value=as_text(value))

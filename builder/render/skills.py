@@ -6,11 +6,13 @@ Indexes follow Agent Skills discovery 0.2.0, marketplaces are those of Claude Co
 
 import hashlib
 import io
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -33,7 +35,11 @@ _RESERVED_MARKETPLACES = frozenset(
     " knowledge-work-plugins life-sciences skills-dir synced".split()
 )
 _MAKERS = ("anthropic", "claude")
-_MARKETPLACE_DIGITS = 12
+# Names of plugins that `claude plugin validate` refuses.
+_reserved_plugin = re.compile(
+    r"(claude|anthropics?)(-.*)?|cc-plugin-.*|(?=.*official).*(claude|anthropic).*"
+)
+_DIGEST_DIGITS = 12
 
 
 class SkillEntry(msgspec.Struct):
@@ -137,7 +143,7 @@ def remembered(skill: Skill, owner: str, links: Links) -> bytes:
     at = {"owner": owner, "name": entry.name, "version": entry.version}
     url = links.file("version_skill_archive", **at)
     source = _Source("archive", url, _sha256(skill.archive))
-    plugin = _Plugin(entry.name, entry.description, entry.version, source)
+    plugin = _Plugin(plugin_name(entry.name), entry.description, entry.version, source)
     return json_bytes(entry) + b"\n" + json_bytes(plugin)
 
 
@@ -149,8 +155,24 @@ def owner_index(rows: Sequence[bytes]) -> bytes:
 def marketplace_name(owner: str) -> str:
     """What Claude Code calls the marketplace of an owner: the handle, where it takes that."""
     if any(maker in owner for maker in _MAKERS):
-        return f"prompts-{_sha256(owner.encode())[:_MARKETPLACE_DIGITS]}"
+        return _unlike_the_makers(owner)
     return f"{owner}-prompts" if owner in _RESERVED_MARKETPLACES else owner
+
+
+def plugin_name(name: str) -> str:
+    """What Claude Code calls the plugin of a prompt: the prompt's name, where it takes that."""
+    return _unlike_the_makers(name) if _reserved_plugin.fullmatch(name) else name
+
+
+def _unlike_the_makers(name: str) -> str:
+    return f"prompts-{_sha256(name.encode())[:_DIGEST_DIGITS]}"
+
+
+def installs_plugins(base_url: str) -> bool:
+    """Whether Claude Code takes archives from this address: over https, not from loopback."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    return parts.scheme == "https" and not re.fullmatch(r"(.*\.)?localhost|127\..*|::1", host)
 
 
 def marketplace(user: records.User, rows: Sequence[bytes]) -> bytes:

@@ -1,6 +1,8 @@
 """Skills: what does not follow from one catalogue."""
 
 import json
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,9 +10,11 @@ import pytest
 from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.records import User, VersionFile
+from builder.pipeline.build import build
 from builder.render import skills
 from builder.render.derive import Stored
 from builder.text.prompts import parse_document
+from tests.support.catalogues import settings_in, write_small_catalogue, write_version
 
 LINKS = Links("https://hub.example/base")
 
@@ -68,6 +72,58 @@ def test_addresses_are_absolute_below_the_base_url():
     entry, plugin = map(json.loads, row.split(b"\n"))
     assert entry["url"] == "https://hub.example/base/ann/greet/1.2.0/SKILL.md"
     assert plugin["source"]["url"].startswith("https://hub.example/base/api/v1/repos/ann/greet/")
+
+
+REFUSED = (
+    "claude claude-helper anthropic anthropics anthropic-review anthropics-x cc-plugin-x"
+    " official-claude my-claude-official anthropicofficial"
+)
+
+
+def test_no_plugin_has_a_name_that_claude_code_refuses() -> None:
+    taken = "review my-claude claudette ask-anthropic cc-plugin official".split()
+    assert [*map(skills.plugin_name, taken)] == taken
+    names = {*map(skills.plugin_name, REFUSED.split())}
+    assert len(names) == len(REFUSED.split())
+    assert all(re.fullmatch("prompts-[0-9a-f]{12}", name) for name in names)
+    row = skills.remembered(skill("claude-helper"), "ann", LINKS)
+    entry, plugin = map(json.loads, row.split(b"\n"))
+    assert entry["name"] == "claude-helper" and plugin["name"] in names
+
+
+@pytest.mark.parametrize(
+    ("base_url", "takes"),
+    [
+        ("https://hub.example/base", True),
+        ("http://hub.example", False),
+        ("https://localhost:8443", False),
+        ("https://hub.localhost", False),
+        ("https://127.0.0.1", False),
+        ("https://[::1]:8443/hub", False),
+    ],
+)
+def test_claude_code_wants_https_and_another_machine(base_url: str, takes: bool) -> None:
+    assert skills.installs_plugins(base_url) == takes
+
+
+@pytest.mark.parametrize("base_url", ["https://hub.example", "http://hub.example"])
+def test_pages_show_the_commands_that_work(tmp_path: Path, base_url: str) -> None:
+    settings = settings_in(tmp_path)._replace(base_url=base_url)
+    write_small_catalogue(settings.content)
+    write_version(settings.content, "ann", "claude-review", "1.0.0", "Review it.")
+    build(settings, index=False)
+    pages = {
+        page: (Path(settings.out) / f"{page}.html").read_text()
+        for page in ("connect", "ann", "ann/claude-review")
+    }
+    for page, text in pages.items():
+        takes = base_url.startswith("https")
+        assert ("claude plugin marketplace add" in text) == takes, page
+        assert ("takes them from an https address that is not localhost" in text) != takes, page
+    market = json.loads((Path(settings.out) / "ann/marketplace.json").read_text())
+    assert market["plugins"][0]["name"].startswith("prompts-")
+    if takes:
+        assert f"install {market['plugins'][0]['name']}@ann</pre>" in pages["ann/claude-review"]
 
 
 def test_the_index_of_an_owner_has_the_first_fifty():
