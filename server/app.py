@@ -222,7 +222,7 @@ class ReadApp:
         if below is None or not below.endswith("/"):
             return None
         page = match_url(below.rstrip("/"))
-        if not page or not self._files.exists(page.file):
+        if not page or page.route.media != HTML or not self._files.exists(page.file):
             return None
         location = (self._base_path + page.url).encode()
         headers = Body(b"", HTML, page.route.cache).headers

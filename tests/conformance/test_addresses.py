@@ -188,6 +188,24 @@ def test_a_slash_at_the_end_of_a_page(
 
 
 @area("pages")
+@each_route("GET", *(one for one in FILES if one.media != HTML and not one.has_json_errors))
+def test_nothing_has_a_slash_at_its_end_but_pages(
+    check: Check, client: Client, catalogue: Catalogue, route: Route
+) -> None:
+    url = catalogue.url(route)
+    if url is not None:
+        check.status(client.get(f"{url}/"), 404)
+
+
+@area("skills")
+def test_a_skill_is_there_for_any_query(check: Check, client: Client, catalogue: Catalogue) -> None:
+    url = catalogue.url(BY_NAME["skill"])
+    if url is not None:
+        answer = client.get(f"{url}?version=1.0.0&label=x")
+        check.same_body(answer, client.get(url), url)
+
+
+@area("pages")
 @each_path("?from=1.0.0&to=latest", "?from=%3Cb%3E&to=..%2f..", "?version=x&page=0&q=&label=%00",
            f"?from={'a' * 2000}")  # fmt: skip
 def test_a_page_that_compares_is_there_for_any_query(
