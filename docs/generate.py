@@ -206,19 +206,29 @@ def settings() -> str:
 
 def trusted_github() -> str:
     """The workflow of GitHub Actions that needs no stored token."""
-    return _trusted("github", "publish-prompts.yml", "hub")
+    return _trusted("github", "publish-prompts.yml", "hub", "staging")
+
+
+def release_github() -> str:
+    """The workflow of GitHub Actions that moves a label."""
+    return _trusted("github", "release-prompt.yml", "production", "production")
+
+
+def release_gitlab() -> str:
+    """The job of GitLab that moves a label."""
+    return _trusted("gitlab", ".gitlab-ci.yml", "production", "production")
 
 
 def trusted_gitlab() -> str:
     """The job of GitLab that needs no stored token."""
-    return _trusted("gitlab", ".gitlab-ci.yml", "")
+    return _trusted("gitlab", ".gitlab-ci.yml", "", "staging")
 
 
-def _trusted(kind: Kind, file: str, environment: str) -> str:
+def _trusted(kind: Kind, file: str, environment: str, labels: str) -> str:
     """As an owner sees it who publishes from the default branch, whatever its name."""
     ada = TrustedPublisher(
         id="", owner="ada", repo="", issuer="", project="", project_id="", workflow=file, branch="",
-        environment=environment, added_at=0, used_at=None,
+        environment=environment, labels=labels, added_at=0, used_at=None,
     )  # fmt: skip
     return f"```yaml\n{workflow('https://prompts.example.org', kind, ada)}```"
 
@@ -239,6 +249,7 @@ PARTS = {
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
         commands, client, metrics, settings, trusted_github, trusted_gitlab,
+        release_github, release_gitlab,
     )
 }  # fmt: skip
 

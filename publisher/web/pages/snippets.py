@@ -18,35 +18,80 @@ from publisher.trusted.publishers import TrustedPublisher
 ANY_NAME = "NAME"
 SECRET_COMMAND = "gh secret set HUB_TOKEN"
 
+# The label of the version that users get: a job that is started by hand moves it.
+RELEASED = "production"
+# By its commit: a tag can move.
+CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
+
 # In these, <name> is a gap.
 _GITHUB = """\
 name: Publish prompts
 on:
+  pull_request:
+    paths: ['<folder>']
   push:
     branches: [<pattern>]
-    paths: ['<files>']
+    paths: ['<folder>']
   workflow_dispatch:
 permissions:
   contents: read
-  id-token: write
-concurrency:
-  group: publish-prompts
-  queue: max
+env:
+  HUB_URL: <url>
+  HUB_OWNER: <owner>
 jobs:
+  check:
+    if: github.event_name == 'pull_request'
+    runs-on: ubuntu-latest
+    steps:
+      - uses: <checkout>
+        with:
+          persist-credentials: false
+      - name: Say what changes
+        run: |
+<check>
   publish:
     if: github.ref == <ref>
     runs-on: ubuntu-latest
+    permissions:
+      contents: read
+      id-token: write
+    concurrency:
+      group: publish-prompts
+      queue: max
 <environment>    steps:
-      - uses: actions/checkout@v4
+      - uses: <checkout>
         with:
           fetch-depth: 0
       - name: Publish what has changed
         env:
-          HUB_URL: <url>
-          HUB_OWNER: <owner>
           BEFORE: ${{ github.event.before }}
           AFTER: ${{ github.sha }}
           BRANCH: ${{ github.ref_name }}
+        run: |
+<script>"""
+_GITHUB_RELEASE = """\
+name: Release a prompt
+on:
+  workflow_dispatch:
+    inputs:
+      prompt: { description: Name of the prompt, required: true }
+      version: { description: 'Version to release, also an older one', required: true }
+      expected: { description: 'Version that is released now, or none', required: true }
+permissions:
+  id-token: write
+jobs:
+  release:
+    if: github.ref == <ref>
+    runs-on: ubuntu-latest
+<environment>    steps:
+      - name: Move the label
+        env:
+          HUB_URL: <url>
+          HUB_OWNER: <owner>
+          PROMPT: ${{ inputs.prompt }}
+          VERSION: ${{ inputs.version }}
+          EXPECTED: ${{ inputs.expected }}
+          BY: ${{ github.actor }}
         run: |
 <script>"""
 _GITLAB = """\
@@ -54,27 +99,61 @@ workflow:
   auto_cancel:
     on_new_commit: none
 
-publish-prompts:
-  stage: deploy
+.hub:
   image: alpine:3.22
+  variables:
+    HUB_URL: <url>
+    HUB_OWNER: <owner>
+  before_script:
+    - apk add --no-cache curl git
+
+check-prompts:
+  extends: .hub
+  stage: test
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
+      changes: ['<folder>']
+  script:
+    - |
+<check>
+publish-prompts:
+  extends: .hub
+  stage: deploy
   id_tokens:
     HUB_ID_TOKEN:
       aud: <url>
   rules:
     - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "push"
-      changes: ['<files>']
-    - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "web"
+      changes: ['<folder>']
+    - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "web" && $PROMPT == null
   resource_group: publish-prompts
   interruptible: false
 <environment>  variables:
-    HUB_URL: <url>
-    HUB_OWNER: <owner>
     GIT_DEPTH: '0'
     BEFORE: $CI_COMMIT_BEFORE_SHA
     AFTER: $CI_COMMIT_SHA
     BRANCH: $CI_COMMIT_BRANCH
+  script:
+    - |
+<script>"""
+_GITLAB_RELEASE = """\
+release-prompt:
+  image: alpine:3.22
+  stage: deploy
+  id_tokens:
+    HUB_ID_TOKEN:
+      aud: <url>
+  rules:
+    - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "web" && $PROMPT
+      when: manual
+      allow_failure: false
+<environment>  variables:
+    HUB_URL: <url>
+    HUB_OWNER: <owner>
+    GIT_STRATEGY: none
+    BY: $GITLAB_USER_LOGIN
   before_script:
-    - apk add --no-cache curl git
+    - apk add --no-cache curl
   script:
     - |
 <script>"""
@@ -90,15 +169,23 @@ trap 'rm -rf "$work"' EXIT
   sha256sum -c hub.sha256
 )
 """
+_CHECK = """\
+# Without a token: a pull request of a fork has none.
+sh "$work/hub" check <checked>
+"""
+_RELEASE = """\
+sh "$work/hub" label --trusted "$HUB_OWNER/$PROMPT" <label> "$VERSION" "By $BY" --expected "$EXPECTED"
+"""  # noqa: E501
 _EXCHANGE = r"""
 # The job has one ID token, which counts once: one token of the hub for all its files.
 answer=$(printf '{"token":"%s","repo":"%s/*"}' "$HUB_ID_TOKEN" "$HUB_OWNER" |
   curl -sS --retry 5 --retry-connrefused -H 'Content-Type: application/json' \
     --data-binary @- "${HUB_URL%/}<exchange>")
 unset HUB_ID_TOKEN
-token=$(printf '%s\n' "$answer" | sed -n 's/.*"token":"\([^"]*\)".*/\1/p')
+HUB_TOKEN=$(printf '%s\n' "$answer" | sed -n 's/.*"token":"\([^"]*\)".*/\1/p')
 refusal=$(printf '%s\n' "$answer" | sed -n 's/.*"message":"\(.*\)".*/\1/p')
-: "${token:?${refusal:-That is no answer of a hub: is HUB_URL right?}}"
+: "${HUB_TOKEN:?${refusal:-That is no answer of a hub: is HUB_URL right?}}"
+export HUB_TOKEN
 """
 _PUSH_FILES = r"""
 git fetch --quiet origin "$BRANCH"
@@ -108,25 +195,25 @@ git cat-file -e "$before^{commit}" 2>/dev/null || before=$(git hash-object -t tr
 git diff --name-only --diff-filter=d "$before" "$AFTER" -- ':(glob)<files>' >"$work/files"
 
 failed=0
-fail() {
+say() {
   printf '%s: %s\n' "$file" "$1"
-  failed=1
 }
 while IFS= read -r file; do
   name=${file#prompts/} name=${name%.md}
   case $name in
-    '' | *[!a-z0-9-]*) fail "Name the file as its repo: a-z, 0-9 and hyphens."; continue ;;
+    [!\"]*/*) say "not published: move it to prompts/"; continue ;;
+    '' | *[!a-z0-9-]*) say "name the file as its prompt: a-z, 0-9 and hyphens"; failed=1; continue ;;
   esac
   if [ "$(git rev-parse -q --verify "FETCH_HEAD:$file")" != "$(git rev-parse "$AFTER:$file")" ]; then
-    printf '%s: %s\n' "$file" "a later push has changed it, whose job publishes it"
+    say "a later push has changed it, whose job publishes it"
     continue
   fi
   changelog=$(git log -1 --format=%s "$AFTER" -- "$file")
   bump=$(git log -1 --format='%(trailers:key=Bump,valueonly)' "$AFTER" -- "$file")
   # From git: a checkout may have other line ends.
   git cat-file blob "$AFTER:$file" |
-    <push> "$HUB_OWNER/$name" - "$changelog" "$bump" ||
-    fail "not published"
+    sh "$work/hub" push <options>--bump "${bump:-auto}" --path "$file" \
+      "$HUB_OWNER/$name" - "$changelog" || failed=1
 done <"$work/files"
 exit "$failed"
 """  # noqa: E501
@@ -155,40 +242,56 @@ def shell_line(owner: str, repo: str) -> str:
     return f'HUB_TOKEN=… ./hub push {owner}/{repo} prompts/{repo}.md "What has changed"'
 
 
+def releases(publisher: TrustedPublisher) -> bool:
+    """Whether its workflow moves labels by hand, and publishes nothing."""
+    return RELEASED in publisher.labels.split()
+
+
 def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
-    """The whole file, as YAML, of which a trusted publisher trusts the jobs.
+    """The whole file, as YAML, of which a trusted publisher trusts the jobs; of one that releases
+    at GitLab, the job to add to that file.
 
     Where any branch is trusted, it publishes from the default one.
     """
     branch, environment = publisher.branch, publisher.environment
-    told = f"environment: {_scalar(environment)}\n" if environment else ""
-    gaps = {
-        "url": _scalar(base_url),
-        "owner": _scalar(publisher.owner),
-        "files": f"prompts/{publisher.repo or '*'}.md",
-    }
-    if kind == "github":
-        default = "format('refs/heads/{0}', github.event.repository.default_branch)"
-        script = _FETCH_CLIENT + _PUSH_FILES
-        push = 'sh "$work/hub" push --trusted'
-        template, script_by = _GITHUB, 10
-        gaps |= {
-            "pattern": _scalar(_as_pattern(branch or "main")),
-            "ref": _expression(f"refs/heads/{branch}") if branch else default,
-            "environment": indent(told, "    "),
-        }
+    if releases(publisher):
+        environment = environment or RELEASED
+        script = _FETCH_CLIENT + _RELEASE
+        template = _GITHUB_RELEASE if kind == "github" else _GITLAB_RELEASE
     else:
-        script = _FETCH_CLIENT + _EXCHANGE + _PUSH_FILES
-        push = 'HUB_TOKEN=$token sh "$work/hub" push'
-        template, script_by = _GITLAB, 6
-        gaps |= {
-            # Within quotes of such a rule nothing is special, and a branch has no such quotes.
-            "branch": f'"{branch}"' if branch else "$CI_DEFAULT_BRANCH",
-            "environment": indent(told, "  "),
-        }
-    folder = BY_NAME["client_release"].url.rpartition("/")[0]
-    lines = _fill(script, release=folder, exchange=TRUSTED_URL, push=push, files=gaps["files"])
-    return _fill(template, script=indent(lines, " " * script_by), **gaps)
+        exchange = "" if kind == "github" else _EXCHANGE
+        script = _FETCH_CLIENT + exchange + _PUSH_FILES
+        template = _GITHUB if kind == "github" else _GITLAB
+    files = f"prompts/{publisher.repo}.md" if publisher.repo else "prompts/**/*.md"
+    labels = "".join(f"--label {label} " for label in publisher.labels.split())
+    checked = files if publisher.repo else "prompts"
+    if kind == "github":
+        checked += ' --markdown >>"$GITHUB_STEP_SUMMARY"'
+    shell = {
+        "release": BY_NAME["client_release"].url.rpartition("/")[0],
+        "exchange": TRUSTED_URL,
+        "options": f"{'--trusted ' if kind == 'github' else ''}{labels}",
+        "files": files,
+        "checked": checked,
+        "label": RELEASED,
+    }
+    default = "format('refs/heads/{0}', github.event.repository.default_branch)"
+    told = f"environment: {_scalar(environment)}\n" if environment else ""
+    at, script_at = ("    ", 10) if kind == "github" else ("  ", 6)
+    return _fill(
+        template,
+        url=_scalar(base_url),
+        owner=_scalar(publisher.owner),
+        folder=files,
+        checkout=CHECKOUT,
+        pattern=_scalar(_as_pattern(branch or "main")),
+        ref=_expression(f"refs/heads/{branch}") if branch else default,
+        # Within quotes of such a rule nothing is special, and a branch has no such quotes.
+        branch=f'"{branch}"' if branch else "$CI_DEFAULT_BRANCH",
+        environment=indent(told, at),
+        check=indent(_fill(_FETCH_CLIENT + _CHECK, **shell), " " * script_at),
+        script=indent(_fill(script, **shell), " " * script_at),
+    )
 
 
 def _fill(text: str, **gaps: str) -> str:

@@ -14,7 +14,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
-from tests.docs.test_publish_from_ci import NOTHING, Project, github_environment, gitlab_environment
+from tests.docs.ci import NOTHING, Job, Project, github_job, gitlab_job
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.publisher.web.pages.test_tokens import create, snippets_of, text_of
 from tests.support.catalogues import write_version
@@ -62,32 +62,30 @@ class ShownProject(Project):
     """Somebody's project whose CI has the workflow that a page shows."""
 
     def __init__(self, folder: Path, people: People, owner: str, path: str, shown: str) -> None:
-        super().__init__(folder, people.url, owner, token="")
+        super().__init__(folder, people.url, owner)
         self._people = people
         self.path = path
         self.parsed = yaml.safe_load(shown)
 
-    def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
+    def job(self, platform: str, kind: str) -> Job:
         if platform == "github":
-            job = self.parsed["jobs"]["publish"]
+            return github_job(self.parsed, kind)
+        return gitlab_job(self.parsed, f"{kind}-prompts")
+
+    def rights(self, platform: str, kind: str, job: Job) -> dict[str, str]:
+        if platform == "github":
             self._people.github.job = {
                 "repository": self.path,
                 "job_workflow_ref": f"{self.path}/.github/workflows/publish.yml@refs/heads/main",
-                "environment": job.get("environment", ""),
+                "environment": job.environment,
             }
-            _, step = job["steps"]
-            given = github_environment(step, {}, before, after, run)
-            return given | self._people.github.env(), step["run"]
-        job = self.parsed["publish-prompts"]
+            return self._people.github.env()
         host = self._people.gitlab.url.partition("://")[2]
         token = self._people.gitlab.gitlab_token(
-            aud=job["id_tokens"]["HUB_ID_TOKEN"]["aud"], project_path=self.path,
-            environment=job.get("environment"),
+            aud=job.audience, project_path=self.path, environment=job.environment or None,
             ci_config_ref_uri=f"{host}/{self.path}//.gitlab-ci.yml@refs/heads/main",
         )  # fmt: skip
-        (script,) = job["script"]
-        given = gitlab_environment(job, {}, before, after, run)
-        return given | {"HUB_ID_TOKEN": token}, script
+        return {"HUB_ID_TOKEN": token}
 
 
 def show(
@@ -158,13 +156,15 @@ def test_a_workflow_that_is_refused_shows_why(
 
 
 def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
-    named = {"workflow": "publish-prompts.yml", "environment": "hub", "branch": ""}
+    publishes = {"branch": "", "labels": "staging"}
+    releases = {"branch": "", "labels": "production", "environment": "production"}
     document = (PROJECT / "docs/use/publish-from-ci.md").read_text(encoding="utf-8")
     replaced = document.replace("https://prompts.example.org", people.url)
     replaced = replaced.replace("HUB_OWNER: ada", f"HUB_OWNER: {owner.handle}")
-    assert workflow_of(add(owner, **named)) in replaced
-    gitlab = {"issuer": people.gitlab.url, "workflow": "", "branch": ""}
-    assert workflow_of(add(owner, **gitlab)) in replaced
+    github = {"workflow": "publish-prompts.yml", "environment": "hub"}
+    gitlab = {"issuer": people.gitlab.url, "workflow": ""}
+    for fields in (publishes | github, releases, publishes | gitlab, releases | gitlab):
+        assert workflow_of(add(owner, **fields)) in replaced
 
 
 def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> None:

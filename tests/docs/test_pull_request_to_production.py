@@ -1,0 +1,158 @@
+"""The way of ten prompts from a pull request to production, by the document's jobs."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from builder.model.routes import CHECK_URL
+from publisher.accounts.database import Database
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.tokens import Accounts, Grant
+from tests.docs.ci import NOTHING, SHELLS, TrustedProject, Trusting, git, versions
+from tests.support.catalogues import settings_in
+from tests.support.servers import Server, serving
+
+PROMPTS = {f"prompts/prompt-{number}.md": f"Say {{{{word}}}} {number}.\n" for number in range(9)}
+TRIAGE = {"prompts/triage.md": "Sort {{mail}}.\n"}
+THOUGHT = "A thought that is nobody else's."
+
+
+def labels(hub: Server, project: TrustedProject, name: str) -> dict[str, str]:
+    return hub.get(f"/api/v1/repos/{project.owner}/{name}").json()["data"]["labels"]
+
+
+def traces(hub: Server) -> tuple[dict[Path, bytes], list[str]]:
+    """What the hub keeps: the content to the byte, and the accounts."""
+    content, state = Path(hub.settings.content), Path(hub.settings.state)
+    files = {path: path.read_bytes() for path in content.rglob("*") if path.is_file()}
+    with sqlite3.connect(state / "accounts.sqlite3") as database:
+        return files, [*database.iterdump()]
+
+
+@pytest.mark.parametrize("platform", SHELLS)
+def test_from_a_pull_request_to_production(
+    trusting: Trusting, trusted: TrustedProject, platform: str
+):
+    hub, owner = trusting.server, trusted.owner
+    with Database(hub.settings.state) as database:
+        ProtectedLabels(database).set(owner, "", "production", True)
+    first = trusted.push_files("Begin", PROMPTS | TRIAGE)
+    assert trusted.run(platform, NOTHING, first).status == 0
+    assert trusted.release(platform, "triage", "1.0.0", "none").status == 0
+
+    # A pull request: first with a mistake, then with a new variable.
+    git(trusted.work, "checkout", "--quiet", "-b", "topic")
+    broken = trusted.push_files("Break", {"prompts/triage.md": "---\ntitle: [\n---\nText\n"})
+    done = trusted.check(platform, broken)
+    assert done.status == 5
+    assert "prompts/triage.md" in done.output and "front matter" in done.output
+    better = trusted.push_files(
+        "Ask for the tone",
+        {"prompts/triage.md": f"Sort {{{{mail}}}} in a {{{{tone}}}} tone.\n{THOUGHT}\n",
+         "prompts/sub/x.md": "X"},
+    )  # fmt: skip
+    before = traces(hub)
+    done = trusted.check(platform, better)
+    assert done.status == 0, done.output
+    shown = done.summary if platform == "github" else done.output
+    assert "1.0.0 → 2.0.0" in shown.replace("\\", "")
+    assert "tone is a new required variable" in shown
+    assert "prompts/sub/x.md" in done.output
+    if platform == "github":
+        assert "Unchanged: 9" in shown and "<details>" in shown and THOUGHT in shown
+    else:
+        assert "\n9 unchanged\n" in shown
+    # Nothing has happened.
+    assert traces(hub) == before
+    assert THOUGHT not in hub.process.text
+    assert list(versions(hub, trusted, "triage")) == ["1.0.0"]
+
+    # The merge publishes to staging.
+    git(trusted.work, "checkout", "--quiet", "main")
+    git(trusted.work, "merge", "--quiet", "--no-ff", "-m", "Merge topic", "topic")
+    trusted.push()
+    merged = git(trusted.work, "rev-parse", "HEAD")
+    done = trusted.run(platform, first, merged)
+    assert done.status == 0, done.output
+    assert f"{owner}/triage@staging 2.0.0\n" in done.output
+    assert "prompts/sub/x.md: not published" in done.output
+    assert labels(hub, trusted, "triage") == {"production": "1.0.0", "staging": "2.0.0"}
+    assert versions(hub, trusted, "triage")["2.0.0"] == "Ask for the tone"
+
+    # Production: by its own job, to what is expected, and back.
+    done = trusted.release(platform, "triage", "2.0.0", "none")
+    assert done.status != 0 and "Expected production to name no version" in done.output
+    done = trusted.release(platform, "triage", "2.0.0", "1.0.0")
+    assert (done.status, done.output) == (0, f"hub: OK\n{owner}/triage@production 2.0.0\n")
+    assert trusted.release(platform, "triage", "1.0.0", "2.0.0").status == 0
+    assert labels(hub, trusted, "triage") == {"production": "1.0.0", "staging": "2.0.0"}
+    history = hub.get(f"/api/v1/repos/{owner}/triage/labels/production/history").json()["data"]
+    assert [(move["version"], move["note"]) for move in history] == [
+        (version, "By grace") for version in ("1.0.0", "2.0.0", "1.0.0")
+    ]
+
+
+@pytest.mark.parametrize("platform", ["github", "gitlab"])
+def test_production_needs_its_own_right(trusting: Trusting, trusted: TrustedProject, platform: str):
+    hub = trusting.server
+    with Database(hub.settings.state) as database:
+        ProtectedLabels(database).set(trusted.owner, "", "production", True)
+        stored, _ = Accounts(database).create_token(trusted.owner, "stored", Grant())
+    first = trusted.push_files("Begin", TRIAGE)
+    assert trusted.run(platform, NOTHING, first).status == 0
+    repo = f"/api/v1/repos/{trusted.owner}/triage"
+    refused = hub.request(
+        "PUT", f"{repo}/labels/production", json={"version": "1.0.0"},
+        headers={"Authorization": f"Bearer {stored}"},
+    )  # fmt: skip
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")
+    # The publishing job says the same of itself, whatever its shell does.
+    trusted.claims = {"environment": "hub"}
+    if platform == "github":
+        path = f"{trusted.path}/.github/workflows/publish-prompts.yml@refs/heads/main"
+        trusted.claims |= {"workflow_ref": path, "job_workflow_ref": path}
+    done = trusted.release(platform, "triage", "1.0.0", "none")
+    assert done.status == 4 and "moves only these labels: staging" in done.output
+    assert labels(hub, trusted, "triage") == {"staging": "1.0.0"}
+
+
+def test_a_fork_is_checked_without_a_token(
+    trusting: Trusting, trusted: TrustedProject, platform: str
+):
+    first = trusted.push_files("Begin", TRIAGE)
+    assert trusted.run(platform, NOTHING, first).status == 0
+    before = traces(trusting.server)
+    fork = trusted.push_files("Theirs", {"prompts/triage.md": "Sort.\n", "prompts/new.md": "N"})
+    done = trusted.check(platform, fork)
+    assert done.status == 0, done.output
+    shown = (done.summary + done.output).replace("\\", "")
+    assert "1.0.0 → 2.0.0" in shown and f"{trusted.owner}/new" in shown
+    assert traces(trusting.server) == before
+    trusted.claims = {
+        "github": {"repository": "eve/fork", "repository_id": "1000009"},
+        "gitlab": {"project_path": "eve/fork", "project_id": "1000009"},
+    }[platform]
+    assert trusted.run(platform, first, fork).status != 0
+    assert traces(trusting.server)[0] == before[0]
+
+
+def test_a_strangers_thousand_checks_end_in_429(tmp_path: Path):
+    url = CHECK_URL.format(owner="ada", name="triage")
+    with serving(settings_in(tmp_path)) as server:
+        before = traces(server)
+
+        def ask(number: int) -> tuple[int, str | None]:
+            answer = server.request("POST", url, json={"content": f"{THOUGHT} {number}"})
+            return answer.status_code, answer.headers.get("Retry-After")
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = [*pool.map(ask, range(1000))]
+        refused = [retry for status, retry in answers if status == 429]
+        # A window may end meanwhile, on a slow machine.
+        assert len(refused) >= 1000 - 2 * 240
+        assert {status for status, _ in answers} == {200, 429}
+        assert all(retry and 1 <= int(retry) <= 60 for retry in refused)
+        assert traces(server) == before
+        assert THOUGHT not in server.process.text
