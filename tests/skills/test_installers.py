@@ -20,6 +20,7 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from builder.render.skills import plugin_name
 from tests.node import PACKAGES, PROGRAMS
 from tests.support.catalogues import (
     settings_in,
@@ -250,3 +251,12 @@ def test_a_withdrawn_prompt_has_no_plugin(claude: Hub) -> None:
     claude.withdraw()
     claude.run("marketplace", "update", "ann")
     assert "not found" in claude.run("install", "review@ann", status=1)
+
+
+def test_a_prompt_whose_name_claude_code_keeps_for_its_maker(claude: Hub) -> None:
+    write_version(claude.settings.content, "ann", "claude-review", "1.0.0", "Review it.\n")
+    claude.build()
+    claude.run("validate", f"{claude.settings.out}/ann/marketplace.json")
+    claude.run("marketplace", "update", "ann")
+    claude.run("install", f"{plugin_name('claude-review')}@ann")
+    assert "claude-review" in claude.run("details", f"{plugin_name('claude-review')}@ann")
