@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from builder.model.errors import Fault, Faults, OperatorError
 from builder.model.plural import counted
 from builder.model.settings import Settings
+from builder.render.pages import pages_of
 from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
 from builder.store.state.repos import RepoRow
@@ -124,6 +125,8 @@ def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
     """At most ``count`` processes, each by the connection that takes its batches."""
     # A fork copies the warm interpreter, but only the thread that calls it.
     method = "fork" if threading.active_count() == 1 and hasattr(os, "fork") else "spawn"
+    if method == "fork":
+        pages_of(settings).load()
     context = multiprocessing.get_context(method)
     workers: Workers = {}
     with contextlib.ExitStack() as stack:

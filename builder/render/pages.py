@@ -122,6 +122,11 @@ class Pages:
             for name in ("", "home", "prompts", "tags", "connect", "api", "account")
         }
 
+    def load(self) -> None:
+        """Load all templates, so that processes forked from this one need not."""
+        for name in self._environment.list_templates():
+            self._template(name)
+
     def render(self, template: str, **values: Any) -> bytes:
         return self._template(template).render(values).encode()
 

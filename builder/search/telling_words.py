@@ -7,11 +7,12 @@ import os
 import re
 from collections import Counter
 from functools import cache
+from itertools import islice
 
 from builder.model.records import Repo
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.text.messages import without_markers
-from builder.text.words import distinct_words, part_words
+from builder.text.words import count_words, distinct_words
 
 WORDS_MAX = 24
 BYTES_MAX = 219
@@ -41,21 +42,27 @@ def telling_words(repo: Repo) -> str:
     fields = (repo.owner, repo.name, repo.title, repo.description, *repo.tags)
     known, _ = distinct_words(" ".join(fields))
     text = _addresses_and_placeholders.sub(" ", without_markers(repo.body))
-    spellings = Counter(part_words(text))
-    counts: Counter[str] = Counter()
-    for (stem, _), count in spellings.items():
-        counts[stem] += count
+    spellings = count_words(text)
+    counts: dict[str, int] = {}
+    for (stem, _), count in spellings:
+        counts[stem] = counts.get(stem, 0) + count
+    rarity = rarities()
+    scores = {
+        stem: (1 + math.log2(min(COUNT_MAX, count))) * rarity.get(stem, UNKNOWN_RARITY)
+        for stem, count in counts.items()
+        if stem not in known
+    }
     # Equal ones in the order of the text.
-    scores = {stem: _score(stem, n) for stem, n in counts.items() if _tells(stem, known)}
-    best = sorted(scores, key=lambda stem: -scores[stem])[:WORDS_MAX]
-    written: dict[str, list[tuple[int, int, str]]] = {stem: [] for stem in best}
-    for (stem, surface), count in spellings.items():
+    ordered = sorted(scores, key=scores.get, reverse=True)
+    best = [*islice(filter(_tells, ordered), WORDS_MAX)]
+    written: dict[str, Counter[str]] = {stem: Counter() for stem in best}
+    for (stem, surface), count in spellings:
         if stem in written:
-            written[stem].append((-count, len(surface), surface))
+            written[stem][surface] += count
     chosen: list[str] = []
     left = BYTES_MAX + 1
-    for stem in best:
-        *_, word = min(written[stem])
+    for forms in written.values():
+        word = min(forms, key=lambda one: (-forms[one], len(one), one))
         left -= len(word.encode()) + 1
         if left < 0:
             break
@@ -63,10 +70,6 @@ def telling_words(repo: Repo) -> str:
     return " ".join(sorted(chosen))
 
 
-def _score(stem: str, count: int) -> float:
-    return (1 + math.log2(min(COUNT_MAX, count))) * rarities().get(stem, UNKNOWN_RARITY)
-
-
-def _tells(stem: str, known: set[str]) -> bool:
+def _tells(stem: str) -> bool:
     is_word = len(stem) <= CHARS_MAX and not _is_odd(stem)
-    return is_word and stem not in known and stem not in STOP_STEMS and stem not in FREQUENT_STEMS
+    return is_word and stem not in STOP_STEMS and stem not in FREQUENT_STEMS

@@ -309,8 +309,13 @@ def read_record(root: str, owner: str, name: str, version: Version) -> VersionFi
 
 def read_version(root: str, owner: str, name: str, version: Version) -> tuple[VersionFile, str]:
     """One version's record and text, checked against each other. Raises ContentError."""
-    stem = f"{owner}/{name}/{version}"
     record = read_record(root, owner, name, version)
+    return record, read_text(root, owner, name, version, record)
+
+
+def read_text(root: str, owner: str, name: str, version: Version, record: VersionFile) -> str:
+    """One version's text, checked against its record. Raises ContentError."""
+    stem = f"{owner}/{name}/{version}"
     raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
         told = (
@@ -326,7 +331,7 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
         told = f"front_matter_bytes is {end:,}, which is not the start of a character"
         raise ContentError([Fault(f"{stem}.json", told)])
-    return record, text
+    return text
 
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:

@@ -1,5 +1,6 @@
 """Reads one repo: what its folder has, and what the last build left of it on the site."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -9,7 +10,7 @@ from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves
 from builder.model.names import Version
 from builder.model.ordinals import Counted, count_withdrawn, number_versions
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
-from builder.model.records import ListedVersion
+from builder.model.records import ListedVersion, VersionFile
 from builder.model.withdrawn import WithdrawnParts
 from builder.stats.pulls import PullCounts
 from builder.store import content
@@ -19,6 +20,7 @@ from builder.store.withdrawn_files import WithdrawnListing
 
 # A move of a label, and the mark of the file of its own; empty where it has none.
 Marked = tuple[str, Move]
+ReadRecord = Callable[[Version], VersionFile]
 
 
 class Task(NamedTuple):
@@ -155,13 +157,17 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
 
 
 def read_history(
-    root: str, task: Task, known: dict[str, Remembered], gone: WithdrawnParts
+    root: str,
+    task: Task,
+    known: dict[str, Remembered],
+    gone: WithdrawnParts,
+    read_record: ReadRecord,
 ) -> History:
     """Read what is not as remembered, before any file shows it. Raises ContentError."""
     remembered = _read_moves(task.old)
     events = _read_events(root, task, remembered)
     places = _find_places(root, task, known)
-    carried, counted = _read_ahead(root, task, places, known, remembered)
+    carried, counted = _read_ahead(read_record, places, known, remembered)
     counted += [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
     Faults(find_faults_of_ordinals(counted, f"{task.id}/")).check()
     moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
@@ -210,8 +216,7 @@ def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[Pl
 
 
 def _read_ahead(
-    root: str,
-    task: Task,
+    read_record: ReadRecord,
     places: list[Place],
     known: dict[str, Remembered],
     remembered: list[Marked],
@@ -227,7 +232,7 @@ def _read_ahead(
             row = known[name]
             published_at, ordinal = row.entry.published_at, row.is_counted and row.entry.ordinal
         else:
-            record = content.read_record(root, task.owner, task.name, version)
+            record = read_record(version)
             moves += moves_with(name, record)
             published_at, ordinal = record.published_at, record.ordinal
         counted.append(Counted(published_at, version, ordinal or None, f"{name}.json"))

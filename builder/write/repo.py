@@ -36,6 +36,7 @@ from builder.write import langfuse_files, mirrored
 from builder.write.history import (
     History,
     Place,
+    ReadRecord,
     Remembered,
     Task,
     encode_moves,
@@ -66,8 +67,9 @@ def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
     return _RepoFiles(task, settings, site).write()
 
 
-def _read(root: str, owner: str, name: str, version: Version) -> Stored:
-    record, text = content.read_version(root, owner, name, version)
+def _read(read_record: ReadRecord, root: str, owner: str, name: str, version: Version) -> Stored:
+    record = read_record(version)
+    text = content.read_text(root, owner, name, version, record)
     return Stored(owner, name, version, record, text, body_of(text, record.front_matter_bytes))
 
 
@@ -86,7 +88,9 @@ class _RepoFiles:
         self.pages = pages_of(settings)
         self.at = {"owner": task.owner, "name": task.name}
         # Of functions: a method would keep all that was read until the next search for cycles.
-        self.read = lru_cache(TEXTS_KEPT)(partial(_read, settings.content, task.owner, task.name))
+        place = settings.content, task.owner, task.name
+        self.read_record = lru_cache(TEXTS_KEPT)(partial(content.read_record, *place))
+        self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         self.skill = lru_cache(TEXTS_KEPT)(partial(_skill, self.read, self.links))
 
     def write(self) -> RepoRow:
@@ -95,7 +99,7 @@ class _RepoFiles:
         known = read_known(task.old)
         gone = read_parts(root, task.id, task.withdrawn)
         self._withdraw(gone, known)
-        history = read_history(root, task, known, gone)
+        history = read_history(root, task, known, gone, self.read_record)
         rows, renewed = self._write_versions(history)
         entries = self._with_withdrawn(history, [row.entry for row in rows])
         if history.labels.history:
