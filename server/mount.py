@@ -111,11 +111,8 @@ class Hub:
         }
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
-            self._visit: "account",
-            self._write: "account",
-            self._publish: "publish",
-            self._check: "publish",
-            self._exchange: "publish",
+            **dict.fromkeys((self._visit, self._write), "account"),
+            **dict.fromkeys((self._publish, self._check, self._exchange), "publish"),
         }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
         self._list_path = self._root + BY_NAME["repos"].url

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -17,13 +16,9 @@ from builder.model import names, records
 from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
-from builder.model.ordinals import next_ordinal
 from builder.model.records import Draft, OwnerFile, Source, VersionFile
 from builder.store import content
-from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
-from builder.store.restored import number_floor
-from builder.store.withdrawn_files import read_parts
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
@@ -33,12 +28,12 @@ from publisher.write.next_version import (
     Step,
     check_ordinal,
     interface_of,
-    next_version,
     propose_step,
     take_step,
 )
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
+from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.store_protocol import Store
 
@@ -103,7 +98,7 @@ def publish(
     _check_names(owner, name, publisher)
 
     def make() -> Decision[Published]:
-        repo = _Repo(store.root, owner, name)
+        repo = Repo(store.root, owner, name)
         return _decide(repo, draft, publisher, terms)
 
     def find_again(kept: KeptAnswer) -> Published | None:
@@ -123,7 +118,7 @@ def preview(
 ) -> Preview:
     """What ``publish`` would decide at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    repo = _Repo(content_root, owner, name)
+    repo = Repo(content_root, owner, name)
     decision = _decide(repo, draft, publisher, terms)
     if terms.quotas and any(decision.needs):
         terms.quotas.check(owner, decision.needs)
@@ -155,7 +150,7 @@ def publish_past(
     _check_names(owner, name, publisher)
     locked = contextlib.nullcontext() if dry_run else store.repo_lock(owner, name)
     with locked:
-        repo = _Repo(store.root, owner, name)
+        repo = Repo(store.root, owner, name)
         if repo.latest != after:
             raise RequestError(
                 "version_conflict",
@@ -229,59 +224,6 @@ def _check_names(owner: str, name: str, publisher: str) -> None:
     names.check_owner(publisher)
 
 
-class _Repo:
-    """What a publication depends on of its repo, as it is now. ``withdrawn`` versions are not among
-    ``versions``; ``previous`` is the latest version's record and text.
-
-    Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn, ``name_reserved``
-    where it is new; ContentError.
-    """
-
-    def __init__(self, root: str, owner: str, name: str) -> None:
-        self.root, self.owner, self.name = root, owner, name
-        self.listing = content.list_versions(root, owner, name)
-        gone.check_open(root, owner, name, self.listing)
-        self.withdrawn = read_parts(root, f"{owner}/{name}", self.listing.withdrawn).versions
-        self.versions = self.listing.versions
-        self.previous = (
-            content.read_version(root, owner, name, self.versions[-1]) if self.versions else None
-        )
-        self.is_new = not self.versions and not self.withdrawn
-        if self.is_new:
-            names.check_new("prompt", name, "name")
-            if content.read_owner(root, owner) is None:
-                names.check_new_owner(owner)
-
-    @property
-    def latest(self) -> Version | None:
-        return self.versions[-1] if self.versions else None
-
-    @cached_property
-    def floor(self) -> int:
-        """The least that a part of a new number is to reach."""
-        return number_floor(self.root)
-
-    @cached_property
-    def next_ordinal(self) -> int:
-        """Reads the records that this process does not remember."""
-        kept = read_kept(self.root, self.owner, self.name, self.listing)
-        stored = [one.ordinal or 0 for one in kept]
-        stored += [one.remains.ordinal or 0 for one in self.withdrawn]
-        return next_ordinal(len(stored), stored, self.floor)
-
-    def next_version(self, bump: str) -> Version:
-        # A withdrawn version's number is never given again.
-        taken = self.versions[-1:] + [one.version for one in self.withdrawn]
-        count = len(self.versions) + len(self.withdrawn)
-        return next_version(max(taken, default=None), count, bump, self.floor)
-
-    def add(self, version: Version, record: VersionFile, text: str) -> None:
-        """Take in a version that has been added, without another look at the folder."""
-        self.versions.append(version)
-        self.previous = record, text
-        self.next_ordinal = record.ordinal + 1
-
-
 class _Stamp(NamedTuple):
     """What a record says of its publication. ``ordinal``: its number, if that is not too low."""
 
@@ -291,7 +233,7 @@ class _Stamp(NamedTuple):
     ordinal: int = 0
 
 
-def _decide(repo: _Repo, draft: Draft, publisher: str, terms: Terms) -> Decision[Published]:
+def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Decision[Published]:
     previous, listing = repo.previous, repo.listing
     metadata, warnings = resolve(draft, repo.name, previous, front_matter=terms.front_matter)
     _check_base(draft, repo.latest)
@@ -318,7 +260,7 @@ def _decide(repo: _Repo, draft: Draft, publisher: str, terms: Terms) -> Decision
 
 
 def _decide_version(
-    repo: _Repo,
+    repo: Repo,
     draft: Draft,
     metadata: Metadata,
     warnings: list[str],
@@ -372,7 +314,7 @@ def _kept(
     )
 
 
-def _not_owner(repo: _Repo) -> RequestError:
+def _not_owner(repo: Repo) -> RequestError:
     return RequestError("not_owner", f"{repo.owner}/{repo.name} exists, and may not be updated.")
 
 

@@ -11,6 +11,7 @@ from builder.model.routes import (
     ACCESS_URL,
     ACCOUNT_URL,
     BY_NAME,
+    CHECK_URL,
     HEALTH_URL,
     JSON,
     LANGFUSE,
@@ -196,6 +197,22 @@ def test_mcp_asks_for_a_token(check: Check, client: Client, stranger: Client) ->
         check.header(answer, "WWW-Authenticate", "Bearer")
         check.that(answer, answer.code == "missing_token", "missing_token")
     check.status(client.ask("POST", MCP_URL, headers, body), 200)
+
+
+@pytest.mark.needs("publishing")
+def test_only_members_check_drafts(
+    check: Check, client: Client, stranger: Client, catalogue: Catalogue
+) -> None:
+    owner, name = catalogue.repos[0]
+    path, body = CHECK_URL.format(owner=owner, name=name), b'{"content": "Another."}'
+    answer = stranger.ask("POST", path, {"Content-Type": JSON}, body)
+    if check.status(answer, 401):
+        check.that(answer, answer.code == "missing_token", "missing_token")
+        check_hidden(check, answer)
+    answer = client.ask("POST", path, {"Content-Type": JSON}, body)
+    # Another owner's token reads, and may not publish here.
+    if check.status(answer, 200, 403):
+        check_hidden(check, answer)
 
 
 def test_clients_learn_that_there_is_no_metadata_to_sign_in(

@@ -10,7 +10,7 @@ import pytest
 
 from builder.model import records
 from builder.model.names import Version
-from builder.model.routes import CACHE_CONTROL, JSON
+from builder.model.routes import CACHE_CONTROL, CHECK_URL, JSON
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Client, header_list
@@ -65,6 +65,48 @@ def test_other_methods_where_one_publishes(
         allowed = header_list(answer, "Allow")
         check.that(answer, allowed >= {"get", "head", "post"}, "Allow with GET, HEAD and POST",
                    f"405, Allow: {sorted(allowed)}")  # fmt: skip
+
+
+# Checks
+
+
+@area("publishing")
+@pytest.mark.needs("publishing")
+def test_a_draft_is_checked_without_a_token(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    owner, name = catalogue.repos[0]
+    path = CHECK_URL.format(owner=owner, name=name)
+    headers = {"Content-Type": JSON, "Origin": "https://elsewhere.example"}
+    raw = catalogue.fill("{repo}/raw")
+    text = client.get(raw).body.decode() + "\nAnd {{one_more_variable}}."
+    for _ in range(2):  # the first does not become a version
+        answer = client.ask("POST", path, headers, json.dumps({"content": text}).encode())
+        found = check.single(answer, records.Checked, 200)
+        if found:
+            added = (found.unchanged, found.bump, found.variables.added)
+            wanted = (False, "major", ["one_more_variable"])
+            check.that(answer, added == wanted, f"{wanted}", f"{added}")
+            check.that(answer, "+And {{one_more_variable}}." in (found.diff or ""), "the diff")
+            before = client.get(catalogue.fill("{repo}/versions")).json["data"][0]["version"]
+            check.that(answer, found.previous_version == before, f"previous version {before}")
+        check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
+        check.cors(answer)
+    wrong = {**headers, "Authorization": "Bearer hub_" + "A" * 38}
+    check.error(client.ask("POST", path, wrong, b"{"), 401, "invalid_token")
+    check.error(client.ask("POST", path, headers, b"{"), 400, "invalid_json")
+    check.error(client.ask("POST", path, headers, b'{"contents": "x"}'), 422, "validation_failed")
+
+
+@area("publishing, errors")
+@pytest.mark.needs("publishing")
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_other_methods_where_drafts_are_checked(check: Check, client: Client, method: str) -> None:
+    path = CHECK_URL.format(owner=NOBODY, name="nothing")
+    answer = client.ask(method, path, {"Content-Type": JSON}, b"{}" if method == "PUT" else b"")
+    if check.error(answer, 405, "method_not_allowed"):
+        allowed = header_list(answer, "Allow")
+        check.that(answer, "post" in allowed and "get" not in allowed, "Allow with POST alone")
 
 
 # With a token

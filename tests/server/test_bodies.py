@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.routes import CHECK_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
@@ -153,6 +154,25 @@ def test_a_body_that_is_cut_off_is_refused(
     if "content_length" in how:
         status, told = post(app, "/account/login", FORM, messages, **how)
         assert (status, b"arrived incomplete" in told) == (400, True), told
+
+
+@pytest.mark.parametrize("how", [{"content_length": "100"}, {"transfer_encoding": "chunked"}])
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_check_takes_no_body_in_part(
+    hub: tuple[mount.Hub, str], how: dict[str, str], is_gone: bool
+) -> None:
+    app, _ = hub
+    url = CHECK_URL.format(owner="ann", name="story")
+    part = body(b'{"content": "One."}', is_whole=False) + [GONE] * is_gone
+    status, told = post(app, url, "application/json", part, **how)
+    assert (status, b"arrived incomplete" in told) == (400, True), told
+    whole = json.dumps({"content": "x" * 100_000}).encode()
+    if "content_length" in how:
+        how = {"content_length": str(len(whole))}
+    status, told = post(app, url, "application/json", body(whole), **how)
+    assert (status, b'"version":"1.0.0"' in told) == (200, True), told
+    status, _ = post(app, url, "application/json", [], content_length="3000000")
+    assert status == 413
 
 
 @pytest.mark.parametrize("path", ["/account/login", TRUSTED_URL])

@@ -69,6 +69,18 @@ def test_a_reader_elsewhere_can_wait_for_a_publication(nodes: tuple[Server, Serv
         assert here.get(done.json()["data"]["raw_url"].removeprefix(BASE_URL)).ok
 
 
+def test_a_check_elsewhere_knows_all_publications(nodes: tuple[Server, Server, str]):
+    one, two, token = nodes
+    for number, (here, there) in enumerate(((one, two), (two, one)) * 3):
+        published = publish(here, token, "checked", f"{number}\n")
+        assert published.status_code == 201
+        path = "/api/v1/repos/ann/checked/check"
+        checked = there.request("POST", path, json={"content": "Next.\n"}).json()["data"]
+        assert checked["previous_version"] == published.json()["data"]["version"]
+        again = there.request("POST", path, json={"content": f"{number}\n"}).json()["data"]
+        assert again["unchanged"]
+
+
 def test_the_sites_are_the_same(nodes: tuple[Server, Server, str]):
     one, two, token = nodes
     serial = publish(one, token, "other", "Same everywhere.\n").json()["data"]["serial"]
