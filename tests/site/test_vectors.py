@@ -51,10 +51,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-def test_there_are_many_cases():
-    assert len(CASES) > 40
-
-
 @pytest.fixture(scope="module")
 def pages(tabs: Tabs, url: str) -> Visits:
     return tabs(url)

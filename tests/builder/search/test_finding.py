@@ -200,8 +200,3 @@ def test_answer_says_how_it_matches(sample):
     assert meta(sample, "interviwer") == ("all", corrected)
     assert meta(sample, "interviwer zzzz", sort="top") == ("some", corrected)
     assert meta(sample, "sql", tags=("japanese",)) == ("some", None)
-
-
-def test_lists_without_q_say_nothing_of_words(sample):
-    page = json.loads(sample.answer(ListQuery(tags=("writing", "summary"))))
-    assert not {"match", "corrected"} & page["meta"].keys()

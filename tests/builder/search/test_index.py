@@ -183,10 +183,6 @@ def test_without_an_index(small):
     check_unavailable_until_built(small)
 
 
-def test_before_the_first_build(small):
-    check_unavailable_until_built(small)
-
-
 def test_index_of_another_engine_is_made_anew(small):
     build(small)
     (other,) = {*SEARCH_ENGINES} - {small.search}

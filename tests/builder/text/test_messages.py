@@ -18,10 +18,6 @@ CASES = json.loads(VECTORS.read_text())["messages"]
 PIECES = ['{{role "user"}}', "{{role 'tool'}}", "\n", "\r\n", " ", "\t", "a", "\\", "\ufeff", "\r"]
 
 
-def test_cases_have_names_of_their_own():
-    assert len({case["name"] for case in CASES}) == len(CASES) >= 40
-
-
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_shared_cases(case):
     assert to_builtins(parse_messages(case["body"])) == case["messages"]

@@ -126,19 +126,6 @@ def test_placeholders_of_a_convention_that_was_asked_for(root):
     assert outcome.placeholders == Counts({"dollar": 1})
 
 
-def test_placeholders_of_jinja(root):
-    text = '{{ name | default("Ada") }} {% if x %}{{ y }}{% endif %}'
-    outcome = bring(root, history(revision(text, convention="jinja")))
-    ((record, turned),) = versions(root)
-    assert turned == "{{name}} {% if x %}{{ y }}{% endif %}"
-    assert [(variable.name, variable.default) for variable in record.variables] == [
-        ("name", "Ada"), ("y", None)
-    ]  # fmt: skip
-    assert outcome.placeholders == Counts({"jinja": 1}, kept=1)
-    (warning,) = outcome.warnings
-    assert "{% if x %}" in warning
-
-
 def test_a_changelog_that_is_too_long_is_shortened(root):
     outcome = bring(root, history(revision("a", changelog="é" * 5000)))
     ((record, _),) = versions(root)

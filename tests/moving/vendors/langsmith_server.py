@@ -15,11 +15,10 @@ AUTHOR = "Grace Hopper"
 
 
 class LangSmith:
-    """A workspace. ``fails_at``: an error comes in the place of the answer to this path."""
+    """A workspace."""
 
     def __init__(self) -> None:
         self.prompts: dict[str, dict[str, Any]] = {}
-        self.fails_at = ""
 
     def create(self, handle: str, *, is_public: bool = False, **repo: Any) -> None:
         self.prompts[handle] = {
@@ -56,8 +55,6 @@ class LangSmith:
     def answer(self, asked: Asked) -> Said:
         if asked.headers.get("x-api-key") != KEY:
             return Said(401, {"detail": "Invalid token"})
-        if self.fails_at and asked.path.endswith(self.fails_at):
-            return Said(403, {"detail": "Forbidden"})
         match asked.path.strip("/").split("/"):
             case ["settings"]:
                 return Said(200, {"id": "1", "display_name": "Acme", "tenant_handle": HANDLE})

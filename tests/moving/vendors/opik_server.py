@@ -14,13 +14,10 @@ AUTHOR = "grace@example.com"
 
 
 class Opik:
-    """A workspace. ``key`` is None where the server asks for none. ``fails_at``: an error comes in
-    the place of the answer to this path.
-    """
+    """A workspace. ``key`` is None where the server asks for none."""
 
     def __init__(self) -> None:
         self.key: str | None = KEY
-        self.fails_at = ""
         self._prompts: dict[str, dict[str, Any]] = {}
         self._versions: dict[str, list[dict[str, Any]]] = {}
 
@@ -52,8 +49,6 @@ class Opik:
     def answer(self, asked: Asked) -> Said:
         if self.key and asked.headers.get("Authorization") != self.key:
             return Said(401, {"code": 401, "message": "API key should be provided"})
-        if self.fails_at and asked.path.endswith(self.fails_at):
-            return Said(403, {"errors": ["Access denied"]})
         match asked.path.removeprefix(PATH).strip("/").split("/"):
             case [""]:
                 counted = [

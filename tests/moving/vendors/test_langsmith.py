@@ -11,7 +11,7 @@ import pytest
 from builder.model.records import Message
 from moving.importers.items import History, Rejection
 from moving.vendors import langsmith
-from moving.vendors.api import ApiError, download_to
+from moving.vendors.api import download_to
 from moving.vendors.documents import read_documents
 from moving.vendors.langsmith import read_histories
 from tests.moving.vendors import importing
@@ -107,22 +107,6 @@ def test_imports_until_the_day_of_the_move(served, tmp_path):
     server.push("joke", template("Two"), "prod")
     assert run().updated == ["ada/joke with 1 version and 1 label"]
     assert run.read_labels("joke") == {"prod": "1.0.3"}
-
-
-def test_an_interrupted_download_goes_on(served, tmp_path):
-    server, api = served
-    server.create("joke")
-    hashes = [server.push("joke", template(text)) for text in ("One", "Two", "Three")]
-    server.fails_at = hashes[0]
-    with pytest.raises(ApiError, match="403"):
-        download(served, tmp_path)
-    server.fails_at = ""
-    before = len(api.asked)
-    download(served, tmp_path)
-    asked = [one.path for one in api.asked[before:]]
-    assert f"/commits/-/joke/{hashes[0]}" in asked
-    assert f"/commits/-/joke/{hashes[1]}" not in asked
-    assert texts(read_folder(tmp_path)["joke"]) == ["One", "Two", "Three"]
 
 
 def test_commits_come_after_their_parents():

@@ -119,32 +119,9 @@ def test_a_server_of_ones_own_needs_no_key(served, tmp_path):
     assert "Authorization" not in api.asked[0].headers
 
 
-def test_a_wrong_key(served, tmp_path):
-    with pytest.raises(ApiError, match="OPIK_API_KEY"):
-        download(served, tmp_path, OPIK_API_KEY="wrong")
-
-
 def test_a_key_is_missing(served, tmp_path):
     with pytest.raises(ApiError, match="OPIK_API_KEY"):
         download(served, tmp_path)
-
-
-def test_an_interrupted_download_goes_on(served, tmp_path):
-    server, api = served
-    keys = [server.create(name) for name in ("One", "Two")]
-    for key in keys:
-        server.add(key, "x")
-    server.fails_at = f"{keys[1]}/versions"
-    with pytest.raises(ApiError, match="403"):
-        download(served, tmp_path, OPIK_API_KEY=KEY)
-    server.fails_at = ""
-    before = len(api.asked)
-    download(served, tmp_path, OPIK_API_KEY=KEY)
-    asked = [one.path for one in api.asked[before:]]
-    assert [path for path in asked if path.endswith("/versions")] == [
-        f"/api/v1/private/prompts/{keys[1]}/versions"
-    ]
-    assert sorted(read_folder(tmp_path)) == ["One", "Two"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from builder.model.errors import OperatorError
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
 from moving.importers.items import Document, History, Rejection
@@ -69,13 +68,10 @@ class PromptLayer:
         self.templates: dict[int, dict[int, dict[str, Any]]] = {}
         for one in versions:
             self.templates.setdefault(one["id"], {})[one["version"]] = one
-        self.before: list[Said] = []
 
     def __call__(self, asked: Asked) -> Said:
         if asked.headers.get("X-API-KEY") != KEY:
             return Said(401, {"success": False, "message": "Invalid API key", "error": "x"})
-        if self.before:
-            return self.before.pop()
         if asked.path == "/prompt-templates":
             return Said(200, self.list(int(asked.params["page"])))
         template, _, labels = asked.path.removeprefix("/prompt-templates/").partition("/")
@@ -147,26 +143,6 @@ def test_what_the_api_has_becomes_histories(tmp_path):
     assert tone.revisions[0].prompt == "Be kind, {{ name }}."
     assert tone.revisions[0].convention == "jinja"
     assert "parameters" not in tone.revisions[0].fields
-
-
-def test_an_interrupted_download_goes_on(tmp_path):
-    server = PromptLayer(*TITLES, SNIPPET)
-    with fake_api(server) as api:
-        server.before = [Said(403, {}), *(Said(200, server.list(page)) for page in (2, 1))]
-        with pytest.raises(ApiError, match="PROMPTLAYER_API_KEY"):
-            download(api, tmp_path / "export")
-        server.before = [Said(429, {}, {"Retry-After": "1"})]
-        download(api, tmp_path / "export")
-    assert len(list(read_histories(read_documents(str(tmp_path / "export"))))) == 2
-
-
-def test_a_wrong_key_is_not_told(tmp_path):
-    with fake_api(PromptLayer(*TITLES)) as api, pytest.raises(OperatorError) as raised:
-        download_to(
-            promptlayer, api.url, str(tmp_path / "export"), lambda *_: None,
-            {"PROMPTLAYER_API_KEY": "pl_wrong"},
-        )  # fmt: skip
-    assert "HTTP 401" in str(raised.value) and "pl_wrong" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
