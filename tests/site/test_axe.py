@@ -80,8 +80,8 @@ def test_no_violation_while_formats_are_offered(visits, axe):
     page = visits.open(PAGES["repo"], viewport=PHONE)
     page.locator("summary", has_text="Download as").click()
     with page.expect_download():
-        page.get_by_role("button", name="Skill").click()
-    expect(page.locator(".download [role=status]")).to_contain_text("Downloaded SKILL.md")
+        page.get_by_role("button", name="prompty").click()
+    expect(page.locator(".download [role=status]")).to_contain_text("Downloaded sql-review.prompty")
     page.evaluate(axe)
     assert violations(page) == violations(page, SIZE_RULE) == []
     page.emulate_media(color_scheme="dark")
