@@ -91,12 +91,6 @@ def test_what_cannot_be_shown_is_a_fault():
     assert "1.0.0.json" in twice[0][1]
 
 
-def test_what_can_be_shown_is_a_warning():
-    assert [one[::2] for one in told(move(1, "a", None))] == [("a/labels/1.json", True)]
-    earlier = told(move(1, "a", "1.0.0"), move(2, "a", "1.1.0", at="2026-01-30T09:30:00Z"))
-    assert [one[::2] for one in earlier] == [("a/labels/2.json", True)]
-
-
 @pytest.mark.parametrize("extra", [0, 1])
 def test_how_many_labels_a_repo_can_have_at_once(extra):
     count = names.LABELS_PER_REPO_MAX + extra
