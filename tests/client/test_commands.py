@@ -180,7 +180,8 @@ def test_push(client: Client, publishing: Hub) -> None:
     assert hub.run("push", repo, "-", "Two", "minor", stdin=b"Two.").text == f"{repo} 1.1.0\n"
     assert hub.run("push", repo, "-", "", "major", stdin=b"Three.").text == f"{repo} 2.0.0\n"
     warned = hub.run("push", repo, "-", stdin=b"---\nnonsense: 1\nother thing: 2\n---\nHi.")
-    assert warned.status == 0 and warned.err.startswith("standard input: warning: ") and '"' not in warned.err
+    assert warned.status == 0 and warned.err.startswith("standard input: warning: ")
+    assert '"' not in warned.err
     assert hub.run("push", repo, "none.md").err == "'none.md' is not a file. Check the path\n"
     assert hub.run("push", "ann/review", "a.md").status == 4
     assert hub.run("push", "admin/review", "a.md").status in (4, 5)
