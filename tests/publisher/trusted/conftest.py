@@ -1,22 +1,33 @@
 """An issuer of ID tokens, and hubs that believe it."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from builder.model.errors import RequestError
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
-from publisher.trusted.id_tokens import (
-    verify,
-)
-from publisher.trusted.issuers import Issuer
+from publisher.trusted.id_tokens import verify
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.keys import KeyRing
+from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer
 
 AT = 1_769_851_815
 HOST = "HOST"  # in the place of the issuer's host, where a test does not know it yet
+JSON_VALUES = [None, "", 7, True, ["x"], {"a": "b"}, "x\ny", "\ud800", "x" * 1001]
+NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
+NOW_SECONDS = AT
+GITHUB, GITLAB = DEFAULT_ISSUERS
+JOB = Job(
+    issuer=GITHUB.url, kind="github", project="octo/prompts", project_id="74",
+    workflow="publish.yml", environment="", ref="refs/heads/main", workflow_ref="refs/heads/main",
+    commit="", run="run 1", token_hash=b"1", expires_at=NOW_SECONDS + 360,
+)  # fmt: skip
 
 
 class Verifier:
@@ -64,3 +75,16 @@ def gitlab(live: TestIssuer) -> Verifier:
 @pytest.fixture(params=["github", "gitlab"])
 def either(request: pytest.FixtureRequest, live: TestIssuer) -> Verifier:
     return Verifier(request.param, live)
+
+
+@pytest.fixture
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
+        for owner in ("ann", "bob"):
+            Accounts(opened).add_owner(owner, NOW)
+        yield opened
+
+
+@pytest.fixture
+def publishers(database: Database) -> TrustedPublishers:
+    return TrustedPublishers(database)

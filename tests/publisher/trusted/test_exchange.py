@@ -1,6 +1,5 @@
 """An ID token for a token of the hub: once, for whoever trusts the job, and for no longer."""
 
-import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from flask import Request
-from werkzeug.test import EnvironBuilder
 
-from builder.model.errors import Detail, RequestError
+from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.tokens import Accounts, Token
@@ -21,7 +18,6 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
-from publisher.web.trusted_exchange import read_exchange
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer, claims_of, issuer
 
@@ -372,54 +368,3 @@ def test_labels_that_are_taken_away_take_tokens_with_them(hub: Hub):
         hub.accounts.authenticate(text, NOW)
     assert caught.value.code == "invalid_token"
     assert hub.exchange(hub.token())[1].labels == ("canary",)
-
-
-# The body
-
-
-def posted(body: bytes, **headers: str) -> Request:
-    sent = {"Content-Type": "application/json"} | {
-        name.replace("_", "-"): value for name, value in headers.items()
-    }
-    return Request(EnvironBuilder(method="POST", data=body, headers=sent).get_environ())
-
-
-def body_refusal(body: bytes, **headers: str) -> RequestError:
-    with pytest.raises(RequestError) as caught:
-        read_exchange(posted(body, **headers))
-    return caught.value
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        (b"{}", "token"), (b'{"repo": "ann/review"}', "token"), (b'{"token": ""}', "token"),
-        (b'{"token": "a"}', "repo"), (b'{"token": "a", "repo": null}', "repo"),
-        (b'{"token": "a", "repo": "*/*"}', "repo"), (b'{"token": "a", "repo": "a/b*"}', "repo"),
-        (b'{"token": 1}', "token"), (b'{"token": null}', "token"), (b'{"token": ["a"]}', "token"),
-        (b'{"token": "a", "repo": 1}', "repo"), (b'{"token": "a", "repo": ""}', "repo"),
-        (b'{"token": "a", "repo": "review"}', "repo"), (b'{"token": "a", "repo": "A/b"}', "repo"),
-        (b'{"token": "a", "repo": "a/b\\n"}', "repo"), (b'{"token": "a", "repo": "a/b/c"}', "repo"),
-        (b'{"token": "a", "repo": "a/"}', "repo"), (b'{"token": "a", "rep": "a/b"}', "rep"),
-        (b'{"token": "a", "repo": "' + b"a" * 40 + b'/b"}', "repo"),
-        (b'{"token": "a", "repo": "a/' + b"b" * 65 + b'"}', "repo"),
-        (b'{"token": "a", "' + b"x" * 500 + b'": 1}', "x" * 79 + "…"),
-    ],
-)  # fmt: skip
-def test_bodies_with_wrong_fields(body: bytes, field: str):
-    error = body_refusal(body)
-    assert error.code == "validation_failed"
-    assert [detail.field for detail in error.details] == [field]
-    assert error.details[0].message
-    if field == "rep":
-        told = "is not a known field (did you mean 'repo'?): send token, repo"
-        assert error.details == [Detail("rep", told)]
-
-
-def test_no_refusal_of_a_body_quotes_the_token(hub: Hub):
-    token = hub.token()
-    for body in (
-        {"token": token, "repo": "x"}, {"token": [token]}, {"token": token, "more": 1},
-    ):  # fmt: skip
-        error = body_refusal(json.dumps(body).encode())
-        assert token not in str(error) and token[:30] not in str(error)

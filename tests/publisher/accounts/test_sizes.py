@@ -1,0 +1,110 @@
+"""Accounts with many rows: what is looked through, and what is dropped."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from builder.model.errors import RequestError
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts
+from publisher.trusted.publishers import TrustedPublishers
+from tests.publisher.accounts.conftest import NOW
+from tests.publisher.accounts.test_accounts import SECOND
+from tests.support.postgres import only_sqlite
+
+
+def whole_tables(database: Database, statements: list[str]) -> list[str]:
+    """What of these statements, as SQLite has run them, looks through a table of everybody."""
+    found = []
+    for statement in statements:
+        if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            steps = database.execute(f"EXPLAIN QUERY PLAN {statement}")
+            found += [
+                f"{step}: {statement}"
+                for *_, step in steps
+                if re.match(r"SCAN (owner|token|event|password|identity|trusted)\b", step)
+            ]
+    return found
+
+
+@only_sqlite
+def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
+    statements: list[str], database: Database, accounts: Accounts
+):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    statements.clear()
+    accounts.authenticate(text, NOW)
+    accounts.note_use(token, NOW, address="192.0.2.1")
+    accounts.create_token("ann", "other", now=NOW)
+    accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    accounts.tokens("ann")
+    accounts.set_trusted_only("ann", "story", True, NOW)
+    accounts.check_may_publish(token, "ann", "other")
+    accounts.revoke("ann", "ci", NOW)
+    Events(database).note("ann", "signed_in", now=NOW)
+    Events(database).latest("ann", 9)
+    Events(database).page("ann", 9)
+    Sessions(database).of("ann", NOW)
+    Invitations(database).invite("ann", NOW)
+    Passwords(database).verify("ann", "a wrong password")
+    TrustedPublishers(database).of("ann")
+    noted = [*statements]
+    assert len(noted) > 20
+    assert whole_tables(database, noted) == []
+    # Nor through all that one owner has done.
+    (newest,) = database.execute(
+        "EXPLAIN QUERY PLAN SELECT * FROM event WHERE owner = ? ORDER BY id DESC", ("ann",)
+    )
+    assert "event_newest" in newest[3]
+    (deletion,) = {each for each in noted if each.startswith("DELETE FROM event WHERE owner")}
+    ((*_, step),) = database.execute(f"EXPLAIN QUERY PLAN {deletion}")
+    assert "owner=? AND at<?" in step
+
+
+def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
+    def names(days: int) -> list[str]:
+        then = NOW + timedelta(days=days)
+        accounts.create_token("ann", f"day-{days}", expires_days=365, now=then)
+        return [token.name for token in accounts.tokens("ann")]
+
+    accounts.add_owner("bob", NOW)
+    accounts.create_token("bob", "other", expires_days=1, now=NOW)
+    accounts.create_token("ann", "expires", expires_days=30, now=NOW)
+    accounts.create_token("ann", "revoked", expires_days=300, now=NOW)
+    accounts.create_token("ann", "stays", expires_days=365, now=NOW)
+    accounts.revoke("ann", "revoked", NOW + timedelta(days=10))
+    # Long after it has ended: that does not make it any younger.
+    accounts.revoke("ann", "expires", NOW + timedelta(days=200))
+    assert {"expires", "revoked", "stays"} <= set(names(375))
+    assert {"expires", "stays"} <= set(names(376)) and "revoked" not in names(377)
+    assert "expires" in names(395) and "expires" not in names(396)
+    assert "stays" in names(730) and "stays" not in names(731)
+    assert [token.name for token in accounts.tokens("bob")] == ["other"]
+
+
+def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(ENDED_KEPT_MAX + 3):
+            then = NOW + number * SECOND
+            accounts.create_token("ann", f"t{number}", now=then)
+            if number != 1:
+                accounts.revoke("ann", f"t{number}", then)
+    names = [token.name for token in accounts.tokens("ann")]
+    assert names == ["t1", *(f"t{number}" for number in range(3, ENDED_KEPT_MAX + 3))]
+
+
+def test_so_many_repos_can_be_for_trusted_publishers_only(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(TRUSTED_ONLY_MAX):
+            accounts.set_trusted_only("ann", f"r{number}", True, NOW)
+    accounts.set_trusted_only("ann", "r7", True, NOW)
+    with pytest.raises(RequestError, match="one too many") as caught:
+        accounts.set_trusted_only("ann", "more", True, NOW)
+    assert (caught.value.code, caught.value.details[0].field) == ("validation_failed", "repo")
+    accounts.set_trusted_only("ann", "r7", False, NOW)
+    accounts.set_trusted_only("ann", "more", True, NOW)
