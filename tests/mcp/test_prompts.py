@@ -133,6 +133,8 @@ WRONG: dict[str, tuple[str, dict[str, str]]] = {
     "arguments: tone": ("eve/typed", {"text": "x"}),
     "`tone` must be": ("eve/typed", {"text": MARK, "tone": MARK}),
     "integer": ("eve/typed", {"text": "x", "tone": "kind", "count": "x"}),
+    "of type integer": ("eve/typed", {"text": "x", "tone": "kind", "count": "007"}),
+    "of type number": ("eve/typed", {"text": "x", "tone": "kind", "ratio": "01.5"}),
     "takes what": ("eve/front", {"what": "x", MARK: "x"}),
     "shorter": ("eve/flood", {"a": "x" * 100}),
     "v0, v1, v2": ("eve/thousands", {}),

@@ -35,6 +35,22 @@ def leftovers(root: str) -> list[str]:
     return [path.name for path in Path(root).rglob(".*")]
 
 
+def test_the_lock_is_of_the_folder_that_is_there(tmp_path: Path):
+    """The holder that a publication waited for may have failed, and removed its empty folder."""
+    folder = tmp_path / "/".join(REPO)
+    locked = []
+
+    def remove_first(call: str, args: tuple) -> None:
+        if call == "flock":
+            locked.append(args[0])
+            if len(locked) == 1:
+                folder.rmdir()
+
+    with watched(remove_first):
+        put(str(tmp_path), "One.")
+    assert len(locked) == 2 and texts(str(tmp_path)) == ["One."]
+
+
 @pytest.fixture(params=["first", "second"])
 def before(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[str]]:
     """A content folder in which a publication is the repo's first, or its second."""
