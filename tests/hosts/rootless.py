@@ -25,8 +25,7 @@ def start_command(host: str, file: str, settings: Settings, folder: Path, port: 
     command = line.removeprefix("Start it with: ").split()
     if os.geteuid() != 0:
         return command
-    for path in (folder, *folder.parents):
-        path.chmod(path.stat().st_mode | 0o055)
+    folder.chmod(0o755)
     for path, _, _ in os.walk(f"{settings.state}/{host}"):
         shutil.chown(path, "nobody")
     return ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", *command]

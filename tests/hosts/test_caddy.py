@@ -407,11 +407,13 @@ def test_other_settings_that_say_something_else_are_refused(changes):
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_it_runs_without_root_as_the_command_says(small, tmp_path):
+def test_it_runs_without_root_as_the_command_says(open_folder):
     """`hubctl hosts caddy`, then the line that it prints, as another user, also after a kill."""
+    small = settings_in(open_folder)
+    write_small_catalogue(small.content)
     build(small, index=False)
     port = free_port()
-    command = start_command("caddy", caddy.FILE, small, tmp_path, port)
+    command = start_command("caddy", caddy.FILE, small, open_folder, port)
     url = f"http://127.0.0.1:{port}"
     for number in (signal.SIGKILL, signal.SIGTERM):
         # A home folder that cannot be written to, as that of many services.
@@ -432,7 +434,7 @@ def test_it_runs_without_root_as_the_command_says(small, tmp_path):
     assert {entry["request"]["remote_ip"] for entry in entries} == {"127.0.0.1"}
     counted = subprocess.run(
         [HUBCTL, "stats", "ingest", f"{small.state}/caddy/access.log", "--json", "--out",
-         small.out, "--state", f"{tmp_path}/counts"],
+         small.out, "--state", f"{open_folder}/counts"],
         capture_output=True, text=True, env=clean_environment(),
     )  # fmt: skip
     assert counted.returncode == 0, counted.stderr

@@ -386,12 +386,12 @@ def test_folders_that_the_configuration_cannot_hold_are_refused(name):
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_it_runs_without_root_as_the_command_says(tmp_path):
+def test_it_runs_without_root_as_the_command_says(open_folder):
     """`hubctl hosts nginx`, then the line that it prints, as another user."""
-    settings = sample_settings(tmp_path)
+    settings = sample_settings(open_folder)
     build(settings)
     port = free_port()
-    command = start_command("nginx", nginx.FILE, settings, tmp_path, port)
+    command = start_command("nginx", nginx.FILE, settings, open_folder, port)
     pid = Path(settings.state, "nginx", "nginx.pid")
     subprocess.run(command, check=True, capture_output=True)
     try:
