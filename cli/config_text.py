@@ -1,4 +1,4 @@
-"""Writes a ``hub.toml`` that explains every setting, and the table of all settings."""
+"""Writes a ``hub.toml`` that explains every setting."""
 
 import json
 import textwrap
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.config import FILE_NAME, Schema, Setting, variable_of
+from cli.config import FILE_NAME, Schema, Setting
 
 WIDTH = 100
 HEAD = f"""\
@@ -67,19 +67,6 @@ def listed(schema: Schema) -> Iterator[tuple[tuple[str, ...], Setting]]:
     for setting in sorted(schema.settings, key=lambda one: one.words != ("serve",)):
         if setting.shared_as not in shared:
             yield setting.words, setting
-
-
-def settings_table(schema: Schema) -> str:
-    """All settings as rows of Markdown."""
-    rows = ["| table | key | variable | value | meaning |", "|---|---|---|---|---|"]
-    for words, setting in listed(schema):
-        table = f"`[{'.'.join(words)}]`" if words else ""
-        help_text = (setting.option.help or "").replace("|", "\\|")
-        rows.append(
-            f"| {table} | `{setting.key}` | `{variable_of(setting.option)}` | "
-            f"`{toml(shown_value(setting))}` | {help_text} |"
-        )
-    return "\n".join(rows)
 
 
 def shown_value(setting: Setting) -> Any:

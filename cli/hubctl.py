@@ -13,30 +13,13 @@ from builder.model.errors import HubError
 from cli.config import find_file, read_config
 from cli.standard_error import lose_what_cannot_be_written
 
-# Name of each command, and the module whose function of the same name it is. Modules are
-# loaded when they are needed: the server's libraries take longer than a small build.
-COMMANDS = {
-    "backup": "cli.backup",
-    "build": "cli.build",
-    "check": "cli.check",
-    "deploy": "cli.deploy",
-    "doctor": "cli.doctor",
-    "export": "cli.export",
-    "hosts": "cli.hosts",
-    "import": "cli.imports",
-    "init": "cli.init",
-    "label": "cli.label",
-    "mcp": "cli.mcp",
-    "mirror": "cli.mirror",
-    "owner": "cli.owner",
-    "publish": "cli.publish",
-    "restore": "cli.restore",
-    "serve": "cli.serve",
-    "stats": "cli.stats",
-    "store": "cli.store",
-    "token": "cli.token",
-    "withdraw": "cli.withdraw",
-}
+# Each is the function of its name in the module of its name, but ``import``, which Python reserves:
+# that is ``imports``. Modules are loaded when they are needed: the server's libraries take longer
+# than a small build.
+COMMANDS = (
+    "backup build check deploy doctor export hosts import init label mcp mirror owner publish "
+    "restore serve stats store token withdraw".split()
+)
 
 
 class _Group(click.Group):
@@ -51,13 +34,13 @@ class _Group(click.Group):
         return super().main(*args, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return COMMANDS
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(COMMANDS[name])
-        return getattr(module, COMMANDS[name].removeprefix("cli."))
+        name = "imports" if name == "import" else name
+        return getattr(import_module(f"cli.{name}"), name)
 
     def invoke(self, context: click.Context) -> object:
         try:

@@ -25,8 +25,8 @@ from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.clients import SHELL_CLIENT
-from cli.config import schema_of
-from cli.config_text import settings_table
+from cli.config import schema_of, variable_of
+from cli.config_text import listed, shown_value, toml
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
@@ -201,7 +201,15 @@ def metrics() -> str:
 
 def settings() -> str:
     """Every key of hub.toml."""
-    return settings_table(schema_of(hubctl))
+    rows = ["| table | key | variable | value | meaning |", "|---|---|---|---|---|"]
+    for words, setting in listed(schema_of(hubctl)):
+        table = f"`[{'.'.join(words)}]`" if words else ""
+        help_text = (setting.option.help or "").replace("|", "\\|")
+        rows.append(
+            f"| {table} | `{setting.key}` | `{variable_of(setting.option)}` | "
+            f"`{toml(shown_value(setting))}` | {help_text} |"
+        )
+    return "\n".join(rows)
 
 
 def trusted_github() -> str:

@@ -11,7 +11,7 @@ Prints one line for each string: ``file:line: kind: text``. The kinds:
     error   arguments of exceptions, faults and raise statements
     log     arguments of log calls
     help    help of commands and options: docstrings of commands, help=, epilog=, description=
-    print   arguments of print() and click.echo()
+    print   arguments of print(), click.echo() and say()
     text    any other string of two or more words, which may become a part of the above
     page    what a template shows, and its labels (aria-label, title, alt, placeholder)
 
@@ -28,7 +28,7 @@ from pathlib import Path
 PATHS = ["builder", "cli", "mcp_app", "moving", "operate", "publisher", "server"]
 HELP_ARGUMENTS = {"help", "short_help", "epilog", "description", "summary", "metavar"}
 LOG_CALLS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
-PRINT_CALLS = {"echo", "print"}
+PRINT_CALLS = {"echo", "print", "say"}
 ERROR_NAME = re.compile(r"(Error|Exception|BadParameter|Exit|Fault|Detail|Reason|_failed)$")
 SQL = re.compile(
     r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|REPLACE|ALTER|PRAGMA|WITH|BEGIN|ATTACH|WHERE)\b"

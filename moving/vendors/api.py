@@ -20,7 +20,7 @@ import requests
 
 from builder.model.errors import OperatorError, cut
 from moving.vendors.kept import Kept, file_part
-from publisher.outside.fetch import TooLarge, bounded, cause_of, send_no_credentials
+from publisher.outside.fetch import TooLarge, bounded, cause_of
 from publisher.outside.private_way import is_private_way
 
 __all__ = ["Api", "ApiError", "download_to", "file_part", "is_remote"]
@@ -171,7 +171,6 @@ class Api:
                 params=params,
                 headers=self._headers,
                 allow_redirects=False,
-                auth=send_no_credentials,
             )
             if not answer.next or _origin(answer.next.url) != _origin(url):
                 break

@@ -29,7 +29,7 @@ from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time
 from moving.vendors.api import Api, ApiError, file_part
 from moving.vendors.documents import FILES_MAX, load_json
-from moving.vendors.reading import list_names
+from moving.vendors.reading import list_names, open_list, read_number
 from publisher.write.fields import parse_loosely
 
 TITLE = "Langfuse"
@@ -130,14 +130,10 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
 
 def _open(document: Document) -> Iterator[tuple[str, Any]]:
     """The versions in a document, which is one, or the answer to a list."""
-    value = document.value
-    if not isinstance(value, dict) or not isinstance(value.get("data"), list):
-        yield document.where, value
-        return
-    for number, one in enumerate(value["data"], start=1):
-        is_listed = isinstance(one, dict) and "versions" in one and "prompt" not in one
-        if not is_listed:
-            yield f"{document.where}, entry {number}", one
+    for where, value in open_list(document, "data"):
+        is_listed = isinstance(value, dict) and "versions" in value and "prompt" not in value
+        if where == document.where or not is_listed:
+            yield where, value
 
 
 def _key_of(value: Any) -> tuple[str, str]:
@@ -157,7 +153,9 @@ def _key_of(value: Any) -> tuple[str, str]:
 
 def _read_revision(where: str, value: dict[str, Any]) -> Revision:
     """Raises ValueError, whose message goes on after ``where``."""
-    number = _number_of(value["version"])
+    number = read_number(value["version"])
+    if number is None:
+        raise ValueError(f"has a version that is no whole number from 1 to {ORDINAL_MAX:,}")
     # Of a table in CSV all is text, and its JSON is to be read.
     is_row = isinstance(value["version"], str)
     warnings: list[str] = []
@@ -187,16 +185,6 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
 
 def _either(value: dict[str, Any], camel: str, snake: str) -> Any:
     return value[camel] if camel in value else value.get(snake)
-
-
-def _number_of(version: Any) -> int:
-    if isinstance(version, str) and re.fullmatch("[0-9]{1,9}", version.strip()):
-        version = int(version)
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise ValueError("has a version that is no whole number")
-    if not 1 <= version <= ORDINAL_MAX:
-        raise ValueError(f"has a version that is not between 1 and {ORDINAL_MAX:,}")
-    return version
 
 
 def _read_prompt(value: dict[str, Any], is_row: bool, warnings: list[str]) -> str | list[Message]:

@@ -21,7 +21,7 @@ from builder.model.records import CONTENT_BYTES_MAX, Message
 from moving.importers.chats import left_out, text_of_parts, to_role
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time
-from moving.vendors.reading import get_text, leave_out_keys, list_names
+from moving.vendors.reading import get_text, leave_out_keys, list_names, read_number
 from publisher.write.fields import parse_loosely
 
 TITLE = "OpenAI"
@@ -203,15 +203,6 @@ def _read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     if not messages:
         raise ValueError("has no message with a text")
     return messages
-
-
-def read_number(version: Any) -> int | None:
-    """The number of a version; None if it has none."""
-    if isinstance(version, int) and not isinstance(version, bool):
-        version = str(version)
-    if not isinstance(version, str) or not re.fullmatch("[0-9]{1,9}", version):
-        return None
-    return int(version) if 1 <= int(version) <= ORDINAL_MAX else None
 
 
 def _put_back(

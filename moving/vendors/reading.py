@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from builder.model.errors import cut
+from builder.model.names import ORDINAL_MAX
 from moving.importers.foreign import translate
 from moving.importers.items import Document
 
@@ -54,6 +55,15 @@ def list_names(names: Iterable[str]) -> str:
     shown = [shorten(name) for name in sorted(set(names))]
     more = len(shown) - _SHOWN_MAX
     return ", ".join(shown[:_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def read_number(version: Any) -> int | None:
+    """The number of a version, which may be text; None if it has none that can be an ordinal."""
+    if isinstance(version, int) and not isinstance(version, bool):
+        version = str(version)
+    if not isinstance(version, str) or not re.fullmatch("[0-9]{1,9}", version.strip()):
+        return None
+    return int(version) if 1 <= int(version) <= ORDINAL_MAX else None
 
 
 def name_from_place(where: str) -> str:

@@ -15,7 +15,7 @@ from builder.model.routes import BY_NAME
 from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub
 from operate.doctor.findings import Subject
-from publisher.outside.fetch import bounded, send_no_credentials
+from publisher.outside.fetch import bounded
 from publisher.outside.private_way import is_private_way
 
 # As long as a window of the hub's own limit.
@@ -37,7 +37,6 @@ class Asked:
         self.sample = find_sample(self.out)
         self._token = subject.token
         self._session = bounded(requests.Session())
-        self._session.auth = send_no_credentials
         self._session.headers["User-Agent"] = DOCTOR
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal, NamedTuple
 
 from builder.model.settings import Settings
@@ -47,14 +48,6 @@ class Subject(NamedTuple):
 
 Look = Callable[[Subject], Iterable[Finding]]
 
-
-def ok(what: str) -> Finding:
-    return Finding("ok", what)
-
-
-def warning(what: str, do: str = "") -> Finding:
-    return Finding("warning", what, do)
-
-
-def problem(what: str, do: str = "") -> Finding:
-    return Finding("problem", what, do)
+ok = partial(Finding, "ok")
+warning = partial(Finding, "warning")
+problem = partial(Finding, "problem")

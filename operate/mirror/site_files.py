@@ -4,7 +4,7 @@ import time
 
 import requests
 
-from publisher.outside.fetch import FetchError, TooLarge, bounded, cause_of, send_no_credentials
+from publisher.outside.fetch import FetchError, TooLarge, bounded, cause_of
 from publisher.outside.private_way import is_private_way
 
 CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
@@ -60,9 +60,7 @@ class SiteFiles:
         has_asked = "Authorization" in self._headers
         if bytes_max not in self._sessions:
             self._sessions[bytes_max] = bounded(requests.Session(), ANSWER_SECONDS_MAX, bytes_max)
-        answer = self._sessions[bytes_max].get(
-            url, headers=self._headers, allow_redirects=False, auth=send_no_credentials
-        )
+        answer = self._sessions[bytes_max].get(url, headers=self._headers, allow_redirects=False)
         if answer.status_code != 401 or has_asked:
             return answer
         if not self._token:

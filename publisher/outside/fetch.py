@@ -71,7 +71,6 @@ def _ask(
                 headers=headers | {"Accept-Encoding": "identity"},
                 data=body,
                 allow_redirects=False,
-                auth=send_no_credentials,
             )
     except requests.Timeout as error:
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
@@ -85,9 +84,11 @@ def _ask(
 def bounded(
     session: requests.Session, seconds: float | None = None, bytes_max: int | None = None
 ) -> requests.Session:
-    """The same session, whose requests raise requests.Timeout or TooLarge from now on. Without
-    ``seconds`` and ``bytes_max``, the bounds are those of this module.
+    """The same session, whose requests raise requests.Timeout or TooLarge from now on, and send no
+    credentials but those that the caller gives. Without ``seconds`` and ``bytes_max``, the bounds
+    are those of this module.
     """
+    session.auth = _send_no_credentials
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Bounded(seconds, bytes_max))
     return session
@@ -227,6 +228,6 @@ class _TimedFile(io.RawIOBase):
         super().close()
 
 
-def send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def _send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Sends none; without this, requests would look for some in ~/.netrc."""
     return request

@@ -28,9 +28,7 @@ SIGNUP_LIMIT = 10
 
 
 class Attempts:
-    """Counts sign-ins and sign-ups. Limits are so many in a window; 0: no limit. ``shared``: see
-    ``Throttle``.
-    """
+    """Counts sign-ins and sign-ups. Limits are so many in a window. ``shared``: see ``Throttle``."""
 
     def __init__(
         self,
@@ -41,9 +39,7 @@ class Attempts:
         *,
         shared: Shared | None = None,
     ) -> None:
-        def throttle(what: str, limit: int, minutes: int = WINDOW_MINUTES) -> Throttle | None:
-            if not limit:
-                return None
+        def throttle(what: str, limit: int, minutes: int = WINDOW_MINUTES) -> Throttle:
             return Throttle(limit, "sign-in", minutes, what=what, shared=shared)
 
         self._visitors = throttle("visitor", visitor_limit)
@@ -83,27 +79,25 @@ class Attempts:
 
     def take_signup(self, address: str) -> int:
         """Count a sign-up. 0: go on; else the whole seconds to wait."""
-        return self._signups.hit(network(address)) if self._signups else 0
+        return self._signups.hit(network(address))
 
     def signup_failed(self, address: str) -> int:
         """The sign-up that was taken made no account: it counts as a sign-in that failed instead.
         0: another may be tried; else the whole seconds to wait.
         """
         visitor = network(address)
-        if self._signups:
-            self._signups.give_back(visitor)
-        return self._addresses.hit(visitor) if self._addresses else 0
+        self._signups.give_back(visitor)
+        return self._addresses.hit(visitor)
 
     def _counts(self, handle: str, address: str) -> list[tuple[Throttle, str]]:
         visitor, account = network(address), _account(handle)
         # The address first: one that is refused makes no count for an account, so that it cannot
         # fill the memory with handles.
-        counts = (
+        return [
             (self._addresses, visitor),
             (self._visitors, f"{account} {visitor}"),
             (self._accounts, account),
-        )
-        return [(throttle, client) for throttle, client in counts if throttle]
+        ]
 
 
 def _account(handle: str) -> str:

@@ -1,5 +1,6 @@
 """The page of an owner's labels: which prompts have some, and which labels are protected."""
 
+from functools import partial
 from typing import NamedTuple
 
 from flask import Response, request
@@ -38,8 +39,8 @@ class _Labelled(NamedTuple):
 def add_to(frame: Frame) -> None:
     """Add this page."""
     frame.add("/labels", labels)
-    frame.add("/labels/protect", protect_label, "POST")
-    frame.add("/labels/unprotect", unprotect_label, "POST")
+    frame.add("/labels/protect", partial(protect, is_on=True), "POST")
+    frame.add("/labels/unprotect", partial(protect, is_on=False), "POST")
 
 
 def labels(frame: Frame, owner: str) -> Response:
@@ -52,15 +53,7 @@ def labels(frame: Frame, owner: str) -> Response:
     return _show(frame, owner, form, ProtectForm(formdata=None), frame.status_of(form))
 
 
-def protect_label(frame: Frame, owner: str) -> Response:
-    return _protect(frame, owner, is_on=True)
-
-
-def unprotect_label(frame: Frame, owner: str) -> Response:
-    return _protect(frame, owner, is_on=False)
-
-
-def _protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
+def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
     form = ProtectForm()
     if form.validate_on_submit():
         repo, label = repo_in(form.repo.data, owner), form.label.data.strip()

@@ -180,10 +180,7 @@ def welcome_back(
     left = (
         ("tokens", active),
         ("trusted publishers", frame.trusted.of(owner)),
-        (
-            "accounts at sign-in providers",
-            [one for one in identities if (one.issuer, one.subject) != new],
-        ),
+        ("accounts at sign-in providers", identities),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:

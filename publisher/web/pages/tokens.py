@@ -22,7 +22,6 @@ from publisher.accounts.token_text import find_token
 from publisher.accounts.tokens import (
     EXPIRES_DAYS_DEFAULT,
     LABEL,
-    LABELS_PER_TOKEN_MAX,
     PUBLISH,
     READ,
     RIGHTS,
@@ -30,6 +29,7 @@ from publisher.accounts.tokens import (
     Grant,
     Token,
 )
+from publisher.trusted.publisher_fields import parse_labels
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
@@ -193,21 +193,13 @@ def _chosen(owner: str, form: TokenForm) -> list[str]:
 
 def _chosen_labels(form: TokenForm) -> list[str]:
     """The labels that a form names. Raises RequestError ``validation_failed``."""
-    labels = [*dict.fromkeys(re.split(r"[\s,]+", (form.labels.data or "").strip(" ,")))]
-    if labels == [""]:
-        return []
-    if LABEL not in form.rights.data.split():
+    labels, faults = parse_labels(form.labels.data or "")
+    if labels and LABEL not in form.rights.data.split():
         told = "you named labels, but the token moves none. Let it move labels, or remove them"
         raise validation_failed(Detail("labels", told))
-    if len(labels) > LABELS_PER_TOKEN_MAX:
-        told = f"name at most {LABELS_PER_TOKEN_MAX} labels, not {len(labels):,}"
-        raise validation_failed(Detail("labels", told))
-    for label in labels:
-        try:
-            names.check_new_label(label)
-        except RequestError as error:
-            raise validation_failed(Detail("labels", str(error))) from None
-    return labels
+    if faults:
+        raise validation_failed(*faults)
+    return labels.split()
 
 
 def _show(frame: Frame, text: str, token: Token) -> Response:

@@ -320,7 +320,7 @@ def test_what_is_not_ours_is_told():
         (VERSION | {"version": 1.5}, "has a version that is no whole number"),
         (VERSION | {"version": True}, "has a version that is no whole number"),
         (VERSION | {"version": "9" * 5000}, "has a version that is no whole number"),
-        (VERSION | {"version": 0}, "has a version that is not between 1 and 999,999,999"),
+        (VERSION | {"version": 0}, "has a version that is no whole number from 1 to 999,999,999"),
         (VERSION | {"type": "image"}, "has the type 'image', which is neither text nor chat"),
         (VERSION | {"type": [1]}, "has the type '[1]', which is neither text nor chat"),
         (VERSION | {"type": "chat"}, "has the type chat, but its prompt is not a list of"),
