@@ -3,14 +3,15 @@
 import contextlib
 import json
 import os
+from functools import partial
 
 import click
 
-from builder.model.plural import counted
+from builder.model.plural import counted, some_of
 from cli.options import Places, Reach, places_options, reach_options
 from cli.progress import Progress
-from cli.standard_error import say
-from cli.table import echo_table
+from cli.standard_error import say, say_waiting
+from cli.table import echo_list
 from operate.backup import snapshots
 from operate.backup.places import open_place
 from operate.backup.take import Report, back_up
@@ -18,6 +19,7 @@ from operate.folders import lock
 from operate.parallel import Work
 
 SKIPPED_SHOWN = 5
+ON_WAIT = partial(say_waiting, "backup or restore")
 
 
 @click.command()
@@ -70,23 +72,19 @@ def backup(
         if verify:
             # Else a backup could remove what is read. Another machine has no state folder.
             is_here = os.path.isdir(state)
-            with lock(f"{state}/backup", say_waiting) if is_here else contextlib.nullcontext():
+            with lock(f"{state}/backup", ON_WAIT) if is_here else contextlib.nullcontext():
                 checked = snapshots.verify(place, work)
             progress.close()
             _show_verified(checked, is_json)
             return
         report = back_up(
-            content, state, place, keep=keep, work=work, on_wait=say_waiting,
+            content, state, place, keep=keep, work=work, on_wait=ON_WAIT,
             has_accounts=not database_url,
         )  # fmt: skip
     click.echo(json.dumps(report._asdict()) if is_json else describe(report))
     _show_skipped(report.skipped)
     if database_url:
         say("Not backed up: the accounts in PostgreSQL. Run pg_dump.")
-
-
-def say_waiting() -> None:
-    say("Waiting for another backup or restore to end.")
 
 
 def describe(report: Report) -> str:
@@ -106,22 +104,18 @@ def describe(report: Report) -> str:
 
 def _show_skipped(skipped: list[str]) -> None:
     if skipped:
-        shown = ", ".join(repr(path) for path in skipped[:SKIPPED_SHOWN])
-        more = len(skipped) - SKIPPED_SHOWN
-        say(
-            f"Not backed up, because they are no plain files with a name in UTF-8: {shown}"
-            f"{f' and {more:,} more' if more > 0 else ''}."
-        )
+        shown = some_of([*map(repr, skipped)], SKIPPED_SHOWN)
+        say(f"Not backed up, because they are no plain files with a name in UTF-8: {shown}.")
 
 
 def _list(found: list[snapshots.Snapshot], is_json: bool) -> None:
-    if is_json:
-        keys = ("id", "at", "files", "bytes", "release")
-        click.echo(json.dumps([{key: getattr(one, key) for key in keys} for one in found]))
-        return
-    echo_table(
+    keys = ("id", "at", "files", "bytes", "release")
+    echo_list(
         ("snapshot", "at", "files", "bytes"),
-        [(one.id, one.at, f"{one.files:,}", f"{one.bytes:,}") for one in found],
+        found,
+        lambda one: (one.id, one.at, f"{one.files:,}", f"{one.bytes:,}"),
+        is_json=is_json,
+        as_json=lambda one: {key: getattr(one, key) for key in keys},
     )
 
 

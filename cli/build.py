@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,12 +19,13 @@ from cli.options import (
     site_options,
 )
 from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import say, say_some, say_waiting
 
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference
 
 SHOWN_FILES = 20
+ON_WAIT = partial(say_waiting, "build")
 
 
 @click.command()
@@ -67,7 +69,7 @@ def build(
             difference = compare(settings, progress)
         else:
             report = build_site(
-                settings, full=full, index=index, progress=progress, on_wait=say_waiting
+                settings, full=full, index=index, progress=progress, on_wait=ON_WAIT
             )
     if is_check:
         tell_difference(difference, settings)
@@ -85,11 +87,8 @@ def build(
 
 def warn_of_strays(content: str) -> None:
     """Name the texts in the content folder that are no prompts."""
-    strays = [*stray_texts(content)]
-    for stray in strays[:SHOWN_FILES]:
-        say(f"Warning: {stray}")
-    if len(strays) > SHOWN_FILES:
-        say(f"… and {len(strays) - SHOWN_FILES:,} more: run `hubctl check`.")
+    strays = [f"Warning: {stray}" for stray in stray_texts(content)]
+    say_some(strays, SHOWN_FILES, ": run `hubctl check`.")
 
 
 def _check_same(context: click.Context, service: Settings) -> None:
@@ -102,10 +101,6 @@ def _check_same(context: click.Context, service: Settings) -> None:
                 f"{context.params[field]!r}. Restart the service with the other "
                 f"--{field.replace('_', '-')}, or leave out the option here."
             )
-
-
-def say_waiting() -> None:
-    say("Waiting for another build to end.")
 
 
 def describe(report: Built, search: str) -> str:

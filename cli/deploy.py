@@ -12,7 +12,7 @@ from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
 from cli.options import out_option, state_option, upload_options
 from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import say, say_waiting
 from operate.deploy.options import Options
 
 if TYPE_CHECKING:
@@ -83,10 +83,6 @@ def deploy(
             f"Links on the site point to {DEFAULT_BASE_URL}. Build it with --base-url, and deploy "
             "again."
         )
-
-
-def say_waiting(what: str) -> None:
-    say(f"Waiting for another {what} to end.")
 
 
 def plan_lines(plan: "Plan") -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """``hubctl label``: moves the labels of a prompt, and protects them."""
 
+from operator import attrgetter
+
 import click
-import msgspec
 
 from builder.model.errors import OperatorError
 from builder.model.labels import Labels
@@ -14,7 +15,7 @@ from cli.options import Places, accounts_options, content_option, places_options
 from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
-from cli.table import echo_table
+from cli.table import echo_list
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts
@@ -107,25 +108,12 @@ def list_labels(content: str, repo: str, is_json: bool) -> None:
     \b
       hubctl label list ann/story
     """
-    moves = [*_read(content, repo).current.values()]
-    if is_json:
-        click.echo(msgspec.json.encode(moves))
-        return
-    if not moves:
-        say(f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.")
-        return
-    echo_table(
+    echo_list(
         ("label", "version", "moved", "by", "note"),
-        [
-            (
-                one.label,
-                str(one.version),
-                one.moved_at,
-                one.moved_by,
-                _line(one.note),
-            )
-            for one in moves
-        ],
+        [*_read(content, repo).current.values()],
+        lambda one: (one.label, str(one.version), one.moved_at, one.moved_by, _line(one.note)),
+        is_json=is_json,
+        empty=f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.",
     )
 
 
@@ -148,21 +136,12 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
         raise OperatorError(
             f"{repo} never had a label {label}. Run `hubctl label list {repo}` to see its labels."
         )
-    if is_json:
-        click.echo(msgspec.json.encode(moves))
-        return
-    echo_table(
+    versions = attrgetter("moved_at", "previous", "version", "moved_by")
+    echo_list(
         ("moved", "from", "to", "by", "note"),
-        [
-            (
-                one.moved_at,
-                one.previous or "-",
-                one.version or "-",
-                one.moved_by,
-                _line(one.note),
-            )
-            for one in moves
-        ],
+        moves,
+        lambda one: [*(text or "-" for text in versions(one)), _line(one.note)],
+        is_json=is_json,
     )
 
 

@@ -9,7 +9,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import parse_base_url
 from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import say_some
 from operate.parallel import Work
 
 WRONG_SHOWN = 20
@@ -50,8 +50,8 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
         act: Any = mirrors.check if is_check else mirrors.mirror
         report = act(url, folder, token, Work(progress=progress))
     if is_check:
-        _show(report.wrong, "is missing or differs")
-        _show(report.gone, f"is gone from {url}")
+        say_some([f"{repo} is missing or differs" for repo in report.wrong], WRONG_SHOWN)
+        say_some([f"{repo} is gone from {url}" for repo in report.gone], WRONG_SHOWN)
         if report.wrong or report.gone:
             raise click.ClickException(
                 f"{folder} is not as {url}. Run `hubctl mirror {url} {folder}`."
@@ -62,10 +62,3 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
         f"{folder} is as {url}: {counted(report.prompts, 'prompt')}, {report.fetched:,} fetched, "
         f"{report.removed:,} removed"
     )
-
-
-def _show(repos: list[str], what: str) -> None:
-    for repo in repos[:WRONG_SHOWN]:
-        say(f"{repo} {what}")
-    if len(repos) > WRONG_SHOWN:
-        say(f"… and {len(repos) - WRONG_SHOWN:,} more")

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import click
-import msgspec
 
 from builder.model.errors import OperatorError
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.standard_error import say
-from cli.table import echo_table
+from cli.table import echo_list
 from publisher.accounts.database import Database
+from publisher.accounts.owners import Owner
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
@@ -179,30 +179,21 @@ def list_owners(accounts: str, is_json: bool) -> None:
     with Database(accounts) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
-    if is_json:
-        shown = [
-            each._asdict()
-            | {
-                "created_at": format_time(each.created_at),
-                "locked_at": each.locked_at and format_time(each.locked_at),
-                "signs_in_with": ways.get(each.handle, []),
-            }
-            for each in owners
-        ]
-        click.echo(msgspec.json.encode(shown))
-        return
-    if not owners:
-        say("No owners yet. Invite one with `hubctl owner invite HANDLE`.")
-        return
-    echo_table(
+    times = ("created_at", "locked_at")
+
+    def as_json(owner: Owner) -> dict[str, object]:
+        told = {time: getattr(owner, time) and format_time(getattr(owner, time)) for time in times}
+        return owner._asdict() | told | {"signs_in_with": ways.get(owner.handle, [])}
+
+    def cells(owner: Owner) -> tuple[str, ...]:
+        way = "locked" if owner.locked_at else ", ".join(ways.get(owner.handle, ["none"]))
+        return owner.handle, format_time(owner.created_at), str(owner.tokens), way
+
+    echo_list(
         ("handle", "created", "active tokens", "signs in with"),
-        [
-            (
-                each.handle,
-                format_time(each.created_at),
-                str(each.tokens),
-                "locked" if each.locked_at else ", ".join(ways.get(each.handle, ["none"])),
-            )
-            for each in owners
-        ],
+        owners,
+        cells,
+        is_json=is_json,
+        empty="No owners yet. Invite one with `hubctl owner invite HANDLE`.",
+        as_json=as_json,
     )

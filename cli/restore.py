@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from builder.model.plural import counted
-from cli.backup import say_waiting
+from cli.backup import ON_WAIT
 from cli.groups import grouped
 from cli.options import Places, Reach, places_options, reach_options
 from cli.progress import Progress
@@ -82,7 +82,7 @@ def restore(source: str, places: Places, reach: Reach, options: Options, is_json
     place = open_place(source, endpoint_url=reach.endpoint_url, apart_from=places.folders)
     with Progress() as progress:
         work = Work(reach.jobs, progress)
-        report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
+        report = restore_hub(place, content, state, options, work=work, on_wait=ON_WAIT)
     if is_json:
         ended = report.ended and report.ended._asdict()
         click.echo(json.dumps(report._asdict() | {"ended": ended}))

@@ -16,7 +16,7 @@ from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
 from builder.store.state.serving import serving
-from cli.build import describe, say_waiting
+from cli.build import ON_WAIT, describe
 from cli.progress import Progress
 from cli.running import Running
 from cli.service_options import Following, Listening, Publishing
@@ -213,7 +213,7 @@ class _FirstBuild:
 
     def say_waiting(self) -> None:
         if not self._is_over:
-            say_waiting()
+            ON_WAIT()
 
     def tell(self, outcome: Outcome) -> None:
         if self._is_over:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from builder.model.errors import HubError, OperatorError
 from builder.store.site import is_built
 from builder.store.state.serving import site_settings
-from cli.build import say_waiting
+from cli.build import ON_WAIT
 from cli.options import Places
 from cli.progress import Progress
 from cli.standard_error import say
@@ -31,7 +31,7 @@ def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -
             )
             return
         with Progress() as progress:
-            build(settings, changed=changed, progress=progress, on_wait=say_waiting)
+            build(settings, changed=changed, progress=progress, on_wait=ON_WAIT)
     except HubError as error:
         raise OperatorError(
             f"{done}, but the site in {out} is not up to date: {error}\nThen run `hubctl build`."

@@ -4,6 +4,7 @@ nothing.
 
 import io
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -11,6 +12,18 @@ import click
 def say(message: str) -> None:
     """Print a message on standard error. Standard output is for data."""
     click.echo(message, err=True)
+
+
+def say_some(messages: Sequence[str], most: int, then: str = "") -> None:
+    """Print the first messages, and how many more there are; ``then``: how to see those."""
+    for message in messages[:most]:
+        say(message)
+    if len(messages) > most:
+        say(f"… and {len(messages) - most:,} more{then}")
+
+
+def say_waiting(what: str) -> None:
+    say(f"Waiting for another {what} to end.")
 
 
 class _Losing(io.FileIO):

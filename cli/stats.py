@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 import click
@@ -18,7 +19,7 @@ from builder.stats.pulls import PULLS_FILE, Pulls
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.progress import Progress
-from cli.standard_error import say
+from cli.standard_error import say, say_waiting
 from cli.table import echo_table
 
 SHOWN_DAYS = 30
@@ -66,7 +67,9 @@ def ingest_logs(
     """
     base_path = urlsplit(base_url or _site_url(out)).path
     with Progress() as progress:
-        outcome = ingest(logs, state, base_path, progress=progress, on_wait=say_waiting)
+        outcome = ingest(
+            logs, state, base_path, progress=progress, on_wait=partial(say_waiting, "ingestion")
+        )
     if is_json:
         _echo_json(asdict(outcome) | {"closed_days": _dates(outcome.closed_days)})
     else:
@@ -118,10 +121,6 @@ def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> No
             _show_all(pulls, first_day, days, top, is_json)
         else:
             _show_repo(pulls, _check_repo(repo), first_day, days, is_json)
-
-
-def say_waiting() -> None:
-    say("Waiting for another ingestion to end.")
 
 
 def describe(outcome: Outcome) -> str:

@@ -3,11 +3,10 @@
 import re
 
 import click
-import msgspec
 
 from cli.options import accounts_options
 from cli.standard_error import say
-from cli.table import echo_table
+from cli.table import echo_list
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import (
     ALL_RIGHTS,
@@ -127,27 +126,13 @@ def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
     """
     with Database(accounts) as database:
         tokens = Accounts(database).tokens(owner)
-    if is_json:
-        click.echo(msgspec.json.encode([_as_json(each) for each in tokens]))
-        return
-    if not tokens:
-        say(f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.")
-        return
-    echo_table(
+    echo_list(
         ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
-        [
-            (
-                each.id,
-                each.owner,
-                each.name,
-                each.state(),
-                each.scope(),
-                format_time(each.expires_at),
-                _format_optional(each.last_used_at) or "never",
-                each.abilities(),
-            )
-            for each in tokens
-        ],
+        tokens,
+        _cells,
+        is_json=is_json,
+        empty=f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.",
+        as_json=_as_json,
     )
 
 
@@ -167,6 +152,12 @@ def revoke(accounts: str, owner: str, name_or_id: str) -> None:
         gone, is_new = Accounts(database).revoke(owner, name_or_id)
     was = "is revoked" if is_new else f"was already revoked at {format_time(gone.revoked_at)}"
     say(f"Token {gone.id} ({gone.name}) of {owner} {was}.")
+
+
+def _cells(token: Token) -> tuple[str, ...]:
+    expires, used = format_time(token.expires_at), _format_optional(token.last_used_at) or "never"
+    who = token.id, token.owner, token.name
+    return *who, token.state(), token.scope(), expires, used, token.abilities()
 
 
 def _as_json(token: Token) -> dict[str, object]:

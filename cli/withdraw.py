@@ -13,7 +13,7 @@ from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
 from builder.text.one_line import one_line
-from cli.build import say_waiting
+from cli.build import ON_WAIT
 from cli.options import Places, places_options, split_repo
 from cli.site import update_site
 from cli.standard_error import say
@@ -120,4 +120,4 @@ def _take_off(places: Places, done: Withdrawn) -> int:
     has_latest = not alive or (bool(gone) and gone[-1] > alive[-1])
     versions = {str(one) for one in (*gone, *following) if one}
     labels = [*done.labels, LATEST] if has_latest else done.labels
-    return take_off(places.out, places.state, done.owner, done.name, versions, labels, say_waiting)
+    return take_off(places.out, places.state, done.owner, done.name, versions, labels, ON_WAIT)

@@ -1,6 +1,14 @@
-"""Numbers with their nouns, for messages. Pure."""
+"""Numbers with their nouns, and lists, for messages. Pure."""
+
+from collections.abc import Sequence
 
 
 def counted(number: int, one: str, several: str = "") -> str:
     """``1 prompt``, ``2 prompts``, ``1,000 prompts``. ``several``: a plural that takes no ``s``."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """``a, b``; of more than ``most`` names, ``a, b and 5 more``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted
+from builder.model.plural import counted, some_of
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.core_yaml import load_yaml, spellings
 from builder.text.formats import asked_first
@@ -169,12 +169,10 @@ def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str
 def _tell_beside(files: Sequence[tuple[str, int]]) -> list[str]:
     if not files:
         return []
-    more = len(files) - SHOWN_BESIDE
-    shown = ", ".join(name for name, _ in files[:SHOWN_BESIDE])
+    shown = some_of([name for name, _ in files], SHOWN_BESIDE)
     size = sum(size for _, size in files)
     return [
-        f"Left out of the skill: {counted(len(files), 'file')}, {counted(size, 'byte')}: {shown}"
-        + (f" and {more:,} more." if more > 0 else ".")
+        f"Left out of the skill: {counted(len(files), 'file')}, {counted(size, 'byte')}: {shown}."
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from builder.model.errors import cut
 from builder.model.names import ORDINAL_MAX
+from builder.model.plural import some_of
 from moving.importers.foreign import translate
 from moving.importers.items import Document
 
@@ -52,9 +53,7 @@ def shorten(name: str) -> str:
 
 def list_names(names: Iterable[str]) -> str:
     """Names as a message lists them: each once, sorted, and not too many."""
-    shown = [shorten(name) for name in sorted(set(names))]
-    more = len(shown) - _SHOWN_MAX
-    return ", ".join(shown[:_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+    return some_of([shorten(name) for name in sorted(set(names))], _SHOWN_MAX)
 
 
 def read_number(version: Any) -> int | None:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from builder.model.plural import counted
+from builder.model.records import DAY_SECONDS
 from operate.doctor.findings import Finding, Subject, problem, warning
 from publisher.outside.fetch import TIMEOUT_SECONDS
 
 # certbot and Caddy renew a certificate of 90 days when 30 are left.
 DAYS_MIN = 14
-_DAY_SECONDS = 86_400
 
 
 def certificate(subject: Subject) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def certificate(subject: Subject) -> Iterator[Finding]:
         yield problem(f"No TLS at {host}:{port}: {error}.", "Start the web server with TLS.")
         return
     end = ssl.cert_time_to_seconds(str(found["notAfter"]))
-    days = int((end - time.time()) // _DAY_SECONDS)
+    days = int((end - time.time()) // DAY_SECONDS)
     if days < DAYS_MIN:
         yield warning(
             f"The certificate of {host} ends in {counted(days, 'day')}, "

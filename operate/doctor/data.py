@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
+from builder.model.records import DAY_SECONDS
 from builder.model.settings import Settings
 from builder.pipeline.build import stamp
 from builder.search import index
@@ -30,7 +31,6 @@ from publisher.outside.private_way import is_loopback
 BACKUP_DAYS_MAX = 8
 TOKEN_DAYS_MIN = 14
 _SHOWN_MAX = 3
-_DAY_SECONDS = 86_400
 
 
 def databases(subject: Subject) -> Iterator[Finding]:
@@ -150,7 +150,7 @@ def accounts(subject: Subject) -> Iterator[Finding]:
         subject,
         "SELECT owner, name, expires_at FROM token WHERE revoked_at IS NULL "
         "AND trusted_publisher IS NULL AND expires_at > ? AND expires_at < ? ORDER BY expires_at",
-        (now, now + TOKEN_DAYS_MIN * _DAY_SECONDS),
+        (now, now + TOKEN_DAYS_MIN * DAY_SECONDS),
     ):
         yield warning(
             f"The token {name!r} of {owner} ends on {datetime.fromtimestamp(end, UTC):%Y-%m-%d}.",

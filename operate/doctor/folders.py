@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted
+from builder.model.plural import counted, some_of
 from builder.model.settings import check_folders
 from operate.doctor.findings import Finding, Subject, problem, warning
 
@@ -64,10 +64,8 @@ def _owners(path: str, levels: int) -> Iterator[Finding]:
     command = ["find", "-H", path, "-maxdepth", str(levels), "!", "-user", str(status.st_uid)]
     found = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if others := found.stdout.splitlines():
-        more = len(others) - _SHOWN_MAX
         yield problem(
-            f"{path} belongs to {user}, but not all that is in it: "
-            f"{', '.join(others[:_SHOWN_MAX])}{f' and {more:,} more' if more > 0 else ''}.",
+            f"{path} belongs to {user}, but not all that is in it: {some_of(others, _SHOWN_MAX)}.",
             f"Stop the hub, and run as root: chown -R {user} {path}",
         )
     if status.st_mode & stat.S_IWOTH:

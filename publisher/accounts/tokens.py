@@ -18,7 +18,8 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
-from builder.model.records import Source
+from builder.model.plural import some_of
+from builder.model.records import DAY_SECONDS, Source
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
@@ -50,7 +51,6 @@ ALL_RIGHTS = (READ, *RIGHTS)
 
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
-_DAY_SECONDS = 86_400
 _REPOS_SHOWN = 5
 
 
@@ -159,9 +159,7 @@ class Accounts(Owners):
             self.check_known(owner)
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
-            text, token = self._add_token(
-                owner, name, grant, expires_days * _DAY_SECONDS, None, now
-            )
+            text, token = self._add_token(owner, name, grant, expires_days * DAY_SECONDS, None, now)
             self._events.note(
                 owner, "token_made", subject=token.id, address=address, note=name, now=now
             )
@@ -189,7 +187,7 @@ class Accounts(Owners):
             # Of no use to anybody any more, and jobs make thousands.
             self._database.execute(
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
-                (clock.seconds(now) - _DAY_SECONDS,),
+                (clock.seconds(now) - DAY_SECONDS,),
             )
             rights = RIGHTS if labels else (PUBLISH,)
             return self._add_token(
@@ -449,9 +447,7 @@ class Accounts(Owners):
             )
         repo = name.lower()
         if token.repos and repo not in token.repos:
-            more = len(token.repos) - _REPOS_SHOWN
-            shown = ", ".join(token.repos[:_REPOS_SHOWN])
-            shown += f" and {more} more" if more > 0 else ""
+            shown = some_of(token.repos, _REPOS_SHOWN)
             raise RequestError(
                 "insufficient_scope",
                 f"This token is limited to these prompts of {token.owner}: {shown}. Create a "
@@ -483,7 +479,7 @@ class Accounts(Owners):
             "WHERE owner = ?1 AND trusted_publisher IS NULL "
             "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) AS ended "
             "WHERE ended_at < ?2 - ?3 OR place > ?4)",
-            (owner, clock.seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
+            (owner, clock.seconds(now), ENDED_KEPT_DAYS * DAY_SECONDS, ENDED_KEPT_MAX),
         )
 
     def _new_id(self) -> str:

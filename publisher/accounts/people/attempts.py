@@ -28,7 +28,7 @@ SIGNUP_LIMIT = 10
 
 
 class Attempts:
-    """Counts sign-ins and sign-ups. Limits are so many in a window. ``shared``: see ``Throttle``."""
+    """Counts sign-ins and sign-ups, each limit in a window. ``shared``: see ``Throttle``."""
 
     def __init__(
         self,
