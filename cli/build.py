@@ -12,12 +12,7 @@ from builder.model.plural import counted
 from builder.model.settings import Settings
 from builder.store.check import stray_texts
 from builder.store.state.serving import FOLDERS, service_settings
-from cli.options import (
-    address_of_serve,
-    queries_option,
-    settle_private,
-    site_options,
-)
+from cli.options import address_of_serve, queries_option, settle_private, site_options
 from cli.progress import Progress
 from cli.standard_error import say, say_some, say_waiting
 

@@ -108,9 +108,7 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
     f"{', '.join(sorted(MODULES))}.",
 )
 @click.option(
-    "--save",
-    metavar="DIR",
-    help="Folder for the API's answers. [default: VENDOR-export]",
+    "--save", metavar="DIR", help="Folder for the API's answers. [default: VENDOR-export]"
 )
 @grouped(
     "options",
@@ -210,12 +208,7 @@ def imports(
 
 
 def _import(
-    places: Places,
-    source: str,
-    vendor: str | None,
-    save: str | None,
-    options: Options,
-    init: bool,
+    places: Places, source: str, vendor: str | None, save: str | None, options: Options, init: bool
 ) -> Outcome:
     with contextlib.ExitStack() as stack:
         if init and options.dry_run and not os.path.isdir(places.content):

@@ -65,8 +65,7 @@ class SearchPrompts(Struct, forbid_unknown_fields=True):
         ),
     ] = []
     owner: Annotated[
-        str,
-        Meta(max_length=names.OWNER_CHARS_MAX, description="Only prompts of this owner."),
+        str, Meta(max_length=names.OWNER_CHARS_MAX, description="Only prompts of this owner.")
     ] = ""
     sort: Annotated[
         Literal[SORTS] | UnsetType,
@@ -126,8 +125,7 @@ class ListVersions(Struct, forbid_unknown_fields=True):
 
 class ListTags(Struct, forbid_unknown_fields=True):
     prefix: Annotated[
-        str,
-        Meta(max_length=names.TAG_CHARS_MAX, description="Only tags that start with this."),
+        str, Meta(max_length=names.TAG_CHARS_MAX, description="Only tags that start with this.")
     ] = ""
     limit: Annotated[int, Meta(ge=1, le=500, description="How many tags to return.")] = 100
     cursor: _Cursor = ""
@@ -194,8 +192,7 @@ class PromptResult(Struct):
     ]
     variables: Annotated[list[PromptVariable], Meta(description="The {{variables}} of the text.")]
     parameters: Annotated[
-        dict[str, Any],
-        Meta(description="Model, temperature and so on, as its author suggests."),
+        dict[str, Any], Meta(description="Model, temperature and so on, as its author suggests.")
     ]
     title: str
     description: str

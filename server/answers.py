@@ -113,11 +113,7 @@ class Body:
         self.etag = f'"{digest}"'
         self.gzip_etag = f'"{digest}-gzip"'
         self.is_ranged = media == TEXT
-        self.headers = [
-            (b"cache-control", CACHE_CONTROL[cache].encode()),
-            *SAFETY,
-            *CORS,
-        ]
+        self.headers = [(b"cache-control", CACHE_CONTROL[cache].encode()), *SAFETY, *CORS]
         is_compressible = is_in_memory and len(data) >= GZIP_BYTES_MIN
         if is_compressible:
             self.headers.append((b"vary", b"Accept-Encoding"))

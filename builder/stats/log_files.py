@@ -20,11 +20,7 @@ LINE_BYTES_MAX = 1 << 20
 OVERLONG = b"\0"
 
 _BUFFER_BYTES = 1 << 18
-_READERS = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\0": lzma.open,
-}
+_READERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 

@@ -167,10 +167,7 @@ class Api:
         for _ in range(_REDIRECTS_MAX + 1):
             self._wait_turn()
             answer = self._session.get(
-                url,
-                params=params,
-                headers=self._headers,
-                allow_redirects=False,
+                url, params=params, headers=self._headers, allow_redirects=False
             )
             if not answer.next or _origin(answer.next.url) != _origin(url):
                 break

@@ -21,12 +21,7 @@ from moving.importers.folders import MESSAGE_SUFFIXES
 from moving.importers.git_history import Repository, State, find_repository
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time
-from moving.vendors.documents import (
-    TEXT_BYTES_MAX,
-    ZIP_SUFFIX,
-    place_of,
-    read_documents,
-)
+from moving.vendors.documents import TEXT_BYTES_MAX, ZIP_SUFFIX, place_of, read_documents
 from publisher.outside.git_program import GitError
 
 TITLE = "GitHub Models"

@@ -16,13 +16,7 @@ from typing import Any, Literal, NamedTuple
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from moving.importers.chats import left_out, tell_placeholder, text_of_parts, to_role
-from moving.vendors.reading import (
-    as_dict,
-    is_text,
-    leave_out_keys,
-    list_names,
-    shorten,
-)
+from moving.vendors.reading import as_dict, is_text, leave_out_keys, list_names, shorten
 
 # How deep sequences, bindings and chats may stand in each other.
 LEVELS_MAX = 16

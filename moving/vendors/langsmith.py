@@ -22,12 +22,7 @@ from moving.importers.times import read_time
 from moving.vendors.api import Api, file_part
 from moving.vendors.langchain_manifests import Template, is_manifest, read_manifest
 from moving.vendors.paging import list_entries, path_part
-from moving.vendors.reading import (
-    get_text,
-    list_names,
-    name_from_place,
-    write_changelog,
-)
+from moving.vendors.reading import get_text, list_names, name_from_place, write_changelog
 from publisher.write.fields import parse_loosely
 
 TITLE = "LangSmith"

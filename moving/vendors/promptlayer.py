@@ -75,8 +75,7 @@ def _list_templates(api: Api) -> dict[int, int]:
     latest: dict[int, int] = {}
     for page in range(1, PAGES_MAX + 1):
         answer = api.get(
-            _PATH,
-            {"page": page, "per_page": PAGE_PROMPTS, "sort_by": "id", "sort_order": "asc"},
+            _PATH, {"page": page, "per_page": PAGE_PROMPTS, "sort_by": "id", "sort_order": "asc"}
         )
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list):

@@ -10,14 +10,7 @@ from msgspec import Meta, Struct
 
 from builder.model.errors import OperatorError
 from builder.model.records import Time, format_time
-from operate.backup.objects import (
-    LIST_BYTES_MAX,
-    DamagedBackup,
-    Hash,
-    Objects,
-    StoredFile,
-    key_of,
-)
+from operate.backup.objects import LIST_BYTES_MAX, DamagedBackup, Hash, Objects, StoredFile, key_of
 from operate.backup.places import Place
 from operate.parallel import Work
 

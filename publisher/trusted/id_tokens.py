@@ -40,11 +40,7 @@ _registry = _Registry(algorithms=ALGORITHMS, strict_check_header=False)
 
 
 def verify(
-    token: str,
-    issuers: Iterable[Issuer],
-    keys: KeyRing,
-    audience: str,
-    now: datetime | None = None,
+    token: str, issuers: Iterable[Issuer], keys: KeyRing, audience: str, now: datetime | None = None
 ) -> Job:
     """The job that an ID token was made for, if an issuer on the list made it for ``audience``,
     the hub's base URL, and it holds now.

@@ -27,18 +27,8 @@ from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
 from publisher.web import publishing, trusted_exchange
 from publisher.web.editor import views as editor
 from publisher.web.json_answers import error_answer, monitored
-from publisher.web.pages import (
-    labels,
-    profile,
-    publishers,
-    release,
-    security,
-    tokens,
-    withdraw,
-)
-from publisher.web.pages import (
-    sign_in as sign_in_pages,
-)
+from publisher.web.pages import labels, profile, publishers, release, security, tokens, withdraw
+from publisher.web.pages import sign_in as sign_in_pages
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness

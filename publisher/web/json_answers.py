@@ -41,18 +41,12 @@ _MEANT: dict[type[Exception], tuple[str, str]] = {
         f"Nothing at this address. Publish with POST {PUBLISH_URL}; {API}/openapi.json lists all "
         "endpoints.",
     ),
-    Exception: (
-        "internal_error",
-        "The server failed. Send the same request again in a moment.",
-    ),
+    Exception: ("internal_error", "The server failed. Send the same request again in a moment."),
 }
 
 
 def json_answer(status: int, body: bytes) -> Response:
-    headers = {
-        "Cache-Control": CACHE_CONTROL["none"],
-        "X-Content-Type-Options": "nosniff",
-    }
+    headers = {"Cache-Control": CACHE_CONTROL["none"], "X-Content-Type-Options": "nosniff"}
     return Response(body, status, headers, content_type=JSON)
 
 

@@ -36,11 +36,7 @@ TAG_FIELDS_MIN = 4
 # In the form from which a script makes those of variables that are typed; none is called so.
 NAME_TO_COME = "-"
 
-_CHOICES_OF_REQUIRED = (
-    (AUTO, "Unless it has a default"),
-    (YES, "Always"),
-    (NO, "Never"),
-)
+_CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
 
 
 class Page(NamedTuple):

@@ -22,9 +22,7 @@ class OpenForm(FlaskForm):
 
 class ProtectForm(FlaskForm):
     repo = StringField(
-        "Prompt name",
-        id="protect-repo",
-        description="It may be new. Empty: all your prompts.",
+        "Prompt name", id="protect-repo", description="It may be new. Empty: all your prompts."
     )
     label = StringField("Label", [DataRequired("Enter the label.")], id="protect-label")
 

@@ -68,9 +68,7 @@ class OnlyForm(FlaskForm):
     """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
 
     repo = StringField(
-        "Prompt name (may be new)",
-        [DataRequired("Enter the prompt name.")],
-        id="only-repo",
+        "Prompt name (may be new)", [DataRequired("Enter the prompt name.")], id="only-repo"
     )
     who = RadioField(validators=[InputRequired("Choose who may publish.")], choices=[ONLY, TOO])
 

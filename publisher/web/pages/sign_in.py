@@ -154,11 +154,7 @@ def signup(frame: Frame) -> Response:
         frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up(
-                frame.database,
-                frame.settings.content,
-                handle,
-                form.password.data,
-                address=address,
+                frame.database, frame.settings.content, handle, form.password.data, address=address
             )
         except RequestError as error:
             frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)

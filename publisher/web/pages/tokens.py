@@ -66,8 +66,7 @@ class TokenForm(FlaskForm):
         option_widget=widgets.CheckboxInput(),
     )
     more = StringField(
-        "Prompt names",
-        description="Separate names with spaces or commas. A prompt may be new.",
+        "Prompt names", description="Separate names with spaces or commas. A prompt may be new."
     )
     rights = SelectField(
         "What it may do",

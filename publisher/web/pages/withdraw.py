@@ -85,11 +85,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     done = withdraw(frame.store, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
         frame.events.note(
-            owner,
-            "withdrawn",
-            subject=f"{owner}/{name}",
-            address=frame.address,
-            note=_what(done),
+            owner, "withdrawn", subject=f"{owner}/{name}", address=frame.address, note=_what(done)
         )
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
 
