@@ -54,7 +54,7 @@ def deploy(
       hubctl deploy /var/www/prompts
       hubctl deploy s3://my-bucket/prompts --dry-run
     """
-    if destination is None and not upload.dry:
+    if destination is None and not upload.dry_run:
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
@@ -63,7 +63,7 @@ def deploy(
     from operate.deploy.destination import open_destination
 
     def print_plan(plan: "Plan") -> None:
-        if upload.dry:
+        if upload.dry_run:
             for line in plan_lines(plan) if is_json else described_steps(plan):
                 click.echo(line)
 
@@ -72,8 +72,8 @@ def deploy(
         hooks = run.Hooks(progress, say_waiting, print_plan)
         report = run.deploy(out, state, opened, upload, hooks)
     if not is_json:
-        click.echo(describe(report, upload.dry))
-    elif not upload.dry:
+        click.echo(describe(report, upload.dry_run))
+    elif not upload.dry_run:
         counts = report._asdict()
         del counts["build"], counts["serial"]
         click.echo(json.dumps(counts))

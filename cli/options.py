@@ -157,17 +157,6 @@ _ENDPOINT_URL = {
 _JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
 
 
-def _upload_options(
-    jobs: int,
-    no_delete: bool,
-    files_only: bool,
-    guarded: bool,
-    dry_run: bool = False,
-    everything: bool = False,
-) -> Options:
-    return Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
-
-
 def upload_options(*prefixes: str) -> Callable:
     """How to deploy, as parameters ``endpoint_url`` and ``upload``: Options. ``prefixes``: of the
     flags; with the longest one they are settings. The ``dry_run`` and ``everything`` of a command
@@ -181,7 +170,7 @@ def upload_options(*prefixes: str) -> Callable:
 
     return grouped(
         "upload",
-        _upload_options,
+        Options,
         option("endpoint-url", **_ENDPOINT_URL),
         option("jobs", default=Options().jobs, help="Number of uploads at a time.", **_JOBS),
         option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 class Options(NamedTuple):
     """``jobs``: the number of uploads at once. ``everything``: upload current objects, too.
-    ``delete``: remove objects that the site no longer has. ``files_only``: no keys for URLs.
-    ``dry``: change nothing. ``guarded``: the destination keeps strangers out of a private hub.
+    ``no_delete``: keep objects that the site no longer has. ``files_only``: no keys for URLs.
+    ``dry_run``: change nothing. ``guarded``: the destination keeps strangers out of a private hub.
     """
 
     jobs: int = 16
     everything: bool = False
-    delete: bool = True
+    no_delete: bool = False
     files_only: bool = False
-    dry: bool = False
+    dry_run: bool = False
     guarded: bool = False
 
 

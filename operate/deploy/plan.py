@@ -134,7 +134,7 @@ class Plan:
             match = find(key)
             if remote != mark and not (match and is_certain(match, self._has_prefix)):
                 self._foreign += 1
-            elif not self._options.delete:
+            elif self._options.no_delete:
                 self._kept += 1
             else:
                 route = match.route.name if match else ""

@@ -67,7 +67,7 @@ class _Work(NamedTuple):
         # Where no URL is a key, an object with such a name is not the site's.
         self.plan.add_deletions(match_file if self.destination.has_rules else match_key)
         self.hooks.on_plan(self.plan)
-        if not self.options.dry:
+        if not self.options.dry_run:
             self._run(self._carry_out)
 
     def _run(self, start: Start) -> None:
@@ -147,7 +147,7 @@ def deploy(
     """
     started = time.perf_counter()
     hub = read_hub(site)  # before the files: its serial must not be newer than their lists
-    if hub and hub.private and not (options.guarded or options.dry):
+    if hub and hub.private and not (options.guarded or options.dry_run):
         raise OperatorError(
             f"The site in {site} is private, and everyone who can read the destination can read "
             "it. If the destination keeps strangers out itself, pass --guarded. Else serve the "
@@ -163,7 +163,7 @@ def deploy(
             work.change()
         finally:
             snapshot.remove(kept)
-        if not options.dry and work.plan.count_steps():
+        if not options.dry_run and work.plan.count_steps():
             work.plan.forget_listed()
             work.look()
             work.plan.check()

@@ -15,6 +15,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Draft
+from builder.model.routes import fits
 from builder.store import content
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
@@ -65,7 +66,7 @@ def add_to(frame: Frame) -> None:
 
 def mine(frame: Frame, owner: str) -> Response:
     words, page = request.args.get("q", "").strip(), request.args.get("page", "1")
-    number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 1
+    number = int(page) if fits("page", page) else 1
     try:
         found, missing = list_mine(frame.settings, owner, words, number), ""
     except RequestError as error:

@@ -17,6 +17,7 @@ from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold, history_of
 from builder.model.names import Version
 from builder.model.records import LabelMove
+from builder.model.routes import fits
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.accounts.protected import ProtectedLabels
@@ -188,8 +189,7 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
 def _page_number() -> int:
     """Which page of the history is asked for. Raises RequestError ``invalid_parameter``."""
     text = request.args.get("page", "1")
-    # A limit of digits: to read a number of very many takes long.
-    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text)):
+    if not fits("page", text):
         raise RequestError("invalid_parameter", "The page must be a number from 1, such as 2.")
     return int(text)
 

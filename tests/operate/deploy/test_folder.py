@@ -133,7 +133,7 @@ def test_everything_and_no_delete(root: Path, sites: Sites, tmp_path: Path) -> N
     report = deploy_to(Folder(str(root)), sites.old, tmp_path / "state", everything=True)
     assert (report.new, report.changed, report.current) == (0, count, 0)
 
-    report = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", delete=False)
+    report = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", no_delete=True)
     assert report.deleted == 0 and report.kept > 0
     assert read_tree(root).keys() == read_tree(sites.old.out).keys() | read_tree(sites.new.out)
     # The next one that may delete does.
@@ -248,7 +248,7 @@ def test_files_that_a_build_removes_meanwhile_are_left_out(small: Settings, tmp_
 
 def test_a_dry_run_changes_nothing(root: Path, sites: Sites, tmp_path: Path) -> None:
     before = read_tree(root)
-    would = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", dry=True)
+    would = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", dry_run=True)
     assert read_tree(root) == before
     done = deploy_to(Folder(str(root)), sites.new, tmp_path / "state")
     assert would._replace(seconds=0) == done._replace(seconds=0)

@@ -123,7 +123,7 @@ def groups(sites: Sites, tmp_path: Path) -> list[list[Step]]:
     deploy_to(folder, sites.old, state)
     groups: list[list[Step]] = []
     hooks = Hooks(on_plan=lambda plan: groups.extend(map(list, plan.groups())))
-    deploy(sites.new.out, str(state), folder, Options(dry=True), hooks)
+    deploy(sites.new.out, str(state), folder, Options(dry_run=True), hooks)
     return groups
 
 
