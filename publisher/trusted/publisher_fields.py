@@ -101,7 +101,8 @@ def parse_labels(text: str) -> tuple[str, list[Detail]]:
 
 def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
     if len(labels) > names.LABELS_PER_REPO_MAX:
-        yield Detail("labels", f"has more than {names.LABELS_PER_REPO_MAX} labels")
+        told = f"name at most {names.LABELS_PER_REPO_MAX} labels, not {len(labels):,}"
+        yield Detail("labels", told)
     for label in labels:
         try:
             names.check_new_label(label)
