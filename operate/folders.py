@@ -1,11 +1,16 @@
-"""Folders that two commands may want at once: locks of them, and overlaps."""
+"""Folders and buckets that commands write: what a name means, locks, and overlaps."""
 
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 
+from builder.model.errors import OperatorError
 from builder.store.locks import lock_file, try_lock
+
+# An address, also with a slash too few. ``./`` before it makes it a path.
+_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
 @contextlib.contextmanager
@@ -19,6 +24,23 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
             on_wait()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def is_bucket(name: str, what: str, folder: str) -> bool:
+    """True for ``s3://…``, False for the path of a folder, such as ``folder``. Raises OperatorError
+    for the name of anything else; ``what`` is meant.
+    """
+    if not name.strip():
+        raise OperatorError(
+            f"The {what} is empty. If it comes from a variable, set the variable. Pass a folder "
+            f"({folder}) or s3://BUCKET/PREFIX."
+        )
+    if _has_scheme(name) and not name.startswith("s3://"):
+        raise OperatorError(
+            f"Unknown kind of {what} {name!r}. Pass a folder ({folder}) or s3://BUCKET/PREFIX; add "
+            "--endpoint-url for a service other than AWS."
+        )
+    return name.startswith("s3://")
 
 
 def find_overlap(root: str, others: Iterable[str]) -> str | None:

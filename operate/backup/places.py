@@ -2,21 +2,19 @@
 
 import contextlib
 import os
-import re
 import threading
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Union
 
 from builder.model.errors import OperatorError, explained
 from builder.store.plain_files import read_file
-from operate.folders import find_overlap
+from operate.folders import find_overlap, is_bucket
 from publisher.write.synced_files import sync_folder
 
 if TYPE_CHECKING:
     from operate.backup.bucket import BucketPlace
 
 _AGAIN = "Fix that, and run the command again. Finished snapshots are whole."
-_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
 class FolderPlace:
@@ -103,13 +101,8 @@ def open_place(
 
     ``apart_from``: folders that must not hold the place, nor lie in it. Raises OperatorError.
     """
-    if name.startswith("s3://"):
+    if is_bucket(name, "backup", "/mnt/backup/hub"):
         from operate.backup.bucket import BucketPlace  # an optional library, and a slow one
 
         return BucketPlace(name, endpoint_url)
-    if not name.strip() or _has_scheme(name):
-        raise OperatorError(
-            f"Unknown kind of backup {name!r}. Pass a folder (/mnt/backup/hub) or "
-            "s3://BUCKET/PREFIX; add --endpoint-url for a service other than AWS."
-        )
     return FolderPlace(name, apart_from)

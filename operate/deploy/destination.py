@@ -1,15 +1,11 @@
 """Destinations of a deployment, and which kind a name means."""
 
-import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Protocol
 
-from builder.model.errors import OperatorError
 from operate.deploy.folder import Folder
 from operate.deploy.order import Step
-
-# An address, also with a slash too few. ``./`` before it makes it a path.
-_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
+from operate.folders import is_bucket
 
 
 class Destination(Protocol):
@@ -59,18 +55,8 @@ def open_destination(
     """
     if name is None:
         return Nowhere()
-    if name.startswith("s3://"):
+    if is_bucket(name, "destination", "/var/www/prompts"):
         from operate.deploy.bucket import Bucket  # an optional library, and a slow one
 
         return Bucket(name, endpoint_url)
-    if not name.strip():
-        raise OperatorError(
-            "The destination is empty. If it comes from a variable, set the variable. Pass a "
-            "folder (/var/www/prompts) or s3://BUCKET/PREFIX."
-        )
-    if _has_scheme(name):
-        raise OperatorError(
-            f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
-            "s3://BUCKET/PREFIX; add --endpoint-url for a service other than AWS."
-        )
     return Folder(name, apart_from)

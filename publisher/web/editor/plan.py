@@ -10,7 +10,7 @@ from markupsafe import Markup
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.records import CONTENT_BYTES_MAX, Draft
+from builder.model.records import Draft
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.values import as_text
@@ -59,10 +59,6 @@ class PublicationPlan(NamedTuple):
     difference: TextDifference | None
     changes: list[tuple[str, str, str]]
     seal: str
-
-    @property
-    def bytes_left(self) -> int:
-        return CONTENT_BYTES_MAX - self.size
 
 
 def make_plan(
