@@ -62,7 +62,9 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
         with Database(settings.state) as database:
             publishers = TrustedPublishers(database)
             publishers.add(
-                "ada", Issuer("github", github.url), Entered("octo/prompts", "publish.yml")
+                "ada",
+                Issuer("github", github.url),
+                Entered("octo/prompts", "publish.yml", labels="staging"),
             )
             publishers.add("ada", Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", ""))
         options = (f"github={github.url}", f"gitlab={gitlab.url}")
@@ -84,6 +86,25 @@ def test_a_job_of_github(client: Client, trusting: Trusting) -> None:
     done = job.run("push", "--trusted", repo, "-", "Two", "minor", stdin=b"Two.")
     assert done == (0, f"{repo} 1.1.0\n".encode(), "")
     assert trusting.server.get(f"/api/v1/repos/{repo}/raw").content == b"Two."
+
+
+def test_a_job_checks_publishes_and_moves_the_labels_of_its_form(
+    client: Client, trusting: Trusting
+) -> None:
+    repo = "ada/strict"
+    push = ("push", "--trusted", repo, "-", "--strict")
+    job = on_github(client, trusting.url, trusting.github.url)
+    done = job.run(*push, "--label", "staging", stdin=b"One.")
+    assert (done.status, done.text) == (0, f"{repo} 1.0.0\n{repo}@staging 1.0.0\n"), done
+    refused = job.run(*push, stdin=b"---\nnonsense: 1\n---\nTwo.")
+    assert refused.status == 5 and "nonsense" in refused.err
+    # The check and the publication share the one token that a job of GitLab can get.
+    gitlab = client.to(trusting.url, HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
+    assert gitlab.run(*push, stdin=b"Two.").text == f"{repo} 1.0.1\n"
+    move = ("label", repo, "--trusted", "staging", "1.0.1")
+    assert job.run(*move, "--expected", "1.0.0").text == f"{repo}@staging 1.0.1\n"
+    assert job.run("label", repo, "production", "1.0.1", "--trusted").status == 4
+    assert job.run("label", repo, "staging", "--remove", "--trusted").status == 0
 
 
 def test_a_job_of_gitlab(client: Client, trusting: Trusting) -> None:
