@@ -45,6 +45,18 @@ def test_two_versions_can_be_compared_and_listed(one):
     assert compare(one).orphaned == []
 
 
+def test_the_first_version_that_is_left_has_no_diff(one):
+    for version in ("1.1.0", "1.2.0"):
+        write(one, version)
+    diff = "api/v1/repos/ann/x/versions/{}.diff".format
+    assert diff("1.1.0") in build_files(one)
+    remove(one, "1.0.0")
+    built(one)
+    site = built(one)
+    assert diff("1.1.0") not in site and diff("1.2.0") in site
+    assert compare(one)[:3] == ([], [], [])
+
+
 def test_what_leads_there_is_there_with_them_alone(one):
     site = build_files(one)
     assert b"/ann/x/compare" not in site["ann/x.html"]

@@ -110,6 +110,7 @@ def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
     write_version(place.content, "ann", "review", "1.2.0", "Third {{code}}\n")
     place.sync().run({REVIEW})
     assert "ann/review/1.2.0.md" in place.files()
+    assert ("ann/review/1.1.0.md" in place.files()) == (fault != "withdrawal")
     clone = place.clone()
     for path in ("2.0.0.md", "2.0.0.json", "withdrawn/1.1.0.json"):
         (clone / "ann/review" / path).unlink(missing_ok=True)
