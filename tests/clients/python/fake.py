@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from hub_prompts import Got, Hub
+
 from tests.support.servers import in_thread
 
 LATEST = "/api/v1/repos/ada/hello.json"
@@ -125,3 +127,10 @@ class Clock:
 
     def time(self) -> float:
         return time.time() + self.added
+
+
+def sources(url: str | list[str], reference: str, **options: Any) -> list[str]:
+    """Where a new Hub gets a prompt from."""
+    told: list[Got] = []
+    Hub(url, on_get=told.append, **options).get(reference)
+    return [one.source for one in told]
