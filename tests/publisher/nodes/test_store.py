@@ -1,7 +1,5 @@
 """Publishing through nodes of one database: one order for all, and each folder a copy of it."""
 
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,72 +11,25 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.records import Draft, LabelDraft, OwnerFile, WithdrawalDraft
 from builder.store.content import list_versions
 from publisher.nodes import commits as commits_module
-from publisher.nodes import copy as copy_module
-from publisher.nodes import store as store_module
 from publisher.nodes.commits import StoreUnavailable
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
-from publisher.write.idempotency import IdempotencyKey
-from publisher.write.labels import LabelChange, change_label
+from publisher.write.labels import change_label
 from publisher.write.profile import read_profile, write_profile
-from publisher.write.publish import Past, Published, publish, publish_past
+from publisher.write.publish import Past, Published, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store_protocol import Folder
-from publisher.write.withdraw import Withdrawn, withdraw
-from tests.publisher.nodes.conftest import LONG, Nodes
-
-
-def put(store: Shared | Folder, text: str, name: str = "story", owner: str = "ann", **more):
-    draft = Draft(content=text, **more.pop("draft", {}))
-    return publish(store, owner, name, draft, publisher=owner, terms=Terms(**more))
-
-
-def label(store: Shared, version: str, key: IdempotencyKey | None = None, **more) -> LabelChange:
-    draft = LabelDraft(version=version, **more)
-    return change_label(
-        store, "ann", "story", "live", draft, by="ann", terms=Terms(idempotency_key=key)
-    )
-
-
-def take_back(store: Shared, version: str | None) -> Withdrawn:
-    draft = WithdrawalDraft(reason="secret")
-    return withdraw(store, "ann", "story", version, draft, by="ann")
-
-
-def meet(nodes: Nodes, *stores: Shared) -> None:
-    """Wait until nodes have what the database has."""
-    ((serial,),) = nodes.execute("SELECT serial FROM hub")
-    for store in stores:
-        assert store._commits.wait_applied(serial, LONG)
-
-
-def before_next_group(store: Shared, work) -> None:
-    """Do something when this node is about to commit, once."""
-    take = store._commits._take
-
-    def take_later(group: list) -> None:
-        if group:
-            store._commits._take = take
-            work()
-        take(group)
-
-    store._commits._take = take_later
-
-
-def stop_reading(store: Shared) -> None:
-    """Let nothing reach a node by itself any more."""
-    take = store._commits._take
-
-    def take_own(group: list) -> None:
-        if group:
-            take(group)
-        store._commits._poll_at = time.monotonic() + LONG
-
-    store._commits._take = take_own
-
-
-def key_of(nodes: Nodes, name: str) -> IdempotencyKey:
-    return IdempotencyKey(nodes.databases[name], "ann", "key-1", b"f" * 32)
+from publisher.write.withdraw import withdraw
+from tests.publisher.nodes.conftest import Nodes
+from tests.publisher.nodes.publishing import (
+    before_next_group,
+    key_of,
+    label,
+    meet,
+    put,
+    stop_reading,
+    take_back,
+)
 
 
 def test_two_nodes_number_one_prompt(nodes: Nodes):
@@ -399,94 +350,3 @@ def test_prompts_of_a_folder_are_not_mixed_with_those_of_a_database(nodes: Nodes
     (nodes.root / "one" / "ann").mkdir(parents=True)
     with pytest.raises(OperatorError, match="hubctl store copy"):
         nodes.start("one")
-
-
-# Another history
-
-
-def restore_before(nodes: Nodes, serial: int) -> None:
-    """As a restore to an earlier moment leaves the database."""
-    nodes.execute(
-        f"DELETE FROM change WHERE serial > {serial}", f"UPDATE hub SET serial = {serial}"
-    )
-
-
-@pytest.mark.parametrize("more", [0, 2], ids=["behind", "forked"])
-def test_a_node_writes_nothing_to_another_history(nodes: Nodes, more: int):
-    one, two = nodes.start("one"), nodes.start("two")
-    put(one, "first\n")
-    put(one, "second\n")
-    meet(nodes, one, two)
-    stop_reading(two)
-    nodes.stop("one")
-    restore_before(nodes, 2)
-    three = nodes.start("three")
-    for number in range(more):
-        put(three, f"instead {number}\n")
-    with pytest.raises(StoreUnavailable, match="another history"):
-        put(two, "third\n", name="other")
-    with pytest.raises(StoreUnavailable, match="another history"):
-        put(two, "second\n")
-    assert two.status()["other_history"]
-    with pytest.raises(OperatorError, match="hubctl store renew"):
-        two.check()
-    assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
-
-
-def test_a_killed_node_notices_another_history_by_what_it_had_written(nodes: Nodes):
-    one = nodes.start("one")
-    put(one, "first\n")
-    put(one, "second\n")
-    nodes.stop("one")
-    mark = nodes.root / "one" / ".hub-store"
-    mark.write_bytes(mark.read_bytes().replace(b'"applied":3', b'"applied":1'))
-    restore_before(nodes, 2)
-    one = nodes.begin("one")
-    with pytest.raises(StoreUnavailable, match="another history"):
-        one._commits.wait_current()
-
-
-# Failures
-
-
-def test_without_the_database_nothing_is_saved_and_it_says_so(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-):
-    one = nodes.start("one")
-    put(one, "first\n")
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", 0.05)
-    nodes.postgres.stop()
-    try:
-        for text in ("second\n", "first\n"):
-            with pytest.raises(RequestError) as caught:
-                put(one, text)
-            assert caught.value.code == "storage_unavailable"
-            assert "127.0.0.1" not in str(caught.value)
-    finally:
-        nodes.postgres.start()
-    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
-    assert put(one, "second\n").version == "1.0.1"
-    assert not one.status()["failures"]
-
-
-def test_a_disk_that_refuses_holds_nobody_for_ever(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
-    one, two = nodes.start("one"), nodes.start("two")
-    put(one, "first\n")
-    meet(nodes, one, two)
-    real = copy_module.apply_row
-    is_full = threading.Event()
-    is_full.set()
-
-    def refuse(root: str, row) -> None:
-        if is_full.is_set() and root == two.root:
-            raise RequestError("storage_unavailable", "Disk full.")
-        real(root, row)
-
-    monkeypatch.setattr(copy_module, "apply_row", refuse)
-    monkeypatch.setattr(store_module, "PATIENCE_SECONDS", 0.1)
-    with pytest.raises(StoreUnavailable, match="behind the others"):
-        put(two, "second\n")
-    assert two.status()["failures"]
-    is_full.clear()
-    meet(nodes, one, two)
-    assert nodes.content("one") == nodes.content("two")

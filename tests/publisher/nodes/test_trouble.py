@@ -1,0 +1,102 @@
+"""Nodes whose database has another history, is away, or whose disk refuses."""
+
+import threading
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.nodes import commits as commits_module
+from publisher.nodes import copy as copy_module
+from publisher.nodes import store as store_module
+from publisher.nodes.commits import StoreUnavailable
+from tests.publisher.nodes.conftest import LONG, Nodes
+from tests.publisher.nodes.publishing import (
+    meet,
+    put,
+    stop_reading,
+)
+
+
+def restore_before(nodes: Nodes, serial: int) -> None:
+    """As a restore to an earlier moment leaves the database."""
+    nodes.execute(
+        f"DELETE FROM change WHERE serial > {serial}", f"UPDATE hub SET serial = {serial}"
+    )
+
+
+@pytest.mark.parametrize("more", [0, 2], ids=["behind", "forked"])
+def test_a_node_writes_nothing_to_another_history(nodes: Nodes, more: int):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    put(one, "second\n")
+    meet(nodes, one, two)
+    stop_reading(two)
+    nodes.stop("one")
+    restore_before(nodes, 2)
+    three = nodes.start("three")
+    for number in range(more):
+        put(three, f"instead {number}\n")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        put(two, "third\n", name="other")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        put(two, "second\n")
+    assert two.status()["other_history"]
+    with pytest.raises(OperatorError, match="hubctl store renew"):
+        two.check()
+    assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
+
+
+def test_a_killed_node_notices_another_history_by_what_it_had_written(nodes: Nodes):
+    one = nodes.start("one")
+    put(one, "first\n")
+    put(one, "second\n")
+    nodes.stop("one")
+    mark = nodes.root / "one" / ".hub-store"
+    mark.write_bytes(mark.read_bytes().replace(b'"applied":3', b'"applied":1'))
+    restore_before(nodes, 2)
+    one = nodes.begin("one")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        one._commits.wait_current()
+
+
+def test_without_the_database_nothing_is_saved_and_it_says_so(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+):
+    one = nodes.start("one")
+    put(one, "first\n")
+    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", 0.05)
+    nodes.postgres.stop()
+    try:
+        for text in ("second\n", "first\n"):
+            with pytest.raises(RequestError) as caught:
+                put(one, text)
+            assert caught.value.code == "storage_unavailable"
+            assert "127.0.0.1" not in str(caught.value)
+    finally:
+        nodes.postgres.start()
+    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
+    assert put(one, "second\n").version == "1.0.1"
+    assert not one.status()["failures"]
+
+
+def test_a_disk_that_refuses_holds_nobody_for_ever(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, one, two)
+    real = copy_module.apply_row
+    is_full = threading.Event()
+    is_full.set()
+
+    def refuse(root: str, row) -> None:
+        if is_full.is_set() and root == two.root:
+            raise RequestError("storage_unavailable", "Disk full.")
+        real(root, row)
+
+    monkeypatch.setattr(copy_module, "apply_row", refuse)
+    monkeypatch.setattr(store_module, "PATIENCE_SECONDS", 0.1)
+    with pytest.raises(StoreUnavailable, match="behind the others"):
+        put(two, "second\n")
+    assert two.status()["failures"]
+    is_full.clear()
+    meet(nodes, one, two)
+    assert nodes.content("one") == nodes.content("two")
