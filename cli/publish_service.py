@@ -25,7 +25,7 @@ from cli.stores import make_store
     type=click.IntRange(0),
     metavar="N",
     default=0,
-    help="Number of proxies in front of the publish service, each of which adds to "
+    help="Number of proxies in front of the publish service that add to "
     "X-Forwarded-For. 0: the header is ignored.",
 )
 @click.pass_obj

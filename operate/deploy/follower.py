@@ -51,7 +51,7 @@ DEPLOY_FAILURES = Gauge(
 )
 DEPLOY_TURN = Gauge(
     "hub_deploy_has_turn",
-    "1 on the node that deploys, of several; on all of them 0: nobody does.",
+    "1 on the one of several nodes that deploys. 0 on all of them: none deploys.",
     part="deploy",
     key="has_turn",
 )
