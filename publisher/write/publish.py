@@ -118,7 +118,11 @@ def preview(
 ) -> Preview:
     """What ``publish`` would decide at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    repo = Repo(content_root, owner, name)
+    try:
+        repo = Repo(content_root, owner, name)
+    except ContentError:
+        # No lock is held, so a withdrawal may remove the text between two reads.
+        repo = Repo(content_root, owner, name)
     decision = _decide(repo, draft, publisher, terms)
     if terms.quotas and any(decision.needs):
         terms.quotas.check(owner, decision.needs)

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from builder.model.routes import API
+from builder.store import content
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import LABEL, PUBLISH, READ
 from publisher.limits import Quotas
+from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.store_protocol import Folder
+from publisher.write.withdraw import withdraw
 from server import throttle
 from tests.support.clock import StopClock
 from tests.support.hubs import URL, Hub, MakeHub, code_of
@@ -83,6 +87,22 @@ def test_a_check_says_what_the_publication_says(drafts: list[tuple[dict[str, Any
                 assert said(checked) == said(hub.post(body))
         finally:
             hub.close()
+
+
+def test_a_withdrawal_between_two_reads_is_seen(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    for text in ("One.", "Two."):
+        hub.post({"content": text})
+    read_text = content.read_text
+
+    def read_too_late(*version: Any) -> str:
+        monkeypatch.undo()
+        draft = make_withdrawal_draft({"reason": "secret"})
+        withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
+        return read_text(*version)
+
+    monkeypatch.setattr(content, "read_text", read_too_late)
+    data = check(hub, {"content": "Three."}).json["data"]
+    assert (data["version"], data["previous_version"]) == ("1.0.2", "1.0.0")
 
 
 def test_what_changes_for_callers(hub: Hub):
