@@ -50,8 +50,10 @@ visible.write_fixed_files = remembering(visible.write_fixed_files)
 
 @pytest.fixture(scope="session")
 def installed_tools() -> None:
-    """For programs that ``tests/install-tools`` installs. Tests that use this, by themselves or by
-    another fixture, get the mark ``tools``, with which `make test` leaves them to `make test-all`.
+    """Marks tests that need programs from ``tests/install-tools``.
+
+    Tests that use this fixture, directly or through another one, get the mark ``tools``: `make
+    test` leaves them to `make test-all`.
     """
 
 
@@ -85,20 +87,20 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What collection has made stays, so that no search for garbage goes through it again."""
+    """Freeze the objects of the collection, so that the garbage collector skips them."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Settings:
-    """Settings whose content is an empty folder."""
+    """Settings with an empty content folder."""
     return settings_in(tmp_path)
 
 
 @pytest.fixture
 def small(empty: Settings) -> Settings:
-    """Settings whose content is the small catalogue; nothing is built."""
+    """Settings with the small catalogue as content; nothing is built."""
     write_small_catalogue(empty.content)
     return empty
 
@@ -120,7 +122,7 @@ def compared_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @dataclass
 class YamlWork:
-    """What was done with YAML: the texts that were parsed, and how many events were read."""
+    """Work with YAML: the texts that were parsed, and the number of events that were read."""
 
     loaded: list[str] = field(default_factory=list)
     events: int = 0

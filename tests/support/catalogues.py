@@ -88,8 +88,8 @@ def write_label(
 
 
 def write_withdrawn(root: str | Path, repo: str, version: str | None = None, **fields: Any) -> Path:
-    """Withdraw a version of ``owner/name``, or all that there are; fields left out get plain
-    values. A label that names one has to be among the fields.
+    """Withdraw a version of ``owner/name``, or all existing ones; omitted fields get plain values.
+    A label that names a version has to be among the fields.
     """
     folder = Path(root, repo)
     gone = [version] if version else sorted(path.stem for path in folder.glob("*.json"))
@@ -146,7 +146,7 @@ def build_files(settings: Settings, **options: Any) -> dict[str, bytes]:
 
 
 def freshly_built(settings: Settings) -> dict[str, bytes]:
-    """What a full build of the same content and counts of pulls into an empty folder gives."""
+    """The files that a full build of the same content and pull counts writes to an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = settings._replace(out=f"{folder}/site", state=f"{folder}/state")
         os.mkdir(fresh.state)

@@ -17,7 +17,7 @@ def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hashes of this process cost nothing."""
     from publisher.accounts.people import passwords
 
-    passwords._dummy.cache_clear()  # the hash of a password that nobody has
+    passwords._dummy.cache_clear()  # the hash compared for unknown users
     monkeypatch.setattr(passwords, "_hasher", argon2.PasswordHasher(**CHEAP))
     yield
     passwords._dummy.cache_clear()

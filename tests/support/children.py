@@ -31,7 +31,7 @@ def dies_at(number: int, work: Callable[[], object]) -> bool:
 
 
 def processes_at_once(count: int, work: Callable[[int], T]) -> list[T]:
-    """What so many processes return that begin together; each gets its number."""
+    """Results of ``count`` processes that begin together; each gets its number."""
     context = multiprocessing.get_context("fork")
     start = context.Barrier(count)
     running = []

@@ -20,7 +20,7 @@ class Clock:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of files is used, however young they are."""
+    """Makes builds use what they remember of files, however young these are."""
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 

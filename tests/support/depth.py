@@ -51,12 +51,12 @@ def seeded(test: Any) -> Any:
 
 
 def rotating(values: Iterable[Any]) -> list[Any]:
-    """Parameters of a fixture or a test, one quarter of which each test tries; see ``chosen``."""
+    """Parameters of a fixture or a test; each test tries a quarter of them. See ``chosen``."""
     return [pytest.param(value, marks=pytest.mark.rotating) for value in values]
 
 
 def chosen(items: Iterable[pytest.Item]) -> Iterator[bool]:
-    """For each item whether to run it: of the cases of a ``rotating`` test, every fourth one.
+    """For each item, True if it runs. A ``rotating`` test runs every fourth of its cases.
 
     Tests begin at different cases, so a run meets every shell, host or SDK in some of them.
     """

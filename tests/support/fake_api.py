@@ -30,7 +30,7 @@ class Said(NamedTuple):
 
 
 class FakeApi:
-    """Its ``url``, and all that it was ``asked``."""
+    """A running fake API: its ``url``, and the requests that it received."""
 
     def __init__(self, url: str, answer: Callable[[Asked], Said]) -> None:
         self.url = url

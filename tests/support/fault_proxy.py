@@ -1,16 +1,16 @@
-"""A TCP proxy before a database that makes trouble, by rules.
+"""A TCP proxy in front of a database that causes faults by rules.
 
-It is a process of its own, which ``FaultProxy`` starts and controls: so nothing that a test does
-slows it down, and it ends with the test. Rules see each connection (method ``CONNECT``) and each
-piece that a client sends (method ``SEND``, the target is its bytes as Latin-1).
+It is a separate process, which ``FaultProxy`` starts and controls: a busy test does not slow it
+down, and it ends with the test. Rules see each connection (method ``CONNECT``) and each piece
+that a client sends (method ``SEND``; the target is its bytes as Latin-1).
 
 Faults:
 
 - ``cut``: the connection ends before anything is forwarded.
-- ``lost``: what was asked is done, and the connection ends instead of an answer.
-- ``late``: the connection ends at once, and what was asked is done some seconds later.
-- ``delay``: it is forwarded some seconds later; other rules go on.
-- ``hang``: it is never forwarded, and the connection stays open.
+- ``lost``: the request is carried out, and the connection ends instead of an answer.
+- ``late``: the connection ends at once, and the request is carried out some seconds later.
+- ``delay``: the piece is forwarded some seconds later; other rules still apply.
+- ``hang``: the piece is never forwarded, and the connection stays open.
 """
 
 import json

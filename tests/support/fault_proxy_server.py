@@ -17,9 +17,11 @@ _BYTES_MAX = 64 << 20
 
 
 class Rule(NamedTuple):
-    """What happens to requests of a method and target, both regular expressions: the first for
-    the whole, the second for a part of it. Of these, ``skip`` pass; then it is the first of each
-    ``every``, with a ``chance`` whose dice begin at ``seed``, and no more than ``times`` (0: all).
+    """A fault for requests of a method and target, both regular expressions.
+
+    ``method`` matches the whole, ``target`` a part. The rule lets the first ``skip`` matches pass.
+    After these, it applies to the first of each ``every`` matches, with probability ``chance`` from
+    dice seeded with ``seed``, at most ``times`` times (0: no limit).
     """
 
     fault: str
@@ -71,7 +73,7 @@ class _Server:
         self.seen: list[Seen] = []
 
     def set_upstream(self, upstream: str) -> None:
-        """Where new connections go."""
+        """Set the address to which new connections go."""
         host, _, port = upstream.rpartition(":")
         self._upstream = (host, int(port))
 
@@ -79,7 +81,7 @@ class _Server:
         return asyncio.open_connection(*self._upstream, limit=_BYTES_MAX)
 
     async def fault(self, method: str, target: str) -> tuple[str, float]:
-        """What is to happen to a request, after the delays that rules want, and its seconds."""
+        """The fault for a request and its seconds, after the delays that rules want."""
         met, fault, seconds = "", "", 0.0
         for dice in self.dice:
             if not dice.falls(method, target):

@@ -87,6 +87,6 @@ if fault in FAULTS:
 if __name__ == "__main__":
     if method == "fork":
         run()
-    else:  # there is another thread
+    else:  # a second thread is running
         with ThreadPoolExecutor(1) as threads:
             threads.submit(run).result()

@@ -8,7 +8,7 @@ from builder.store.site import Site
 
 
 class _Recorder:
-    """In the place of a site: keeps what is written, by its route."""
+    """Stands in for a site: keeps the written bytes by their route."""
 
     def __init__(self) -> None:
         self.files: list[tuple[str, bytes]] = []

@@ -1,8 +1,9 @@
-"""Starts `hubctl` as a fork of a process that has loaded its code, which else takes a second each
-time.
+"""Starts `hubctl` as a fork of a process that has already loaded its code, which saves a second
+each.
 
-The first start makes that process. For each command it forks a *keeper*, which forks the command
-and tells its number and then its exit status. A command ends as any Python program does.
+The first start creates that process. For each command it forks a *keeper*. The keeper forks the
+command, and reports its process ID and then its exit status. A command ends as any Python program
+does.
 """
 
 import atexit
@@ -21,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# What `hubctl serve` loads, early or late.
+# Modules that `hubctl serve` loads, early or late.
 _LOADED = (
     "cli.service", "cli.serve", "cli.config", "builder.search.with_tantivy",
     "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
@@ -70,7 +71,8 @@ class Fork:
 
 @functools.cache
 def _loaded_process() -> socket.socket:
-    """By which the process with all code is asked; it ends when this is closed."""
+    """A socket for requests to the process that has loaded all code; closed, it ends the process.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -83,8 +85,8 @@ def _loaded_process() -> socket.socket:
 
 
 def _await_command() -> bool:
-    """Fork whatever is asked for. In such a fork returns True, at the end False."""
-    # Keepers need nobody who waits for them.
+    """Fork for each request. Returns True in such a fork, and False at the end."""
+    # The kernel reaps keepers, as no process waits for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     asking = socket.socket(fileno=0)
     while True:

@@ -1,4 +1,4 @@
-"""Holds the hashing of passwords up, as many who ask at once do."""
+"""Delays the hashing of passwords, as many simultaneous sign-ins do."""
 
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.support.servers import DEADLINE_SECONDS
 
 
 class HeldHashes:
-    """From now on a hash ends only after ``let_go``."""
+    """While this exists, a hash ends only after ``let_go``."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._is_over = threading.Event()

@@ -26,7 +26,7 @@ from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
 from publisher.web.app import create_app
 from tests.support.catalogues import BASE_URL
 
-# Where ann publishes her story.
+# The address to which ann publishes her story.
 URL = "/api/v1/repos/ann/story/versions"
 
 
@@ -75,7 +75,7 @@ class Hub:
         self.restart()
 
     def restart(self) -> None:
-        """As after a crash: nothing is remembered but what is on the disk."""
+        """Restart as after a crash: only what is on the disk is left."""
         self.database.close()
         self.database = Database(self.settings.state)
         self.accounts = Accounts(self.database)
@@ -135,7 +135,7 @@ def hub(make_hub: MakeHub) -> Hub:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What the service logs."""
+    """Lines that the service logs."""
     logger = logging.getLogger("hub")
     for attribute in ("handlers", "propagate", "level"):
         monkeypatch.setattr(logger, attribute, getattr(logger, attribute))

@@ -1,7 +1,7 @@
-"""An OpenID issuer on this machine, which says what jobs of GitHub Actions and GitLab are.
+"""An OpenID issuer on this machine, which issues the tokens of GitHub Actions and GitLab jobs.
 
-It has what a hub asks an issuer for (its discovery document and keys), and what a job of GitHub
-Actions asks its runner for (an ID token for an audience). It counts what it is asked for.
+It serves what a hub requests from an issuer (its discovery document and keys), and what a GitHub
+Actions job requests from its runner (an ID token for an audience). It counts these requests.
 """
 
 import base64
@@ -28,7 +28,7 @@ KEYS = "/keys"
 JOB_TOKEN = "/token"
 RUNTIME_SECRET = "runtime-secret-of-one-job"
 
-# As the value of a claim: leave it out.
+# The value of a claim to leave out.
 MISSING = object()
 
 
@@ -55,8 +55,8 @@ def make_key(kid: str, alg: str = "RS256") -> Key:
 
 
 class TestIssuer:
-    """A live issuer. ``asked`` counts requests by path; ``job`` has claims of the job that asks
-    for ID tokens, where they differ from the usual ones.
+    """A running issuer. ``asked`` counts requests by path. ``job`` has the claims of the job
+    that requests ID tokens, where they differ from the usual ones.
     """
 
     __test__ = False
@@ -70,7 +70,7 @@ class TestIssuer:
         self._status: int | None = None
         self._counting = threading.Lock()
 
-    # What a test does with it
+    # Methods that tests call
 
     def token(
         self, *, key: Key | None = None, headers: Mapping[str, Any] | None = None,
@@ -101,7 +101,7 @@ class TestIssuer:
             base64.urlsafe_b64encode(json.dumps(present(part)).encode()).rstrip(b"=")
             for part in (header, claims)
         ]
-        # Not serialize_compact, which refuses what a test of a refusal needs.
+        # serialize_compact would refuse tokens that tests of refusals need.
         signature = JWSRegistry.algorithms[key.alg].sign(b".".join(parts), key.private)
         return b".".join((*parts, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
 
@@ -124,7 +124,7 @@ class TestIssuer:
         self._replaced[path] = (status, raw, headers or {})
 
     def env(self) -> dict[str, str]:
-        """What the runner of GitHub Actions puts into the environment of a job."""
+        """Environment variables that the runner of GitHub Actions sets for a job."""
         return {
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.url}{JOB_TOKEN}?api-version=2.0",
             "ACTIONS_ID_TOKEN_REQUEST_TOKEN": RUNTIME_SECRET,
@@ -194,7 +194,7 @@ class TestIssuer:
             "exp": at + 3600,
         }
 
-    # What it answers
+    # Answers to HTTP requests
 
     def answer(
         self, target: str, authorization: str | None
@@ -246,12 +246,12 @@ def issuer() -> Iterator[TestIssuer]:
 
 
 def present(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims that are there."""
+    """The claims without those that are ``MISSING``."""
     return {name: value for name, value in claims.items() if value is not MISSING}
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    """The claims of a JWT, whoever signed it."""
+    """The claims of a JWT; its signature is not checked."""
     return json.loads(extract_compact(token.encode()).payload)
 
 

@@ -1,9 +1,9 @@
-"""Whether a history of operations can be put into one order that explains all its answers.
+"""Searches for one order of a history of operations that explains all its answers.
 
-Each operation must take effect at one moment between its call and its return; one without an
-answer at some moment after its call, or never. The search is Wing and Gong's, with Lowe's memory
-of configurations that it has tried: for each key, the operations that have taken effect, and the
-state that they have led to.
+Each operation must take effect at one moment between its call and its return. One without an answer
+takes effect at some moment after its call, or never. The search is Wing and Gong's, with Lowe's
+memory of configurations that it has tried. For each key it remembers the operations that have taken
+effect and the state that they have led to.
 """
 
 import math
@@ -16,9 +16,9 @@ CONFIGURATIONS_MAX = 500_000
 
 
 class Operation(NamedTuple):
-    """What a client asked of a key, from ``called`` until ``returned``, in seconds of one clock;
-    ``result`` is UNKNOWN where no answer came, and ``returned`` does not count then. ``note`` is
-    for whoever keeps the history.
+    """An operation that a client requested for a key, from ``called`` until ``returned``, in
+    seconds of one clock. Without an answer, ``result`` is UNKNOWN, and ``returned`` does not count.
+    ``note`` is for the test that keeps the history.
     """
 
     key: str
@@ -31,7 +31,7 @@ class Operation(NamedTuple):
 
 
 class Undecided(Exception):
-    """There are too many orders to try them all."""
+    """Raised if a key has too many possible orders to try them all."""
 
 
 # The state after an operation; None where it cannot have had this result then. It takes UNKNOWN.
@@ -41,8 +41,9 @@ Step = Callable[[Any, Operation], Hashable | None]
 def complaints(
     history: Iterable[Operation], step: Step, start: Hashable, most: int = CONFIGURATIONS_MAX
 ) -> list[str]:
-    """A text for each key whose operations have no order. Raises Undecided, if a key has more than
-    ``most`` configurations.
+    """A text for each key whose operations have no order.
+
+    Raises Undecided if a key has more than ``most`` configurations.
     """
     by_key: dict[str, list[Operation]] = defaultdict(list)
     for operation in history:
@@ -56,8 +57,9 @@ def complaints(
 
 
 class _Tried(NamedTuple):
-    """A configuration. Of the answered operations all before ``first`` have taken effect, and
-    those after it whose bits are in ``others``; of the unknown ones those in ``unknown``.
+    """A configuration: which operations have taken effect. All answered operations before ``first``
+    have, and those after it whose bits are in ``others``; of the unknown ones, those in
+    ``unknown``.
     """
 
     first: int
@@ -77,7 +79,7 @@ class _Search:
         self._most = most
 
     def run(self, start: Hashable) -> list[Operation]:
-        """What comes next where the longest order ends; empty if there is an order of all."""
+        """Operations that come next where the longest order ends; empty if all have an order."""
         waiting = [_Tried(0, 0, 0, start)]
         tried = {*waiting}
         farthest = waiting[0]
@@ -123,7 +125,7 @@ class _Search:
         for at, operation in enumerate(self._unknown):
             if operation.called <= returned and not here.unknown >> at & 1:
                 state = self._step(here.state, operation)
-                # Where it changes nothing it may as well never happen.
+                # An operation without an effect may as well never take place.
                 if state is not None and state != here.state:
                     yield here._replace(unknown=here.unknown | 1 << at, state=state)
 

@@ -34,7 +34,7 @@ class S3Server(NamedTuple):
 def running_s3(**variables: str) -> Iterator[S3Server]:
     """Moto's server, which checks signatures; with these variables."""
     port = free_port()
-    # What it prints for each request is of no use, and Moto reads credentials like a client.
+    # Its output for each request is useless, and Moto reads credentials as a client does.
     process = Process(
         sys.executable, "-m", "tests.support.s3_server", str(port),
         env=clean_environment(PYTHONPATH=str(PROJECT), AWS_CONFIG_FILE="/dev/null", **variables),

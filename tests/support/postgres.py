@@ -20,7 +20,7 @@ from tests.support.servers import free_port, wait_until
 
 PASSWORD = "not/for:people@all"
 QUOTED_PASSWORD = "not%2Ffor%3Apeople%40all"
-# Where packages keep what only the server needs.
+# The folder where packages keep programs that only the server needs.
 _FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 
 
@@ -33,19 +33,19 @@ def program(name: str) -> str:
 
 
 class Postgres:
-    """A server that can be stopped and started again. It asks for PASSWORD over TCP."""
+    """A server that can be stopped and started again. Over TCP it requires PASSWORD."""
 
-    # Of databases: one server may have been made of another.
+    # Numbers of databases are unique across servers, as one server may be a copy of another.
     _numbers = itertools.count()
 
     def __init__(self, **settings: str) -> None:
-        # Not below pytest's folder, which is for its user alone.
+        # pytest's folder belongs to its user alone, so this one is outside it.
         self.folder = Path(tempfile.mkdtemp(prefix="hub-pg-"))
         self.port = free_port()
         # It does not run as root.
         self._user = "postgres" if os.geteuid() == 0 else getpass.getuser()
         self._process: subprocess.Popen | None = None
-        # What empties the database of ``accounts``.
+        # Statements that empty the database of ``accounts``.
         self._emptying: list[str] = []
         if os.geteuid() == 0:
             os.chown(self.folder, pwd.getpwnam(self._user).pw_uid, -1)
@@ -135,7 +135,7 @@ class Postgres:
             self.execute("postgres", f"CREATE DATABASE {name}")
             Database(self.url(name)).close()
             tables = self.execute(name, "SELECT tablename FROM pg_tables WHERE schemaname='public'")
-            # Whatever refers to what.
+            # Rows may refer to each other in any order.
             self._emptying = ["SET session_replication_role = replica"] + [
                 f"DELETE FROM {table}"
                 for (table,) in tables
@@ -184,13 +184,13 @@ def postgres(installed_tools: None) -> Iterator[Postgres]:
         yield server
 
 
-# For tests of what SQLite alone has.
+# For tests of what only SQLite has.
 only_sqlite = pytest.mark.parametrize("accounts_place", ["sqlite"], indirect=True)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.tools)])
 def accounts_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where accounts can be kept, in either way: for ``Database``."""
+    """The place of accounts for ``Database``: a folder (SQLite) or a URL (PostgreSQL)."""
     if request.param == "sqlite":
         return str(tmp_path / "var")
     return request.getfixturevalue("postgres").accounts()

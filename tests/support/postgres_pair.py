@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from tests.support.postgres import PASSWORD, Postgres
 from tests.support.servers import Process, free_port, wait_until
 
-# What waits for a standby to confirm its commit.
+# Connections that wait until a standby confirms their commit.
 WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 

@@ -1,4 +1,4 @@
-"""What commands print, but for the progress that a terminal or a busy machine shows."""
+"""Output of commands without the progress that a terminal or a busy machine shows."""
 
 import re
 

@@ -38,8 +38,9 @@ DEADLINE_SECONDS = 300
 def wait_until(
     condition: Callable[[], object], what: str, state: Callable[[], str] = str
 ) -> object:
-    """Poll until ``condition`` gives something true; returns it. ``state`` tells what is there
-    instead when the time is over.
+    """Poll until ``condition`` returns a true value, and return it.
+
+    At the deadline, ``state`` describes in the error what is found instead.
     """
     end = time.monotonic() + DEADLINE_SECONDS
     while True:
@@ -146,7 +147,7 @@ class Server:
         return self.session.request(method, self.url + path, **options)
 
     def raw(self, target: bytes, *headers: bytes, method: bytes = b"GET") -> RawAnswer:
-        """Ask for exactly this target, which a client library would refuse or mend."""
+        """Request exactly this target, which a client library would refuse or normalize."""
         lines = [method + b" " + target + b" HTTP/1.1", b"Host: x", b"Connection: close", *headers]
         with self.connect() as connection:
             connection.sendall(b"\r\n".join(lines) + b"\r\n\r\n")
@@ -292,7 +293,7 @@ def sample_settings(folder: Path, base_url: str = "https://hub.example") -> Sett
 
 @contextlib.contextmanager
 def file_host(folder: str, *options: str) -> Iterator[str]:
-    """The URL of a host that has only files, and tells their states by whole seconds: Python's."""
+    """The URL of Python's file server, which compares modification times by whole seconds."""
     process = Process(
         sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
         "--directory", folder, *options,

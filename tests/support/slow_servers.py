@@ -26,7 +26,7 @@ def trickling(begin: bytes, certificate: tuple[str, str] | None = None) -> Itera
 def answering(
     begin: bytes, drops: bytes = b"", certificate: tuple[str, str] | None = None
 ) -> Iterator[str]:
-    """The URL of a server with this one answer, whose ``drops`` come one after the other."""
+    """The URL of a server with this one answer; its ``drops`` arrive one after the other."""
     ended = threading.Event()
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""What the product asks SQLite."""
+"""The SQL statements that the product sends to SQLite."""
 
 import sqlite3
 from typing import Any

@@ -24,7 +24,7 @@ def test_names_and_labels():
         assert isinstance(metric, Counter) == metric.name.endswith("_total")
         assert not isinstance(metric, Histogram) or metric.name.endswith("_seconds")
         assert metric.help.endswith(".")
-        # Of a gauge of a part, one without the other shows nothing.
+        # A gauge with a part needs its key too; one without the other shows nothing.
         assert not isinstance(metric, Gauge) or bool(metric.part) == bool(metric.key)
 
 

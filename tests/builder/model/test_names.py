@@ -100,10 +100,10 @@ def test_index_and_404_are_reserved_for_prompts_alone():
 
 
 def first_segments() -> set[str]:
-    """What the table puts first below the base URL, for readers and on the disk."""
+    """The first segments below the base URL in the table of routes, of URLs and of files."""
     segments = set()
     for path in [PUBLISH_URL, *(path for route in ROUTES for path in (route.url, route.file))]:
-        # What has a number and an extension, as sitemap-1.xml, is no owner's page.
+        # A file with a number and an extension, such as sitemap-1.xml, is no owner's page.
         first = path.strip("/").split("/")[0].split(".")[0].removesuffix("-{page}")
         segments.update(SORTS if first == "{sort}" else [first])
     return segments - {"", "{owner}"}

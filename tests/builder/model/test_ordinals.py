@@ -50,7 +50,7 @@ versions = st.dictionaries(
 
 @st.composite
 def repos(draw):
-    """Versions of a repo of which no two store the same number."""
+    """Draws the versions of a repo; no two store the same ordinal."""
     found, taken = [], set()
     for patch, (hour, ordinal) in draw(versions).items():
         stored = ordinal if ordinal not in taken else None

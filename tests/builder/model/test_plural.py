@@ -1,4 +1,4 @@
-"""How messages count."""
+"""Numbers and plurals in messages."""
 
 from builder.model.plural import counted
 

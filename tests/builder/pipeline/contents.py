@@ -43,7 +43,7 @@ ordinals = st.sampled_from(({}, {"ordinal": 1}, {"ordinal": 2}, {"ordinal": 7}))
 
 
 class Contents(RuleBasedStateMachine):
-    """Changes the content, and notes what a build is to be told of that."""
+    """Changes the content, and notes the hints for the next build."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Contents(RuleBasedStateMachine):
         """Build all that has changed, or what the hint names."""
         raise NotImplementedError
 
-    # What is in the tree
+    # Contents of the tree
 
     def repos(self) -> list[tuple[str, str]]:
         return sorted(
@@ -82,7 +82,7 @@ class Contents(RuleBasedStateMachine):
         return sorted(self.root.glob("*/*/withdrawn/*.json"))
 
     def is_edited(self) -> bool:
-        """Whether a file that a build has seen is another now; the caller builds."""
+        """True if a file that a build has seen now has other bytes; the caller builds."""
         now = {path: path.read_bytes() for path in self.root.glob("*/*/*.*")}
         seen = [item for tree in self.seen for item in tree.items()]
         self.seen.append(now)
@@ -94,7 +94,7 @@ class Contents(RuleBasedStateMachine):
 
     def touch(self, owner: str, name: str) -> None:
         self.touched.add((owner, name))
-        # What names a version that is gone is a fault.
+        # A label or a withdrawal that names a removed version is a fault.
         while faults := self.label_faults(owner, name):
             path = self.root / faults[0].path
             if path.parent.name in ("labels", "withdrawn"):

@@ -13,7 +13,7 @@ from tests.support.servers import wait_until
 
 
 class Hub:
-    """``told``: what the rebuilder told of its builds, in order."""
+    """A hub with a rebuilder. ``told``: the results of its builds, in order."""
 
     def __init__(self, settings: Settings, told: list[Outcome] | None = None) -> None:
         self.settings = settings
@@ -21,7 +21,7 @@ class Hub:
         self.rebuilder: Rebuilder
 
     def write(self, repo: str, version: str = "1.0.0") -> Path:
-        """Put a version into the content; nobody is told. Returns the record's path."""
+        """Write a version to the content, and request no build. Returns the record's path."""
         owner, name = repo.split("/")
         return write_version(self.settings.content, owner, name, version, f"{name}, {version}.\n")
 
@@ -46,12 +46,12 @@ class Hub:
         return self.read(f"repos/{repo}.json")["latest_version"]
 
     def has(self, repo: str) -> bool:
-        """Whether readers see a page of it."""
+        """True if readers see a page of it."""
         return Path(self.settings.out, f"{repo}.html").exists()
 
     @property
     def serial(self) -> int:
-        """That of the lists."""
+        """The serial that the lists show."""
         return self.read("hub.json")["serial"]
 
     @property

@@ -1,4 +1,4 @@
-"""What a build writes: the same bytes from the same content, in order, and what it reports."""
+"""Output of a build: same bytes from the same content, in order, and its report."""
 
 import contextlib
 import json
@@ -57,7 +57,7 @@ def test_the_body_is_that_of_the_records_or_parsed_once_a_version(empty, yaml_wo
     edit_record(path, front_matter_bytes=len(front.encode()))
     assert freshly_built(empty) == before
     assert len(yaml_work.loaded) == 1
-    # What the record says is right, whatever the text looks like.
+    # The record decides, even if the text looks like front matter.
     edit_record(path, front_matter_bytes=0)
     build(empty, index=False)
     assert answer(empty, "api/v1/repos/ann/x.json")["data"]["body"].startswith("---")
@@ -221,7 +221,7 @@ def test_a_pointer_is_written_after_what_it_points_to(small, monkeypatch):
                 and all(other.params[key] == match.params[key] for key in ("owner", "name"))
             ]  # fmt: skip
             assert max(versions) < place[match.file]
-    # From the owners on, scope by scope.
+    # From owners on, files are written scope by scope.
     scopes = [match.route.scope for match in found if match.route.scope in SCOPE_ORDER]
     order = [SCOPE_ORDER.index(scope) for scope in scopes if scope in SCOPE_ORDER[3:]]
     assert order == sorted(order)

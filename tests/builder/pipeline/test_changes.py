@@ -1,4 +1,4 @@
-"""What a change of the content adds to a site, changes and removes."""
+"""Files of a site that a change of the content adds, changes and removes."""
 
 import os
 import shutil
@@ -166,7 +166,7 @@ def test_a_changed_trend_alone_changes_the_order(empty):
         write_version(empty.content, "ann", "x", version, version)
         write_version(empty.content, "bob", "x", version, version)
     build_files(empty)
-    # Of a version in the middle nothing shows in lists, but it counts for the trend.
+    # Lists show nothing of a version in the middle, but it counts for the trend.
     edit_record(Path(empty.content, "bob/x/1.1.0.json"), published_at=moment(1199))
     assert build_files(empty) == freshly_built(empty)
     first = answer(empty, "api/v1/repos/_/trending/1.json")["data"][0]

@@ -1,4 +1,4 @@
-"""What is wrong with the content or the settings is named, and the site stays as it was."""
+"""Faults of the content or the settings are named, and the site stays as it was."""
 
 import shutil
 from pathlib import Path

@@ -29,7 +29,7 @@ def test_the_site_is_the_golden_one(tmp_path):
     build(settings, index=False)
     made = read_tree(tmp_path / "site")
     expected = read_tree(SITE) | from_sources(settings)
-    # How gzip packs differs from one machine to another.
+    # The output of gzip differs between machines.
     for file in [file for file in made if file.endswith(".gz")]:
         assert gzip.decompress(made.pop(file)) == made[file.removesuffix(".gz")]
     assert made[HUB] != without_version(made[HUB])
@@ -41,7 +41,7 @@ def test_the_site_is_the_golden_one(tmp_path):
     assert sorted(expected.keys() - made.keys()) == [], f"expected and not made; {REMEDY}"
     assert sorted(made.keys() - expected.keys()) == [], f"made and not expected; {REMEDY}"
     for file, data in made.items():
-        # As text: the difference is shown by lines.
+        # Compared as text, so that pytest shows the difference by lines.
         texts = (one.decode(errors="replace") for one in (data, expected[file]))
         assert next(texts) == next(texts), f"{file} differs; {REMEDY}"
         assert data == expected[file]

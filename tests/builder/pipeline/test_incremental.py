@@ -1,9 +1,9 @@
 """Incremental equals full, byte for byte, after any sequence of changes and crashes.
 
-A state machine changes a content tree in every way that there is, counts pulls and loses the
-counts, lets builds die, and builds with hints and without. After each build the site is held
-against a full build of the same content into an empty folder. What it found once is in
-``test_changes`` and ``test_interrupted`` as plain tests. ``HYPOTHESIS_PROFILE=search`` tries hard.
+A state machine changes a content tree in every possible way, counts pulls and loses the counts,
+lets builds die, and builds with hints and without. After each build it compares the site with a
+full build of the same content into an empty folder. The faults that it once found are plain tests
+in ``test_changes`` and ``test_interrupted``. ``HYPOTHESIS_PROFILE=search`` runs more examples.
 """
 
 import json
@@ -202,7 +202,7 @@ class Builds(Contents):
             return
         self.is_extra_certain = False
         self.is_site_new = True
-        # What is seen first is there, and what is left is remembered.
+        # The files that readers see first are current, and the builder remembers the rest.
         built, whole = read_tree(self.settings.out), self.build_afresh()
         for file in whole:
             found = match_file(file)
@@ -210,7 +210,7 @@ class Builds(Contents):
                 found.params.get("page", "1") == "1" and found.route.scope == "list"
             )
             if self.are_pulls_new:
-                # Of what depends on pulls, the repos themselves.
+                # Files that depend on pulls are current for the changed repos only.
                 is_first = found.route.scope in ("version", "withdrawn") or (
                     found.route.scope == "repo"
                     and (found.params["owner"], found.params["name"]) in self.touched
@@ -270,7 +270,7 @@ class Builds(Contents):
         )
 
     def build_afresh(self) -> dict[str, bytes]:
-        """What a full build of the same content into an empty folder gives."""
+        """The files that a full build of the same content writes to an empty folder."""
         fresh = self.fresh_settings()
         shutil.rmtree(fresh.out, ignore_errors=True)
         self.copy_pulls(fresh.state)
@@ -326,8 +326,8 @@ def small_pages(monkeypatch) -> None:
             monkeypatch.setattr(module, name, sizes[name])
 
 
-# In a fraction of a second every file is young, and the builder looks at young files again
-# whatever it remembers. Without this grain it trusts its memory, as it does in life.
+# In these fractions of a second every file is young, and the builder reads young files again,
+# whatever it remembers. Without this grain it trusts its memory, as it does in production.
 @pytest.mark.parametrize(
     ("grain_ns", "share"), [(0, 4), (20_000_000, 10)], ids=["settled", "young"]
 )

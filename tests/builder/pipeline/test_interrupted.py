@@ -37,7 +37,7 @@ def test_a_build_that_ends_anywhere_is_made_good_by_the_next(tmp_path, monkeypat
         change_everything(settings.content)
         with monkeypatch.context() as patch:
             stop_at(patch, "rename", number)
-            if is_killed:  # then nobody clears the temporary file
+            if is_killed:  # a killed process leaves the temporary file
                 patch.setattr(os, "unlink", lambda path: None)
             try:
                 build_files(settings)

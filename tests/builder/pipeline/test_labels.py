@@ -1,4 +1,4 @@
-"""What a build makes of labels, and of their moves."""
+"""Files that a build makes of labels and of their moves."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from tests.support.catalogues import (
 
 REPO = "ann/review"
 API = f"api/v1/repos/{REPO}"
-# It tells mirrors, by a digest, that something of a prompt has changed.
+# Its digests show mirrors that something of a prompt has changed.
 CATALOGUE = ("api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz")
 
 

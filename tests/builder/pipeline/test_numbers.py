@@ -31,7 +31,7 @@ def test_a_deployment_leaves_the_site_to_the_next_build(small, tmp_path):
     mark = Site(small.out).mark()
     report = deploy(small.out, small.state, Folder(str(tmp_path / "www")), Options(), Hooks())
     assert report.build == 1
-    # Had it touched what tells that the site is the same, all would be rendered again.
+    # If this had changed the site's mark, the next build would render everything again.
     assert Site(small.out).mark() == mark
     kept = keep(small.out, ["api/v1/hub.json"], iter([str(tmp_path / "kept")]))
     assert kept["api/v1/hub.json"] and Site(small.out).mark() == mark

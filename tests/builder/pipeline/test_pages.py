@@ -37,7 +37,7 @@ def test_the_operator_s_words_stand_on_the_home_page(small):
     words.write_text("Only this.")
     assert "<h1>Hub</h1>" in home()
     assert "Only this." in home()
-    # It waits for a build that looks at everything, as all that nobody named.
+    # Only a full look at the content finds changes that no hint names.
     words.write_text("Other words.")
     build(small, changed=[("ann", "review")], index=False)
     assert b"Other" not in read_tree(small.out)["index.html"]

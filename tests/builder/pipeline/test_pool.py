@@ -36,7 +36,7 @@ methods = pytest.mark.parametrize("method", METHODS)
 
 @pytest.fixture
 def many(empty: Settings) -> Settings:
-    """Settings whose content has enough repos for two workers; nothing is built."""
+    """Settings with enough repos for two workers; nothing is built."""
     publish_everywhere(empty, "1.0.0")
     return empty
 
@@ -62,7 +62,7 @@ def run(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def status(pid: int | str) -> str:
-    """A process's letter in ``/proc``, such as T for a stopped one; Z where there is none."""
+    """State of a process in ``/proc``, such as T for a stopped one; Z if it has none."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "Z"

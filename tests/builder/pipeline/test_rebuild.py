@@ -1,4 +1,4 @@
-"""The rebuilder: what it is asked for gets visible, builds are shared, and it ends in order."""
+"""The rebuilder: requested repos become visible, builds are shared, and it ends in order."""
 
 import threading
 from collections.abc import Iterable
@@ -83,7 +83,7 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(built, monkeypatch
         return build(*arguments, changed=changed, **options)
 
     def serial() -> int:
-        looks.append(1)  # it is asked whenever the thread looks for what to build
+        looks.append(1)  # called whenever the thread looks for something to build
         return 5
 
     monkeypatch.setattr(rebuild, "build", build_noted)
@@ -98,7 +98,7 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(built, monkeypatch
 
 
 def test_two_rebuilders_never_build_at_once(built, monkeypatch):
-    # As two processes would: each has its own descriptor of the lock.
+    # Each has its own descriptor of the lock, as two processes would have.
     running, most = [0], [0]
     begin, end = State.begin, State.end
 

@@ -49,7 +49,7 @@ def test_a_build_that_fails_is_tried_again(built):
             wait_until(lambda: hub.health["failures"] > 1, "another try")
             assert hub.health["status"] == "failing" and hub.health["lag_seconds"] > 0
             assert hub.rebuilder.fails_publications()
-            # What is wrong on the machine is for its log.
+            # Paths and faults of the machine appear in the log only.
             assert built.out not in json.dumps(hub.health)
             assert isinstance(hub.told[-1], OperatorError) and built.out in str(hub.told[-1])
             assert hub.latest("ann/story") == "1.0.0"
@@ -70,7 +70,7 @@ def test_a_failure_nobody_thought_of_is_no_end(built):
     hub.check_site()
 
 
-# Each writes bob/sql 1.1.0 and something wrong, and returns what mends it.
+# Each writes bob/sql 1.1.0 with a fault, and returns a function that repairs it.
 
 
 def put_bad_hash(hub: Hub) -> Callable[[], object]:
@@ -121,7 +121,7 @@ def test_damage_that_a_reader_meets_is_made_good(built):
     with rebuilding(built) as hub:
         hub.wait_until_settled()
         with open(path, "r+b") as file:
-            # In the place of all rows; what is said of the tables themselves stays.
+            # Overwrites all rows, and leaves the description of the tables.
             file.seek(4096)
             file.write(b"\xff" * (os.path.getsize(path) - 4096))
         with contextlib.closing(QueryThread(built, hub.rebuilder.doubt)) as queries:

@@ -18,13 +18,13 @@ from tests.support.servers import wait_until
 
 @pytest.fixture
 def never_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are not settled because nobody publishes."""
+    """Keeps lists from being settled in quiet moments."""
     monkeypatch.setattr(rebuild, "QUIET_SECONDS", 60.0)
 
 
 @pytest.fixture
 def one_step_a_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build for which somebody waits does one step of what is left, which is late at once."""
+    """A build for a waiting publisher does one step of the other lists, which are late at once."""
     for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):
         monkeypatch.setattr(settle, name, 0.0)
 
@@ -37,7 +37,7 @@ def test_deep_pages_are_left_until_it_is_quiet(built):
         health = hub.health
         assert (health["status"], health["serial"]) == ("behind", 4)
         assert health["lag_seconds"] > 0
-    # The next start goes on from there, also when it is told of nothing.
+    # The next start continues from there, even without a hint.
     assert build(built, changed=()).is_settled
     assert hub.serial == 5
     hub.check_site()
@@ -49,7 +49,7 @@ def test_lists_are_not_put_off_for_ever(built):
     for number in range(1, 100):
         hub.write("ann/story", f"1.0.{number}")
         report = build(built, changed=[("ann", "story")], is_wanted=lambda: True)
-        # What came up in the pass is for the next, so a pass has an end.
+        # A change during a pass waits for the next one, so each pass ends.
         assert hub.serial <= 4 + number
         if hub.serial > 10:
             break
@@ -81,7 +81,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(empt
         report = build(empty, changed=[("ann", name)], is_wanted=lambda: True)
         # Publication n came at time n, and was version n after the first ones.
         reached = max(reached, hub.serial - repos)
-        # In the worst case it came just after a pass began.
+        # In the worst case the publication came just after a pass began.
         assert clock[0] - reached <= 2 * steps
         assert report.behind_seconds == clock[0] - (reached + 1)
         if reached > steps:
@@ -111,7 +111,7 @@ def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(built):
 
 
 def test_a_look_at_everything_is_not_put_off_for_ever(built, monkeypatch):
-    """Somebody publishes again before each build ends, and what is looked for has no name."""
+    """Publications arrive before each build ends, and no hint names the change to find."""
     monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.0)
 
     class Busy(list):

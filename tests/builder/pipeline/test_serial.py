@@ -24,7 +24,7 @@ START = 100
 
 
 class Log:
-    """What is published in one order, from START on; ``number`` is the serial."""
+    """A log of publications in one order, from START on; ``number`` is the serial."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -128,7 +128,7 @@ def damage(record: Path) -> Callable[[], object]:
 
 
 def is_as_built_anew(settings: Settings) -> bool:
-    """Whether all but the serial is what a full build makes of the content."""
+    """True if the site equals a full build of the content, apart from the serial."""
     other = settings._replace(out=f"{settings.out}-fresh", state=f"{settings.state}-fresh")
     build(other, serial=hub_serial(settings))
     return read_tree(settings.out) == read_tree(other.out)
@@ -138,7 +138,7 @@ def test_readers_are_told_the_serial_that_is_given(log):
     log.write("old")  # before this process
     log.number = START + 1
     with Rebuilder(log.settings, lambda _: None, serial=log) as rebuilder:
-        # Nobody asks for it.
+        # No publisher requests this build.
         wait_for(log.settings, START + 1)
         log.append(rebuilder, "a", "b")
         assert rebuilder.make_visible("ann", "a") == START + 2
@@ -201,7 +201,7 @@ def test_while_something_has_a_fault_hub_json_keeps_its_serial(log):
         log.end(rebuilder)
         for number in range(2):
             log.append(rebuilder, "b")
-            # Its publisher is told when to look for it.
+            # The publisher gets the serial from which the version is visible.
             assert rebuilder.make_visible("ann", "b") == START + 3 + number
         wait_until(lambda: list_versions(settings) == {"a": (1, 0, 0), "b": (1, 0, 2)}, "lists")
         wait_until(lambda: rebuilder.health()["failures"] > 2, "more builds")
@@ -213,7 +213,7 @@ def test_while_something_has_a_fault_hub_json_keeps_its_serial(log):
 
 
 def test_a_build_that_failed_is_not_counted(log, monkeypatch):
-    """Also where a later one that knows nothing of it would succeed."""
+    """It is not counted even if a later build without its hint would succeed."""
     settings = log.settings
     with Rebuilder(settings, lambda _: None, serial=log) as rebuilder:
         log.append(rebuilder, "a", "b")
@@ -227,7 +227,7 @@ def test_a_build_that_failed_is_not_counted(log, monkeypatch):
         repair()
         log.append(rebuilder, "b")
         assert rebuilder.make_visible("ann", "b") == START + 3
-        log.write("c")  # by somebody who does not know what else there is
+        log.write("c")  # written without an entry in the log
         rebuilder.request(None)
         log.end(rebuilder)
         wait_for(settings, START + 4)

@@ -1,4 +1,4 @@
-"""What a build makes for a prompt with several versions: their list, and a page to compare them."""
+"""Pages of a prompt with several versions: their list, and a page to compare them."""
 
 import os
 import re

@@ -25,7 +25,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def rendered(folder: Path, kept: Path) -> str:
-    """What a new process makes of a template, by the texts that are in ``folder``."""
+    """The page that a new process renders from the templates in ``folder``."""
     cache = CompiledTemplates()
     cache.directory = str(kept)
     loader = jinja2.FileSystemLoader(folder)

@@ -1,4 +1,4 @@
-"""What the site tells MCP clients: snippets that can be pasted as they are, and ``server.json``."""
+"""Instructions for MCP clients: snippets to paste as they are, and ``server.json``."""
 
 import html
 import json
@@ -23,7 +23,7 @@ from tests.support.depth import searching
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
-# What every client takes as the name of a server; two characters are what the registry asks for.
+# Every client accepts this as the name of a server; the registry requires two characters.
 CLIENT_NAME = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -57,7 +57,7 @@ def page(of: Settings) -> str:
 
 
 def pasted(text: str) -> list[str]:
-    """What a reader copies from the snippets of a page, in order."""
+    """Snippets of a page as readers copy them, in order."""
     found = re.findall(r'<pre class="snippet">\n(.*?)</pre>', text, flags=re.DOTALL)
     return [html.unescape(snippet) for snippet in found]
 
@@ -83,7 +83,7 @@ def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     assert tomllib.loads(codex) == {"mcp_servers": {name: {"url": url}}}
     assert shlex.split(gemini_command) == ["gemini", *add]
     assert json.loads(gemini) == {"mcpServers": {name: {"httpUrl": url}}}
-    # What a shell would expand, as [::1] and ~, is quoted too.
+    # Characters that a shell would expand, as in [::1] and ~, are quoted too.
     for command in (claude_code, vscode_command, codex_command, gemini_command):
         assert shlex.join(shlex.split(command)) == command
     assert (of_owner, of_tags) == (f"{url}?owner=ada", f"{url}?tags=sql,review")

@@ -57,7 +57,7 @@ def test_crawlers_may_not_see_the_account_settings(tmp_path, base_path):
 
 
 def may_read(lines: list[str], path: str) -> bool:
-    """What the longest rule that fits says (RFC 9309, 2.2.2); $ is the end of the path."""
+    """True if the longest matching rule allows the path (RFC 9309, 2.2.2); $ is the end of it."""
     found = []
     for line in lines:
         kind, _, rule = line.partition(": ")

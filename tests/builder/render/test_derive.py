@@ -1,4 +1,4 @@
-"""What is computed from the stored records."""
+"""Values that are computed from the stored records."""
 
 import json
 import math

@@ -29,7 +29,7 @@ ENTRY_CHILDREN = {
 
 
 def check(data: bytes) -> ET.Element:
-    """Hold a feed against what RFC 4287 asks for; returns its root."""
+    """Compare a feed with the requirements of RFC 4287; returns its root."""
     read = feedparser.parse(
         data, response_headers={"content-type": "application/atom+xml; charset=utf-8"}
     )
@@ -143,7 +143,7 @@ def test_a_repo_has_its_versions_with_their_changes_newest_first(small):
     assert texts(root, "summary") == ["In\ntwo lines <b>", "With care.", "Version 1.0.0"]
     assert root.findtext(f"{ATOM}author/{ATOM}name") == "ann"
     newest, *older = root.findall(f"{ATOM}entry")
-    # Whoever published for the owner is named, without a page that may not exist.
+    # A publisher other than the owner is named, without a link to a page that may not exist.
     (publisher,) = newest.find(f"{ATOM}author")
     assert publisher.text == "bob"
     assert all(entry.find(f"{ATOM}author") is None for entry in older)
@@ -167,7 +167,8 @@ def test_a_feed_has_the_fifty_newest(empty):
         assert root.findtext(f"{ATOM}updated") == moment(59)
 
 
-# What XML cannot say, what ends its sections, what turns text around, and everything else.
+# Characters that XML does not allow, ends of its sections, bidirectional controls, and all other
+# text.
 hostile = st.lists(
     st.text()
     | st.sampled_from(
@@ -179,7 +180,7 @@ hostile = st.lists(
 
 
 def shown(text: str) -> str:
-    """What an XML reader may see of a text."""
+    """The part of a text that an XML reader may see."""
     allowed = "".join(
         char
         for char in text

@@ -1,4 +1,4 @@
-"""What pages tell search engines and link previews: the macro ``described``, and JSON-LD."""
+"""Data of pages for search engines and link previews: the macro ``described``, and JSON-LD."""
 
 import json
 from html.parser import HTMLParser

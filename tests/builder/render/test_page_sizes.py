@@ -9,9 +9,9 @@ from tests.support.catalogues import build_files, write_version
 
 # A page without a text; and what rows of changes and marks take at most.
 PAGE_BYTES = 300_000
-# In HTML a quotation mark has five bytes, in JSON a control character six. A record has the text
-# twice; the page of a version has it as the prompt and in its changes, where each variable is
-# marked, which takes ten times the bytes of the shortest.
+# A quotation mark has five bytes in HTML, a control character six in JSON. A record has the text
+# twice. The page of a version has it as the prompt and in its changes. There each variable is
+# marked, which takes ten times the bytes of the shortest one.
 GROWTH_MAX = 13
 
 UNITS = {

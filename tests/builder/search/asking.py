@@ -1,4 +1,4 @@
-"""Asks for lists, and knows what the content has."""
+"""Requests for lists, and the repos of the content to compare them with."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ WEEK_SECONDS = 7 * 86_400
 
 
 def load_repos(content: Path) -> list[dict]:
-    """What the tests need to know of each repo."""
+    """The facts of each repo that the tests need."""
     repos = []
     for folder in sorted(path for path in content.glob("*/*") if path.is_dir()):
         stems = sorted(
@@ -58,13 +58,13 @@ def ask(queries: Queries, **fields) -> tuple[list[str], dict]:
     return [f"{repo['owner']}/{repo['name']}" for repo in answer["data"]], answer["meta"]
 
 
-# What JSON can bring as a text, and no name is.
+# Strings that JSON can carry and that are no names.
 NO_NAMES = ["", "Ann", "%", "_", "bulk_", "bulk0/", "bulk0/n1", "bulk0\0", "é", "\ud800", "'", "*"]
 
 
 @contextlib.contextmanager
 def refused(code: str, match: str | None = None) -> Iterator[None]:
-    """What is asked within is refused with this code of the API."""
+    """Expects that the request within is refused with this code of the API."""
     with pytest.raises(RequestError, match=match) as caught:
         yield
     assert caught.value.code == code

@@ -1,4 +1,4 @@
-"""What an engine is to find, said as plainly as can be: every entry is looked at."""
+"""A model of an engine's results, as simple as possible: it looks at every entry."""
 
 from collections.abc import Iterable
 

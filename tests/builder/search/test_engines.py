@@ -273,7 +273,7 @@ def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(engine, folder, t
     engine.write(folder, made, [])
     before = shutil.copytree(folder, tmp_path / "before")
     engine.write(folder, made[:1], [])
-    # As if it had been killed before the last of its files was written.
+    # As after a crash before the last of its files was written.
     but_its_notes = shutil.ignore_patterns(".*")
     shutil.copytree(before, folder, dirs_exist_ok=True, ignore=but_its_notes)
     engine.write(folder, made[:1], [])

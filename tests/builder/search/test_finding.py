@@ -1,4 +1,4 @@
-"""What queries find in the sample catalogue, with each engine."""
+"""Results of queries in the sample catalogue, with each engine."""
 
 import json
 import random
@@ -24,7 +24,7 @@ def find(queries: Queries, q: str, **options) -> list[str]:
 
 
 def find_all(queries: Queries, q: str, **options) -> list[str]:
-    """As ``find``, of all pages."""
+    """The results of ``find`` on all pages."""
     found, page = [], 1
     while True:
         answer = json.loads(queries.answer(ListQuery(q=q, page=page, **options)))
@@ -47,7 +47,7 @@ def sample(
     queries.close()
 
 
-# What people type. A set: exactly these. A string: this one first.
+# Queries that people type. A set: exactly these results. A string: this result first.
 WRITTEN_DOWN = [
     # Stop words and words that are frequent say nothing.
     ("act as interviewer", "career-bench/mock-interview"),

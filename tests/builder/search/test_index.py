@@ -1,4 +1,4 @@
-"""The folder of the index: it follows the content, and is made anew where it is damaged."""
+"""The folder of the index: it follows the content, and is rebuilt after damage."""
 
 import gc
 import json
@@ -17,7 +17,7 @@ from builder.search.queries import Queries
 from tests.builder.search.test_finding import find
 from tests.support.catalogues import write_version
 
-# What Whoosh has opened when it meets damage, it leaves open.
+# Whoosh leaves files open in which it meets damage.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -91,7 +91,7 @@ RUINS = [
     ("ruin", "is_changed"), [(ruin, bool(number % 2)) for number, ruin in enumerate(RUINS)]
 )
 def test_damaged_index_is_made_anew(small, ruin, is_changed):
-    """By the next build, whether the content has changed or not."""
+    """The next build does it, whether the content has changed or not."""
     build(small)
     reader = Queries(small)
     assert find(reader, "care") == ["ann/review"]
@@ -140,7 +140,7 @@ def test_index_whose_making_did_not_end_is_made_anew(small):
     ruin_stamp(Path(index.index_folder(small)))
 
     def die(what: str, done: int, total: int) -> None:
-        # While it is made, the reader goes on with what it has.
+        # During the rebuild, the reader keeps its old index.
         assert find(reader, "care") == ["ann/review"]
         if what == "Indexing" and done == 2:
             raise KeyboardInterrupt

@@ -28,7 +28,7 @@ def expected_order(repos: list[dict], sort: str) -> list[str]:
 
 
 def with_words(repos: list[dict], q: str | None) -> list[dict]:
-    """What the model finds among all repos."""
+    """The repos that the model finds among all repos."""
     if q is None:
         return repos
     model = Model(repo["entry"] for repo in repos)
@@ -156,7 +156,7 @@ def test_any_part_of_a_list(
 
 
 def test_an_owners_repos_keep_their_order(many):
-    """Relevance is not counted anew among them."""
+    """Relevance is not computed again for the owner's repos alone."""
     queries, _ = many
     everywhere = whole_list(queries, ListQuery(q="review"))
     for owner in OWNERS:

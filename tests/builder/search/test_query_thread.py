@@ -40,8 +40,8 @@ class Jobs:
         self.is_let_go = threading.Event()
 
     async def start(self, name: str, *, waits: bool = False) -> asyncio.Task[str]:
-        """A caller whose job is in the queue."""
-        # A function of its own: the same would not be asked twice.
+        """Start a caller; its job is in the queue on return."""
+        # Each job is a function of its own, as equal ones would run once.
         task = asyncio.create_task(self.thread.run(partial(self._run), name, waits))
         await asyncio.sleep(0)
         return task
@@ -60,7 +60,7 @@ class Jobs:
 
 @contextlib.asynccontextmanager
 async def jobs_of(thread: QueryThread) -> AsyncIterator[Jobs]:
-    """The jobs, none of which is left waiting when a test fails."""
+    """Jobs for the thread; none keeps waiting when a test fails."""
     jobs = Jobs(thread)
     try:
         yield jobs
@@ -161,7 +161,7 @@ async def test_too_many_at_once(thread):
 
 @in_a_loop
 async def test_who_goes_away_keeps_the_place_until_the_queue_is_past_it(thread):
-    """Or clients that ask and go away would make the queue as long as they like."""
+    """Otherwise clients that disconnect could make the queue as long as they like."""
     async with jobs_of(thread) as jobs:
         under_way = await jobs.start("under way", waits=True)
         gone = [await jobs.start(f"gone {number}") for number in range(PLACES - 2)]
@@ -204,7 +204,7 @@ async def test_error_of_a_job_that_nobody_waits_for(thread):
 
 
 def is_open(path: str) -> bool:
-    """Whether this process has a file open."""
+    """True if this process has the file open."""
     links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
     return path in {os.readlink(link) for link in links if os.path.lexists(link)}
 
@@ -258,7 +258,7 @@ async def test_reads_share_it(small, thread):
         callers += [await jobs.start("more") for _ in range(1, PLACES)]
         status, answer = await read(app, b"q=review")
         assert (status, answer["error"]["code"]) == (503, "unavailable")
-        # What was found is given again, and files are answered as ever.
+        # Results found earlier are given again, and files are served as always.
         assert (await read(app, b"q=care"))[0] == 200
         assert (await read(app, b"sort=new"))[0] == 200
         jobs.is_let_go.set()

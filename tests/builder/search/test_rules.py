@@ -27,7 +27,7 @@ SUFFIXES = sorted({suffix for step in json.loads(search_rules())["STEM_STEPS"] f
 english = st.lists(
     st.one_of(st.text(LETTERS, min_size=1, max_size=5), st.sampled_from(SUFFIXES)), max_size=4
 ).map(lambda parts: "".join(parts).replace("~", ""))
-# What a text may be made of: words, parts of them, other scripts, and what is between words.
+# Parts of texts: words, parts of words, other scripts, and separators.
 texts = st.lists(
     st.one_of(
         english,
@@ -48,7 +48,7 @@ def client() -> ModuleType:
 
 
 def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[str], str, object]:
-    """What the server's rules find without the texts, where `words` are of the description."""
+    """Results of the server's rules without the texts; `words` count as part of the description."""
     model = Model(
         entry_of(structs.replace(line, description=f"{line.description}\n{line.words}"), "", "")
         for line in lines

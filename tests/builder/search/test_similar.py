@@ -1,4 +1,4 @@
-"""What a wrong name may mean."""
+"""Suggestions for a wrong name."""
 
 import itertools
 
@@ -30,7 +30,7 @@ from tests.support.catalogues import moment, write_version
         # A beginning
         ("career-bench/mock", "career-bench/mock-interview"),
         ("career-bench/m", "career-bench/mock-interview"),
-        # By its words, all or the first
+        # Matches by all words, or the first
         ("someone/sql-reviewing", "mara-okafor/sql-review"),
         ("interviewer", "career-bench/mock-interview"),
         ("postmortem-generator-tool", "tidewater-platform/incident-postmortem"),
@@ -56,7 +56,7 @@ def test_similar_names_by_other_owners_are_in_the_order_of_top(small, queries):
 def test_nothing_is_similar_to(small, name, queries):
     build(small)
     found = queries.similar(name, 5)
-    # An owner alone stands for what is there of it.
+    # For the name of an owner alone, the owner's repos are suggested.
     expected = ["ann/review", "ann/story"] if name.lower().strip("/") == "ann" else []
     assert sorted(found) == expected
 
@@ -88,7 +88,7 @@ def test_an_owner_with_more_repos_than_are_compared(small, monkeypatch, queries)
 
 
 def test_a_wrong_name_is_compared_with_few_names(small, compared_names, queries):
-    # Of two letters: for these a comparison takes longest.
+    # Names of two letters take longest to compare.
     known = ["".join(letters) for letters in itertools.product("ab", repeat=7)]
     for name in known:
         write_version(small.content, "many", name, "1.0.0", "x")

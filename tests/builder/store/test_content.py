@@ -156,7 +156,7 @@ def make_link(path: Path) -> None:
     path.symlink_to(".moved")
 
 
-# What looks at a path, what makes the path a fault, and a part of the reason.
+# The function that reads a path, the act that makes the path faulty, and a part of the reason.
 Fault = tuple[Callable[[Path], object], str, Callable[[Path], object], str]
 FAULTS: list[Fault] = [
     *((owners, name, Path.mkdir, "") for name in ("Ann", "a_b", "-a", "a" * 40, "a b", "é", "a.b")),
@@ -196,7 +196,7 @@ def write(text: str) -> Callable[[Path], object]:
     return lambda path: write_version(path.parents[2], "ann", "review", path.stem, text)
 
 
-# What only the check of a tree tells: the path, what makes it so, and a part of the reason.
+# Faults that only a check of the tree reports: the path, the act, and a part of the reason.
 TOLD = [
     *((path, lambda path: path.write_text("x"), "") for path in (
         "ann/notes.txt", "ann/1.0.0.md", "ann/review/notes.txt", "ann/review/1.2.md",

@@ -34,7 +34,7 @@ from tests.support.catalogues import (
 from tests.support.depth import some
 
 pytestmark = [
-    # What Whoosh has opened when it meets the damage, it leaves open.
+    # Whoosh leaves files open in which it meets damage.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ]
 
@@ -53,8 +53,9 @@ ASKED = [
 
 
 class Sample(NamedTuple):
-    """A built hub whose content has since got a version, so that the next build has to use what
-    it remembers. ``expected``: what that build makes of it, site and answers.
+    """A built hub with one version published since, so that the next build uses what it remembers.
+
+    ``expected``: the site and the answers after that build.
     """
 
     settings: Settings
@@ -81,10 +82,10 @@ class Sample(NamedTuple):
 
 
 def restore_tree(root: str, files: dict[str, bytes]) -> None:
-    """Put these files there and no others. What is there already stays: writing takes longest.
+    """Restore exactly these files. Unchanged ones stay, as writing takes longest.
 
-    What differs becomes a new file: SQLite would share what it knows of an old one with a
-    connection that nothing has closed yet.
+    Changed ones become new files. Otherwise SQLite would share its state of the old file with a
+    connection that is still open.
     """
     there = read_tree(root)
     for file in there.keys() - files.keys():
@@ -138,7 +139,7 @@ def places(size: int) -> Iterator[int]:
 
 
 def damaged_pages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """With one byte of the header that is another, or with a page of random bytes."""
+    """Each place, and the data with one byte of the header changed or a page of random bytes."""
     for place in (18, 19, *range(20, HEADER_BYTES, 8)):
         yield place, flipped(data, place)
     for start in range(0, len(data), PAGE_BYTES):
@@ -147,12 +148,12 @@ def damaged_pages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def flipped(data: bytes, place: int) -> bytes:
-    """With one byte that is another, and often no UTF-8."""
+    """The data with one byte changed, which is often no UTF-8."""
     return data[:place] + bytes([data[place] ^ 0xA1]) + data[place + 1 :]
 
 
 def overwritten(data: bytes, place: int) -> bytes:
-    """With some letters in the place of what was there."""
+    """The data with some bytes overwritten by letters."""
     return data[:place] + b"aaaaaaaaaaaaaaaa"[: len(data) - place] + data[place + 16 :]
 
 
@@ -178,7 +179,7 @@ def test_any_page_of_the_state(sample):
 
 
 def test_any_page_of_the_state_in_a_build_for_publishers(sample):
-    """Such a build looks at what it needs; the next that looks at everything finds the rest."""
+    """Such a build reads what it needs; the next full look finds the rest."""
     sample.restore()
     for place, other in some([*damaged_pages(sample.path.read_bytes())][::2]):
         sample.restore()

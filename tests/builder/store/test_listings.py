@@ -59,7 +59,7 @@ def withdraw_the_labelled(root: Path) -> None:
 
 
 WRITES = [publish, publish_with_a_label, publish_and_label, withdraw_one, withdraw_the_labelled]
-# What a listing may show of the names that came and of those that went while it ran.
+# Results that a listing may show of names that were added and removed while it ran.
 SHOWN = {
     "before": lambda name, is_new: not is_new,
     "after": lambda name, is_new: is_new,
@@ -156,7 +156,7 @@ def test_a_version_that_comes_and_goes_within_a_listing_is_withdrawn(root, monke
 
 
 def test_a_check_waits_for_a_publication_that_has_only_its_text(root):
-    """What is in the lock's folder before its record is linked is no stray."""
+    """A text in the locked folder is no stray before its record is linked."""
     new = root / "ann/new"
     new.mkdir()
     descriptor = os.open(new, os.O_RDONLY)

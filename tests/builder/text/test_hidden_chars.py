@@ -91,7 +91,7 @@ def test_a_page_has_so_many_marks_and_then_its_texts_are_cut(unit):
     count = int(
         re.fullmatch(r"([0-9,]+) more characters not shown</span>", cut)[1].replace(",", "")
     )
-    # What is shown and what is not are the text.
+    # The shown part and the hidden part together are the text.
     assert CONTROL.sub("", text[: len(text) - count]) == unescape(SPAN.sub(r"\2", shown))
     # Other texts of the page have none left, and are whole where they need none.
     assert visible("a\x01b", marks) == 'a<span class="cut">… 2 more characters not shown</span>'

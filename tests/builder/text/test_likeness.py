@@ -1,4 +1,4 @@
-"""What may be meant by a misspelt name, and how much work it is to say so."""
+"""Suggestions for a misspelt name, and the work that they take."""
 
 import itertools
 
@@ -12,7 +12,7 @@ def test_the_most_alike_come_first():
     assert list(alike("title", known)) == ["title", "titles", "tiles"]
     assert alike("title", known)["title"] == 1
     assert list(alike("ac", ["ab", "aa"])) == []
-    # Of those that are equally alike, the first by name.
+    # Equally similar names come in the order of names.
     assert list(alike("abc", ["abd", "abb"])) == ["abb", "abd"]
     assert alike("zzz", known) == alike("", known) == alike("title", []) == {}
 

@@ -111,7 +111,7 @@ def limited_work(steps: int, items: int) -> Iterator[None]:
 
 
 def repeats(symbols: list[int], separator: str) -> str:
-    """A line for each symbol, and one after it that is nowhere else, if there is a separator."""
+    """A line for each symbol; with a separator, each is followed by a line that occurs once."""
     return "".join(
         f"{symbol}\n" + (f"{separator}{number}\n" if separator else "")
         for number, symbol in enumerate(symbols)
@@ -220,7 +220,7 @@ HOSTILE_PAIRS = {
 
 @pytest.mark.parametrize(("old", "new"), HOSTILE_PAIRS.values(), ids=HOSTILE_PAIRS)
 def test_hostile_texts_get_a_diff_that_applies(monkeypatch, old, new):
-    # As always, but that counting takes longer than comparing.
+    # With this limit, as in production, counting takes longer than comparing.
     monkeypatch.setattr(line_diff, "STEPS_MAX", 20_000)
     with limited_work(line_diff.STEPS_MAX, old.count("\n") + new.count("\n")):
         text = changes(old, new)

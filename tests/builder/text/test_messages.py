@@ -88,5 +88,5 @@ def test_without_markers_the_rest_stays(body):
 @pytest.mark.parametrize("start", ["", '{{role "user"}}\n', '{{role "user"}}\na'], ids=repr)
 def test_largest_bodies_of_one_piece(piece, start):
     body = (start + piece * (CONTENT_BYTES_MAX // len(piece)))[:CONTENT_BYTES_MAX]
-    # What takes quadratic time never ends here.
+    # A parser with quadratic time would never end here.
     assert to_builtins(parse_messages(f"{body}\nend\n")) == _by_lines(f"{body}\nend\n")

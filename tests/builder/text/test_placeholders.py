@@ -1,4 +1,4 @@
-"""Placeholders of other conventions: what becomes a variable, what stays text, and what is told."""
+"""Placeholders of other conventions: which become variables, which stay text, and the warnings."""
 
 import sys
 

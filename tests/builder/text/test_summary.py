@@ -17,7 +17,7 @@ LONG = "This sentence has some sixty characters, so it tells enough."
 
 
 def of(body: str) -> str:
-    """The summary of a prompt that nobody described."""
+    """The summary of a prompt without a description of its own."""
     return summarize(first_sentence(body), body)
 
 

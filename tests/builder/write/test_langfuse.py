@@ -40,7 +40,7 @@ def root(settings: Settings) -> Path:
 
 
 def names_of(settings: Settings, repo: str) -> set[str]:
-    """What follows the repo's name in the names of its files."""
+    """Suffixes of a repo's files, after the name of the repo."""
     found = [file for file in read_tree(settings.out) if file.startswith(f"{FOLDER}/{repo}")]
     rest = [file.removeprefix(f"{FOLDER}/{repo}") for file in found]
     return {name for name in rest if name[:1] in ("", "@")}
@@ -103,7 +103,7 @@ def test_a_withdrawn_version_is_gone_at_once(settings, root):
     build(settings, index=False, changed=[("ann", "story")])
     assert names_of(settings, "ann/story") == {"", "@1", "@1.0.0", "@latest"}
     assert read(settings, "ann/story")["prompt"] == "One {{a}}\n"
-    # Also where nothing is remembered of what the site had.
+    # The file is removed even if the builder remembers nothing of the old site.
     secret = read_tree(settings.out)[f"{FOLDER}/ann/story@1"]
     stale = Path(settings.out, FOLDER, "ann/story@2")
     stale.write_bytes(secret)
@@ -165,7 +165,7 @@ def test_turned_on_and_off(settings, root):
     assert {file for file in read_tree(settings.out) if not file.startswith("langfuse")} == {
         *without
     }
-    # What has lost its object goes one build later.
+    # Files without an object disappear one build later.
     build(off, index=False)
     build(off, index=False)
     assert read_tree(off.out) == without

@@ -1,4 +1,4 @@
-"""Lists for people end after some pages, and say where to go on; those for programs do not."""
+"""Lists for people end after some pages with a link to search; those for programs do not."""
 
 import asyncio
 import json
@@ -91,7 +91,7 @@ def test_pages_from_before_the_limit_go(many, monkeypatch):
     allow_pages(monkeypatch, PAGES)
     assert "top/4.html" in build_files(many)
     allow_pages(monkeypatch, 2)
-    # What a new version of the hub does, whose code has another stamp.
+    # A new version of the hub builds everything again, as its code has another stamp.
     build_files(many, full=True)
     files = build_files(many)
     assert html_pages(files, "top") == {"top.html", "top/2.html"}

@@ -124,7 +124,7 @@ def test_parts_that_are_not_needed_any_more_go_one_build_later(small, tmp_path, 
     shutil.rmtree(tmp_path / "content/ann")
     fewer = build_files(small)
     assert len(read(fewer["sitemap.xml"], "sitemapindex", "sitemap")) == 4
-    # Who has read the old index still finds them.
+    # Crawlers that have read the old index still find them.
     assert any(file.endswith("5.xml") for file in fewer)
     build(small, index=False)
     assert len(read_parts(read_tree(small.out))) == 4
