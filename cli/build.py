@@ -47,7 +47,7 @@ def build(
     \b
       hubctl build --base-url https://prompts.example.org
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from builder.pipeline.build import build as build_site
     from builder.pipeline.build import compare
 
@@ -99,7 +99,7 @@ def _check_same(context: click.Context, service: Settings) -> None:
 
 
 def describe(report: Built, search: str) -> str:
-    """What a build did, on one line. ``search``: the engine of the index."""
+    """One line that says what a build did. ``search``: the engine of the index."""
     return (
         f"{counted(report.repos, 'prompt')}, {counted(report.versions, 'version')}: "
         f"{counted(report.written, 'file')} written, {report.unchanged:,} unchanged, "

@@ -1,4 +1,4 @@
-"""``hubctl check``: is the content tree sound?"""
+"""``hubctl check``: checks the content tree."""
 
 import click
 

@@ -1,9 +1,9 @@
 """Reads ``hub.toml``, which has settings for all commands.
 
-What can stand in it follows from the commands' options: each option with an environment variable
-is a setting, and its key is the flag without dashes. Settings that several commands share, by the
-same variable, stand at the top of the file. A command's table has its own settings, and takes
-shared ones for this command alone. Flags and variables override the file.
+The commands' options define the file: each option with an environment variable is a setting, and
+its key is the flag without dashes. Settings that several commands share, by the same variable,
+stand at the top of the file. A command's table has its own settings, and overrides shared ones for
+this command alone. Flags and variables override the file.
 
 Relative paths in the file, and relative default folders, start at the file's folder.
 """
@@ -24,12 +24,12 @@ from builder.text.likeness import alike
 FILE_NAME = "hub.toml"
 BYTES_MAX = 64 * 1024
 SHOWN_FAULTS = 20
-# A mistake after a list or text of more lines is told without its line.
+# After a list or text of more lines than this, a mistake is reported without its line.
 STATEMENT_LINES_MAX = 200
 
 _secret = re.compile(r"(^|[-_])(secret|password|passwd|credentials?|token|key)s?($|[-_])")
 _place_in_toml = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
-# Where a key stands: the table's name, of several words for a command of a group, and the key.
+# The place of a key: the table's name (several words for a command of a group), and the key.
 Where = tuple[str, ...]
 
 
@@ -51,8 +51,8 @@ class Setting(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What can stand in the file. ``known`` has, for each place of a key, the settings that it is
-    for: several at the top, one in a table. ``other`` has the options that are no settings, each
+    """The keys that the file may have. ``known`` has, for each place of a key, the settings that it
+    is for: several at the top, one in a table. ``other`` has the options that are no settings, each
     with a command that has it.
     """
 
@@ -62,7 +62,7 @@ class Schema(NamedTuple):
 
     @property
     def settings(self) -> Iterator[Setting]:
-        """Each setting of each command."""
+        """Yields each setting of each command."""
         return (each for where, (each, *_) in self.known.items() if len(where) > 1)
 
 
@@ -77,12 +77,12 @@ def variable_of(option: click.Option) -> str:
 
 
 def is_path(option: click.Option) -> bool:
-    """Whether the values are paths, as an option's help says by DIR or FILE."""
+    """True if the values are paths: the option's help shows DIR or FILE."""
     return not {"DIR", "FILE"}.isdisjoint(re.split(r"\W", option.metavar or ""))
 
 
 def schema_of(group: click.Group) -> Schema:
-    """What can stand in the file, for the commands of ``group`` and the publish service."""
+    """The schema of the file for the commands of ``group`` and the publish service."""
     from cli.publish_service import publish_service
 
     known: dict[Where, list[Setting]] = {}
@@ -150,7 +150,7 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
     shown = os.path.relpath(file)
     try:
         reader.read(tomllib.loads(text))
-    except ValueError as error:  # of TOML, or a number of too many digits
+    except ValueError as error:  # invalid TOML, or a number of too many digits
         reason, line = str(error), f", line {text.count(chr(10)) + 1}"
         if found := _place_in_toml.fullmatch(reason):
             reason, line = found[1], f", line {found[2]}"
@@ -162,14 +162,14 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
         raise OperatorError(f"{shown} nests lists too deeply. Remove them.") from None
     if reader.faults:
         lines = _lines_of(text)
-        faults = sorted((lines.get(where, 0), told) for where, told in reader.faults)
-        told = [
+        faults = sorted((lines.get(where, 0), fault) for where, fault in reader.faults)
+        messages = [
             f"{shown}, line {line}: {fault}" if line else f"{shown}: {fault}"
             for line, fault in faults[:SHOWN_FAULTS]
         ]
         if len(faults) > SHOWN_FAULTS:
-            told.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
-        raise OperatorError("\n".join(told))
+            messages.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
+        raise OperatorError("\n".join(messages))
     return reader.default_map()
 
 
@@ -248,7 +248,7 @@ class _Reader:
         return f"Unknown key `{key}` {within}. {near or 'Remove it.'}"
 
     def default_map(self) -> dict[str, Any]:
-        """What was read, by the commands' words and the options' names."""
+        """The values that were read, by the commands' words and the options' names."""
         defaults: dict[str, Any] = {}
         for setting in self._schema.settings:
             value = self._value_for(setting)
@@ -267,7 +267,7 @@ class _Reader:
         top = (setting.key,)
         if top in self._values and setting in self._schema.known[top]:
             return self._values[top]
-        # What makes the site is the same for all commands, like whether it is private.
+        # Settings of the site, and whether it is private, are the same for all commands.
         of_serve = ("serve", setting.key)
         is_of_site = ("build", setting.key) in self._schema.known
         if is_of_site and of_serve in self._values and setting in self._schema.known[top]:
@@ -285,7 +285,7 @@ class _Reader:
 
 
 def fault_of(setting: Setting, value: Any) -> str | None:
-    """What is wrong with a value of the file, None if nothing is."""
+    """Describes what is wrong with a value of the file; None if nothing is."""
     option, key = setting.option, setting.key
     if wanted := _wrong_type(option, value):
         return f"`{key}` must be {wanted}, not {_described(value)}."
@@ -299,7 +299,7 @@ def fault_of(setting: Setting, value: Any) -> str | None:
 
 
 def _wrong_type(option: click.Option, value: Any) -> str | None:
-    """What a value must be, if it is of another type."""
+    """Describes the type that a value must have; None if it has it."""
     if option.is_flag:
         return None if isinstance(value, bool) else "true or false"
     if option.multiple or option.nargs != 1:
@@ -338,7 +338,7 @@ def _lines_of(text: str) -> dict[Where, int]:
     for number, line in enumerate(text.split("\n"), 1):
         start = start if statement else number
         if number - start > STATEMENT_LINES_MAX:
-            break  # or the time would grow with the square of its lines
+            break  # else the time would grow with the square of the lines
         statement += f"{line}\n"
         try:
             read = tomllib.loads(statement)

@@ -17,7 +17,7 @@ HEAD = f"""\
 # in git. To set something, remove the # before its key, and replace the value, which is the default
 # or shows what can stand there.
 """
-# What a reader looks for first.
+# Settings that a reader looks for first.
 USUAL = "site-name default-owner base-url search rate-limit publish-limit open-signup".split()
 EXAMPLES = {
     "database": "postgresql://hub@db.example.org/hub",
@@ -70,7 +70,7 @@ def listed(schema: Schema) -> Iterator[tuple[tuple[str, ...], Setting]]:
 
 
 def shown_value(setting: Setting) -> Any:
-    """The default, or a value that shows what can stand there."""
+    """The default, or an example of a valid value."""
     option = setting.option
     if setting.key in EXAMPLES:
         return EXAMPLES[setting.key]

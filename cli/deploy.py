@@ -58,7 +58,7 @@ def deploy(
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
-    # asyncio loads slowly, and no other command needs it.
+    # Loaded late: asyncio is slow to load, and no other command needs it.
     from operate.deploy import run
     from operate.deploy.destination import open_destination
 
@@ -86,7 +86,9 @@ def deploy(
 
 
 def plan_lines(plan: "Plan") -> Iterator[bytes]:
-    """An object of JSON for each step. All of a ``group`` has to be done before the next begins."""
+    """Yields a JSON object for each step. All steps of a ``group`` end before the next group
+    begins.
+    """
     for number, group in enumerate(plan.groups(), 1):
         for step in group:
             if step.file is None:
@@ -106,7 +108,7 @@ def plan_lines(plan: "Plan") -> Iterator[bytes]:
 
 
 def described_steps(plan: "Plan") -> Iterator[str]:
-    """A line of text for each step."""
+    """Yields a line of text for each step."""
     for group in plan.groups():
         for step in group:
             verb = "add" if step.old is None else "change"
@@ -114,7 +116,7 @@ def described_steps(plan: "Plan") -> Iterator[str]:
 
 
 def describe(report: "Report", dry_run: bool) -> str:
-    """What a deployment did, on one line."""
+    """One line that says what a deployment did."""
     added, changed, deleted = (
         ("to add", "to change", "to delete") if dry_run else ("added", "changed", "deleted")
     )

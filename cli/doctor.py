@@ -1,4 +1,4 @@
-"""``hubctl doctor``: what is wrong with a hub, and what to do."""
+"""``hubctl doctor``: reports what is wrong with a hub, and what to do."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def doctor(
     \b
       hubctl doctor --base-url https://prompts.example.org
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from builder.store.state import last_settings
     from builder.store.state.serving import service_settings
     from operate.doctor.examine import examine

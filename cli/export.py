@@ -45,14 +45,14 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     """
     with Progress() as progress:
         report = export_content(content, folder, format, owner=owner, progress=progress)
-    _tell(report, folder, format)
+    _report(report, folder, format)
     failed = len(report.kept) + len(report.faults)
     if failed:
         raise click.ClickException(f"{counted(failed, 'file')} not exported.")
 
 
-def _tell(report: Report, folder: str, format: str) -> None:
-    """Print what was done on standard output, what was not, and what is lost on standard error."""
+def _report(report: Report, folder: str, format: str) -> None:
+    """Print the result on standard output, and files left alone and losses on standard error."""
     for fault in report.faults[:KEPT_SHOWN]:
         say(f"Fault: {fault}")
     for path in report.kept[:KEPT_SHOWN]:

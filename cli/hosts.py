@@ -27,7 +27,7 @@ from cli.options import (
 from cli.standard_error import say
 from publisher.outside.private_way import is_loopback
 
-# Name of each host, and what to do with its files. {folder} has them, {program} starts a server.
+# The next step for the files of each host. {folder} has them, {program} starts a server.
 NEXT = {
     "nginx": "Start it with: {program} -c {folder}/nginx.conf\n"
     "Reload it with: {program} -c {folder}/nginx.conf -s reload",
@@ -36,17 +36,17 @@ NEXT = {
     "npx wrangler deploy\nwrangler.toml there explains both.",
     "github": "Put the file in the root of the published folder, usually the site folder.",
 }
-# For the operator to edit, so not overwritten.
+# Files that the operator edits, so they are never overwritten.
 EDITED = ("wrangler.toml",)
-# Servers that run here, and keep logs and temporary files below the state folder.
+# Servers that run on this machine, with logs and temporary files below the state folder.
 SERVERS = ("nginx", "caddy")
-# Where they are found for root, but seldom on another user's PATH.
+# Folders of servers on root's PATH that another user's PATH often lacks.
 ROOT_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
-# All addresses of a machine, and the one that a browser there takes.
+# For each address that means all of a machine, the one that a browser there uses.
 ALL_ADDRESSES = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
-# A month, which each visit begins anew. Who gives up TLS loses readers for no longer than that.
+# 30 days, renewed by each visit. A hub that gives up TLS loses its readers for at most this long.
 HSTS_SECONDS = 30 * 24 * 3600
 
 PORT_MAX = 65_535
@@ -188,7 +188,7 @@ def hosts(
 
 
 def _check(host: str, site: HostedSite, no_upstream: bool) -> None:
-    """Refuse options that exclude each other. Raises click.UsageError."""
+    """Reject options that exclude each other. Raises click.UsageError."""
     if site.private and host not in SERVERS:
         raise click.UsageError(
             f"{host} cannot ask `hubctl serve` who may read, so everybody could read this private "
@@ -247,11 +247,13 @@ def _check_redirect(host: str, site: HostedSite) -> None:
 
 
 def _is_same(listen: str, upstream: str) -> bool:
-    """Whether who asks ``upstream`` on this machine reaches who listens there."""
+    """True if a request to ``upstream`` from this machine reaches a server that listens at
+    ``listen``.
+    """
     (name, port), (upstream_name, upstream_port) = (
         _address.fullmatch(address.lower()).groups() for address in (listen, upstream)
     )
-    # Caddy without a port takes both.
+    # Caddy listens at both default ports if no port is given.
     if upstream_port not in ((port,) if port else DEFAULT_PORTS.values()):
         return False
     local = {"localhost", *ALL_ADDRESSES.values()}
@@ -262,7 +264,7 @@ def _is_same(listen: str, upstream: str) -> bool:
 
 
 def _program(host: str) -> str:
-    """How a server is started here, without a path where it is on the PATH."""
+    """The command that starts a server here, without its folder if that is on the PATH."""
     if shutil.which(host):
         return host
     return shutil.which(host, path=ROOT_FOLDERS) or host
@@ -272,7 +274,7 @@ def _say_where(host: str, site: HostedSite) -> None:
     name, port = _address.fullmatch(site.listen).groups()
     scheme = "https" if _is_https(host, site) else "http"
     if host == "nginx":
-        port = port or DEFAULT_PORTS["http"]  # also with a certificate
+        port = port or DEFAULT_PORTS["http"]  # even with a certificate
     netloc = ALL_ADDRESSES.get(name, name)
     if port and port != DEFAULT_PORTS[scheme]:
         netloc += f":{port}"
@@ -311,7 +313,7 @@ def _write(path: str, text: str) -> None:
     if os.path.basename(path) in EDITED and os.path.exists(path):
         say(f"Kept your {path}. To replace it, remove it and run this command again.")
         return
-    # A server that reads its configuration meanwhile gets the old one or the new one.
+    # Renamed when whole: a server that reads its configuration now gets the old one or the new one.
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.new", path)

@@ -13,9 +13,9 @@ from builder.model.errors import HubError
 from cli.config import find_file, read_config
 from cli.standard_error import lose_what_cannot_be_written
 
-# Each is the function of its name in the module of its name, but ``import``, which Python reserves:
-# that is ``imports``. Modules are loaded when they are needed: the server's libraries take longer
-# than a small build.
+# Each command is the function of its name in the module of its name. ``import`` is in ``imports``,
+# since Python reserves the word. Modules load on demand: the server's libraries take longer to load
+# than a small build takes.
 COMMANDS = (
     "backup build check deploy doctor export hosts import init label mcp mirror owner publish "
     "restore serve stats store token withdraw".split()
@@ -26,8 +26,9 @@ class _Group(click.Group):
     """Turns the project's own errors into a message and exit status 1."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        # The first process of a container gets no signal that it has not asked for. So a stop that
-        # comes while the libraries are loaded would be lost, and end in a kill.
+        # The kernel gives the first process of a container only the signals that it handles.
+        # Without a handler, a stop during the loading of libraries would be lost, and end in a
+        # kill.
         if os.getpid() == 1:
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         lose_what_cannot_be_written()
@@ -50,7 +51,7 @@ class _Group(click.Group):
 
 
 def _use_config(context: click.Context, option: click.Option, file: str | None) -> None:
-    """Let each command take its defaults from ``file``; None: from the one that is found."""
+    """Let each command take its defaults from ``file``, or from the ``hub.toml`` that is found."""
     if context.resilient_parsing:
         return
     try:

@@ -1,4 +1,4 @@
-"""What ``hubctl import`` prints at its end: at most some 40 lines, unless all are asked for."""
+"""Prints the summary of ``hubctl import``: some 40 lines, or everything if requested."""
 
 import re
 from collections import Counter
@@ -16,13 +16,14 @@ SHOWN_KINDS = 10
 SHOWN_OWNERS = 20
 LINE_CHARS_MAX = 1_000
 SHORT_LINE_CHARS_MAX = 300
-# What differs between two messages of one kind.
+# The parts in which messages of one kind differ.
 _detail = re.compile(r"'[^']*'|\{\{[^}]*\}\}|\$\{[^}]*\}|[\d,.]+|(?<=the same as ).*")
 
 
 def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
-    """Print what happened, or would: the totals on standard output, the rest on standard error. Of
-    a dry run, the table of prompts and what is left out are on standard output, too.
+    """Print what happened, or in a dry run what would: totals on standard output, the rest on
+    standard error. In a dry run, the table of prompts and what is left out go to standard output,
+    too.
     """
     if options.dry_run:
         _show_table(outcome)
@@ -52,8 +53,8 @@ def _show_table(outcome: Outcome) -> None:
 
 
 def _show(what: str, messages: Sequence[str], verbose: bool, *, err: bool) -> int:
-    """Print messages such as ``file: reason``: all, or of each kind the first, and how many there
-    are. Returns how many are not printed.
+    """Print messages such as ``file: reason``: all, or the first of each kind and their number.
+    Returns the number of messages that are not printed.
     """
     kinds: dict[str, list[str]] = {}
     for message in messages:
@@ -106,6 +107,6 @@ def _tell_of_others(outcome: Outcome, options: Options) -> None:
 def _by_owner(repos: Sequence[str]) -> str:
     """``ann 2, bob 1``: how many of the repos each owner has, highest first."""
     counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
-    told = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
+    shown = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
     more = len(counts) - SHOWN_OWNERS
-    return f"{told} and {counted(more, 'more owner')}" if more > 0 else told
+    return f"{shown} and {counted(more, 'more owner')}" if more > 0 else shown

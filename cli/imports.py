@@ -35,10 +35,10 @@ DEFAULT_OWNER = "imported"
 
 
 def column_option(option: str, name: str, what: str, usual: tuple[str, ...], **rest: object):
-    """The option of a column, as ``name``: a field of ``Columns``."""
+    """The option of a column. It sets ``name``, a field of ``Columns``."""
     variable = f"HUB_IMPORT_{option.removeprefix('--').replace('-', '_').upper()}"
-    told = f"Column or key with {what}. [default: {' or '.join(usual)}]"
-    return setting(option, name, variable=variable, metavar="COLUMN", help=told, **rest)
+    shown = f"Column or key with {what}. [default: {' or '.join(usual)}]"
+    return setting(option, name, variable=variable, metavar="COLUMN", help=shown, **rest)
 
 
 def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str, ...]):
@@ -188,11 +188,13 @@ def imports(
     verbose: bool,
     init: bool,
 ) -> None:
-    """Import, and print what came of it. Raises HubError, click.UsageError."""
+    """Import, and print the result. Raises HubError, click.UsageError."""
     if not vendor and (is_address(source) or save):
-        told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
+        problem = (
+            f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
+        )
         raise click.UsageError(
-            f"{told}. Add --from VENDOR to say whose API it is, like --from langfuse."
+            f"{problem}. Add --from VENDOR to say whose API it is, like --from langfuse."
         )
     options = options._replace(owner=options.owner or DEFAULT_OWNER)
     outcome = _import(places, source, vendor, save, options, init)
@@ -215,8 +217,8 @@ def _import(
             empty = stack.enter_context(tempfile.TemporaryDirectory())
             places = places._replace(content=empty)
         if not places.database_url:
-            asked = f"--from {vendor} " if vendor else ""
-            prepare_content(places.content, init, f"import {asked}{shlex.quote(source)}")
+            option = f"--from {vendor} " if vendor else ""
+            prepare_content(places.content, init, f"import {option}{shlex.quote(source)}")
         store = stack.enter_context(open_store(places))
         progress = stack.enter_context(Progress())
         if not vendor:
@@ -232,8 +234,8 @@ def _import(
 def _download(
     module: ModuleType, source: str, save: str | None, default: str, progress: Progress
 ) -> str:
-    """Download what an API has, if the source is one; returns the export's path."""
-    # Only now: the libraries take a while to load.
+    """Download the prompts if the source is an API; returns the export's path."""
+    # Loaded late: the libraries take a while to load.
     from moving.vendors.api import download_to, is_remote
 
     if not is_remote(module, source):

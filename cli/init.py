@@ -30,9 +30,9 @@ from publisher.write.store_protocol import Folder
 PARTS = Path(__file__).parent / "new_hub"
 FIRST_PROMPT = "summarize"
 JOBS = {".github/workflows/hub.yml": "github.yml", ".gitlab-ci.yml": "gitlab.yml"}
-# In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
+# A line of .gitattributes: git must not change line ends, since a text's hash covers its bytes.
 KEEP_BYTES = "content/** -text\n"
-# The last: what `hubctl import --from VENDOR` downloads.
+# The last pattern: folders that `hubctl import --from VENDOR` downloads.
 IGNORED = "/site_out/\n/public/\n/var/\n/*-export/\n"
 
 
@@ -66,11 +66,11 @@ def init(
       hubctl init demo --sample
     """
     group, file = context.find_root().command, _inside(directory, FILE_NAME)
-    if not owner and os.path.isfile(file):  # of a run before this one
+    if not owner and os.path.isfile(file):  # from an earlier run
         owner = read_config(file, group).get("publish", {}).get("owner")
     owner = check_new_owner(owner) if owner else _ask_owner()
     spec = package or _installed_as() or ""
-    if '"' in spec or not spec.isprintable():  # it stands in quotes in the jobs
+    if '"' in spec or not spec.isprintable():  # the jobs have it in quotes
         raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
     name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
@@ -111,7 +111,7 @@ def _creating(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _creating_whole(path: str) -> Iterator[str]:
-    """A name beside ``path`` for what is to be there whole, or not at all."""
+    """Yields a name beside ``path`` for content that appears whole, or not at all."""
     folder, name = os.path.split(path)
     new = os.path.join(folder, f".{name}.{os.getpid()}")
     with _creating(path):
@@ -120,7 +120,7 @@ def _creating_whole(path: str) -> Iterator[str]:
             yield new
             os.rename(new, path)
         except BaseException:
-            with contextlib.suppress(OSError):  # the failure itself is told
+            with contextlib.suppress(OSError):  # the caller reports the failure itself
                 shutil.rmtree(new) if os.path.isdir(new) else os.unlink(new)
             raise
 
@@ -129,7 +129,7 @@ def _create_content(content: str, owner: str, sample: bool) -> None:
     if os.path.isdir(content) and os.listdir(content):
         say(f"Kept {content}, which is there already.")
         return
-    with _creating_whole(content) as new:  # also over an empty one
+    with _creating_whole(content) as new:  # also replaces an empty one
         os.mkdir(new)
         if sample:
             _copy_files(PARTS / "sample", new)
@@ -166,7 +166,7 @@ def _inside(directory: str, file: str) -> str:
 
 
 def _filled(part: str, words: dict[str, str]) -> str:
-    """A part with these words; without a package, it has no lines from @PACKAGED@ to @END@."""
+    """A part with these words. Without a package, lines from @PACKAGED@ to @END@ are left out."""
     text = (PARTS / part).read_text(encoding="utf-8")
     shown = r"\1" if words["@PACKAGE@"] else ""
     text = re.sub(r"@PACKAGED@\n(.*?)@END@\n", shown, text, flags=re.DOTALL)
@@ -176,7 +176,7 @@ def _filled(part: str, words: dict[str, str]) -> str:
 
 
 def _ask_owner() -> str:
-    """The owner that the user names; without a terminal, the user."""
+    """The owner that the user enters; without a terminal, the name of the user."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in a container
@@ -196,8 +196,9 @@ def _check_owner(text: str) -> str:
 
 
 def _installed_as() -> str | None:
-    """What pip takes to install this release again: its commit or its URL, as PEP 610 notes them.
-    None where neither is known: in a package index, another project may have this name.
+    """The argument with which pip installs this release again: its commit or its URL, from
+    direct_url.json (PEP 610). None where neither is known: in a package index, another project may
+    have this name.
     """
     origin = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     direct = json.loads(origin) if origin else {}

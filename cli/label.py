@@ -180,9 +180,9 @@ def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
     with Database(place) as database:
         Accounts(database).check_known(owner)
         is_new = ProtectedLabels(database).set(owner, name, label, is_on)
-    told = "protected" if is_on else "not protected"
+    state = "protected" if is_on else "not protected"
     was = "is" if is_new else "was already"
-    say(f"The label {label} of {owner}/{name or '*'} {was} {told}.")
+    say(f"The label {label} of {owner}/{name or '*'} {was} {state}.")
 
 
 def _given(fields: dict[str, str | None]) -> dict[str, str]:

@@ -31,7 +31,7 @@ def mcp(
     \b
       hubctl mcp --out site_out --state var
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from builder.search.query_thread import QueryThread
     from server.listening import address_of, listen, run
     from server.throttle import Throttle
@@ -39,7 +39,7 @@ def mcp(
     hub = read_hub(out)
     if hub and hub.private and not is_loopback(listening.host):
         raise OperatorError(
-            f"The site in {out} is private, and `hubctl mcp` answers whoever asks. Leave --host at "
+            f"The site in {out} is private, and `hubctl mcp` answers everyone. Leave --host at "
             "127.0.0.1, or run `hubctl serve --private`, which asks for a token."
         )
     with listen(listening.host, listening.port) as listener:
@@ -54,7 +54,7 @@ def mcp(
                 f"No site in {out} yet, so calls fail until it is built. Pass --base-url if its "
                 f"address is not {address}."
             )
-        # Its library takes longer to load than all the rest.
+        # Loaded late: its library takes longer to load than all the rest.
         from mcp_app.alone import Alone
         from mcp_app.app import create_app
 

@@ -42,7 +42,7 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
     \b
       hubctl mirror https://prompts.example.org /srv/mirror
     """
-    from operate.mirror import mirror as mirrors  # which loads requests
+    from operate.mirror import mirror as mirrors  # loads requests
 
     token = os.environ.get("HUB_TOKEN", "")
     folder = folder.rstrip("/") or folder

@@ -21,7 +21,7 @@ from cli.groups import grouped, in_order, setting
 from operate.deploy.options import Options
 from publisher.accounts.postgres_url import parse_postgres_url
 
-# Where `hubctl serve` listens.
+# The port at which `hubctl serve` listens by default.
 DEFAULT_PORT = 8000
 
 content_option = setting(
@@ -74,7 +74,7 @@ queries_option = setting(
 
 
 class Places(NamedTuple):
-    """Where a hub is: its folders, and its database if it has one."""
+    """The places of a hub's data: its folders, and its database if it has one."""
 
     content: str
     out: str
@@ -86,9 +86,9 @@ class Places(NamedTuple):
         return self.content, self.out, self.state
 
 
-# As ``places``: Places.
+# Parameter ``places``: Places.
 places_options = grouped("places", Places, folder_options, database_option)
-# As ``accounts``: the state folder or the URL of the database that has them.
+# Parameter ``accounts``: the state folder, or the URL of the database that has the accounts.
 accounts_options = grouped(
     "accounts", lambda state, database_url: database_url or state, state_option, database_option
 )
@@ -105,8 +105,8 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
 
 
 def site_options(default_url: str, *more: Callable) -> Callable:
-    """Everything that makes a site, with ``more`` options of Settings, as ``settings``: Settings
-    whose ``base_url`` is empty and whose ``private`` is None where they are not given.
+    """All options that define a site, with ``more`` fields of Settings, as ``settings``: Settings
+    whose ``base_url`` is empty and whose ``private`` is None if they are not given.
     """
     return grouped(
         "settings",
@@ -149,7 +149,7 @@ def rate_limit_option(name: str) -> Callable:
     )
 
 
-# The help of `hubctl deploy` and `hubctl backup` on other places.
+# Used by the help of `hubctl deploy` and `hubctl backup`, and of `hubctl serve`.
 _ENDPOINT_URL = {
     "metavar": "URL",
     "help": "Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
@@ -191,7 +191,7 @@ def upload_options(*prefixes: str) -> Callable:
 
 
 class Reach(NamedTuple):
-    """How to reach a backup. ``jobs``: files at a time."""
+    """Settings of the access to a backup. ``jobs``: files at a time."""
 
     endpoint_url: str | None
     jobs: int
@@ -217,8 +217,8 @@ def address_of_serve(context: click.Context) -> str:
 
 
 def settle_private(out: str, private: bool | None) -> bool:
-    """Whether only members may read, by the option and the site in ``out``: what is private is not
-    opened because an option was forgotten. Raises OperatorError.
+    """True if only members may read, by the option and the site in ``out``. A private site stays
+    private if the option was left out. Raises OperatorError.
     """
     hub = read_hub(out)
     if private is None and hub and hub.private:

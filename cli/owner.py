@@ -22,7 +22,7 @@ from publisher.accounts.postgres_url import is_postgres_url
 from publisher.accounts.tokens import Accounts, format_time
 from publisher.outside.private_way import is_loopback, is_private_way
 
-# How long a hub on this machine may take to say how it is.
+# Time that a hub on this machine has for the answer to /healthz. After that, it counts as absent.
 ANSWER_SECONDS_MAX = 5
 
 
@@ -86,7 +86,7 @@ def invite(state: str, database_url: str | None, base_url: str | None, handle: s
 
 
 def _accounts_in(where: str) -> Database:
-    """The accounts of a hub; says so where there were none, as the folder may be the wrong one."""
+    """The accounts of a hub. Warns if there were none, since the folder may be the wrong one."""
     if not is_postgres_url(where) and not os.path.isdir(where):
         say(
             f"Created the state folder {os.path.abspath(where)}. If your hub has another one, pass "
@@ -96,8 +96,8 @@ def _accounts_in(where: str) -> Database:
 
 
 def _address_of_hub(state: str) -> str:
-    """The base URL of the hub with this state folder. Raises OperatorError where it is not known,
-    or where nothing answers at one of this machine's own.
+    """The base URL of the hub with this state folder. Raises OperatorError if it is unknown, or if
+    it is on this machine and nothing answers there.
     """
     base_url = last_base_url(state)
     if base_url is None:
@@ -115,8 +115,8 @@ def _address_of_hub(state: str) -> str:
 
 
 def _is_hub(base_url: str) -> bool:
-    """Whether a hub answers at an address of this machine."""
-    import requests  # which takes longer to load than the other commands do
+    """True if a hub answers at an address of this machine."""
+    import requests  # loaded late: slower than the other commands
 
     with requests.Session() as session:
         session.trust_env = False  # no proxy leads to this machine
@@ -182,8 +182,10 @@ def list_owners(accounts: str, is_json: bool) -> None:
     times = ("created_at", "locked_at")
 
     def as_json(owner: Owner) -> dict[str, object]:
-        told = {time: getattr(owner, time) and format_time(getattr(owner, time)) for time in times}
-        return owner._asdict() | told | {"signs_in_with": ways.get(owner.handle, [])}
+        times_shown = {
+            time: getattr(owner, time) and format_time(getattr(owner, time)) for time in times
+        }
+        return owner._asdict() | times_shown | {"signs_in_with": ways.get(owner.handle, [])}
 
     def cells(owner: Owner) -> tuple[str, ...]:
         way = "locked" if owner.locked_at else ", ".join(ways.get(owner.handle, ["none"]))

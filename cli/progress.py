@@ -6,7 +6,7 @@ from typing import Self
 
 FIRST_AFTER_SECONDS = 1.0
 TERMINAL_EVERY_SECONDS = 0.1
-# In a log, a line now and then shows that the work goes on.
+# In a log, a line now and then shows that the work continues.
 LOG_EVERY_SECONDS = 10.0
 
 

@@ -37,7 +37,7 @@ def publish_service(
 
     Requests come with the base URL's path, or without it where a proxy takes it off.
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from werkzeug.middleware.dispatcher import DispatcherMiddleware
     from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -66,7 +66,7 @@ def publish_service(
     )  # fmt: skip
     store = stack.enter_context(opened)
     stack.enter_context(rebuilder)
-    rebuilder.request(None)  # what was published and not built when the last process ended
+    rebuilder.request(None)  # versions that the last process published and did not build
     running = Running(settings, database, store, rebuilder, parts)
     monitor = listen_for_metrics(*metrics) if metrics else None
     wsgi: Callable = running.publish_app(stack, publishing, monitor)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _options(snapshot: str | None, complete: bool, revoke: str, replace: bool) -> Options:
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from operate.backup.restore import Options
 
     return Options(snapshot, complete, revoke == "tokens", replace)
@@ -72,7 +72,7 @@ def restore(source: str, places: Places, reach: Reach, options: Options, is_json
       hubctl restore s3://my-backups/hub
       hubctl restore /mnt/backup/hub --snapshot 20260131T093000Z --replace
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from operate.backup.places import open_place
     from operate.backup.restore import restore as restore_hub
     from operate.parallel import Work

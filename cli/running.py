@@ -37,8 +37,8 @@ class Running(NamedTuple):
         monitor: socket.socket | None,
         *sources: Callable[[], Iterable[Reading]],
     ) -> Flask:
-        """The publish service. ``stack`` gets what ends after it. ``monitor``: where metrics are
-        read, those of ``sources`` too; None: nowhere. Raises OperatorError.
+        """The publish service. ``stack`` closes what it uses. ``monitor``: the listener for
+        metrics, which include those of ``sources``; None: no metrics. Raises OperatorError.
         """
         limits = publishing.limits
         if publishing.counts_url:
@@ -49,7 +49,7 @@ class Running(NamedTuple):
             self.parts["limits"] = counts.status
         readiness = Readiness(self.settings, self.rebuilder, self.database, self.parts)
         if monitor:
-            # Its library takes long to load, and few need it.
+            # Loaded late: its library is slow to load, and few hubs need it.
             from server.metrics_port import MetricsPort
 
             sizes = partial(size_readings, self.settings)

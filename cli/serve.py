@@ -51,7 +51,7 @@ def serve(
             "--open-signup lets everybody become a member, so --private would keep nothing back. "
             "Leave out one of them, and invite members with `hubctl owner invite`."
         )
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from cli.service import serve_hub
 
     settings = settings._replace(queries=True, private=is_private)

@@ -1,4 +1,4 @@
-"""The whole hub on one port: what `hubctl serve` runs."""
+"""Runs the whole hub on one port, for `hubctl serve`."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def serve_hub(
     settings: Settings, database_url: str | None, listening: Listening, publishing: Publishing,
     following: Following, metrics: tuple[str, int] | None, watch: bool,
 ) -> None:  # fmt: skip
-    """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
-    listens at. ``database_url``: of what all nodes share; None: there is only this one. Raises
+    """Serve until a signal. An empty ``settings.base_url`` means the address at which the service
+    listens. ``database_url``: of the database that nodes share; None: this is the only node. Raises
     HubError.
     """
     with contextlib.ExitStack() as stack:
@@ -56,7 +56,7 @@ def serve_hub(
         address = address_of(listener, listening.host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
-        _check_content(settings, database_url, watch)  # before the state folder is made
+        _check_content(settings, database_url, watch)  # before the state folder is created
         configure_logging()
         if monitor:
             say(f"Metrics at {address_of(monitor, metrics[0])}/metrics")
@@ -72,11 +72,11 @@ def serve_hub(
             stack.enter_context(Watch(settings.content, running.rebuilder))
         connections = count_connections(listening.trusted_proxies)
         publish = running.publish_app(stack, publishing, monitor, connections.readings)
-        # Reads are counted on the event loop, which must not wait for other machines.
+        # Counted in this process: the event loop must not wait for other machines.
         throttle = Throttle(listening.rate_limit) if listening.rate_limit else None
 
         def make_mcp() -> RunningApp:
-            # Its library takes longer to load than all the rest.
+            # Loaded late: its library takes longer to load than all the rest.
             from mcp_app.app import create_app as create_mcp_app
 
             return create_mcp_app(settings, queries, throttle, publishing.sign_in.origins)
@@ -103,7 +103,7 @@ def _start(
     *,
     has_quotas: bool,
 ) -> Running:
-    """Start what publishes and builds, and what follows the builds. Raises OperatorError."""
+    """Start publishing and building, and the followers of builds. Raises OperatorError."""
     followers = _Followers(first.tell)
     opened, rebuilder, parts = make_store(
         settings,
@@ -115,7 +115,7 @@ def _start(
     rebuilder.request(None)
     stack.enter_context(serving(settings))
     store = stack.enter_context(opened)
-    # These end after the last build, which they still follow.
+    # Followers end after the last build, which they still handle.
     turn = make_turn("deploy", database)
     stack.enter_context(followers.deploying(settings, following, turn))
     if following.git:
@@ -126,24 +126,24 @@ def _start(
 
 
 class _Followers:
-    """What follows the builds of a service: told of each in the build's thread, so it must return
-    at once. ``parts``: what /readyz and the metrics show of each, by name.
+    """The followers of a service's builds. They are notified in the build's thread, so they must
+    return at once. ``parts``: the status of each for /readyz and the metrics, by name.
     """
 
     def __init__(self, first: Callable[[Outcome], None]) -> None:
         self.parts: dict[str, Callable[[], dict]] = {}
-        self._told = [first]
+        self._listeners = [first]
 
     def tell(self, outcome: Outcome) -> None:
-        for follower in self._told:
+        for follower in self._listeners:
             follower(outcome)
 
     @contextlib.contextmanager
     def deploying(
         self, settings: Settings, following: Following, turn: Turn | None
     ) -> Iterator[None]:
-        """Deploy after each build, if that is wanted; of several nodes, the one whose turn it is.
-        Raises OperatorError.
+        """Deploy after each build, if a destination is set; of several nodes, the one that has the
+        turn. Raises OperatorError.
         """
         if not following.deployment:
             yield
@@ -151,7 +151,7 @@ class _Followers:
         job = following.deployment(out=settings.out, state=settings.state)
         if settings.private and not job.options.guarded:
             raise OperatorError(
-                "This hub is private, and whoever can read the destination of --deploy can read "
+                "This hub is private, and anyone who can read the destination of --deploy can read "
                 "all of it. If the destination keeps strangers out itself, pass --deploy-guarded."
             )
         with contextlib.ExitStack() as stack:
@@ -160,7 +160,7 @@ class _Followers:
             if notices:
                 stack.enter_context(notices)
             deployer = stack.enter_context(Deployer(job, notices, turn))
-            self._told.append(deployer.tell)
+            self._listeners.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield
 
@@ -173,35 +173,35 @@ class _Followers:
         rebuilder: Rebuilder,
         turn: Turn | None,
     ) -> Iterator[None]:
-        """Keep a git branch and the content the same. Raises OperatorError."""
+        """Keep a git branch and the content the same, if a branch is set. Raises OperatorError."""
         with GitFollower(settings, store, git, rebuilder.request, turn) as follower:
-            self._told.append(follower.tell)
+            self._listeners.append(follower.tell)
             self.parts["git"] = follower.status
             yield
 
 
 class _FirstBuild:
-    """What becomes of the first build of a service, which runs while it listens already: told on
-    the terminal, as those after it are in the log. Without a site that could be served as it is,
-    a build that fails ends the service; but a node's content may have faults for a moment, while
-    others publish and withdraw. Its methods may be called from another thread.
+    """Reports the first build of a service, which runs while the service listens already. Later
+    builds are in the log; this one is reported on the terminal. If it fails and no earlier site can
+    be served, the service ends, but not on a node: its content may have faults for a moment, while
+    other nodes publish and withdraw. Methods may be called from another thread.
     """
 
     def __init__(self, settings: Settings, where: str, *, is_node: bool) -> None:
         self.error: Exception | None = None
         self._search = settings.search
-        self._told = f"Serving {settings.out} at {where}"
+        self._serving = f"Serving {settings.out} at {where}"
         self._has_site = is_built(settings.out)
         self._is_node = is_node
         self._is_over = False
         self._progress = Progress()
         if self._has_site:
-            say(f"{self._told}. The previous site is shown until the build ends.")
+            say(f"{self._serving}. The previous site is shown until the build ends.")
         else:
             say(f"Building {settings.out}. {where} answers 503 until the build ends.")
 
     def is_ready(self) -> bool:
-        """Whether there is a whole site."""
+        """True if there is a whole site."""
         return self._has_site
 
     def has_failed(self) -> bool:
@@ -232,17 +232,17 @@ class _FirstBuild:
             self.error = outcome
             return
         self._has_site = True
-        say(f"{self._told} (stop with Ctrl-C)")
+        say(f"{self._serving} (stop with Ctrl-C)")
 
 
 def _check_content(settings: Settings, database_url: str | None, watch: bool) -> None:
-    """Raises OperatorError where nothing can be read, or options contradict each other."""
+    """Raises OperatorError if there is no content to read, or if options contradict each other."""
     if not database_url:
         check_folder(settings.content)
     elif watch:
         raise OperatorError(
             "--watch and --database exclude each other: the content folder is a copy of the "
-            "database, and nobody else may write there. Leave out --watch; other nodes' "
+            "database, and nothing else may write there. Leave out --watch; other nodes' "
             "publications are built without it."
         )
 

@@ -23,7 +23,7 @@ _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISS
 
 
 class Listening(NamedTuple):
-    """Where a command listens, the reads of each client a minute, and where it logs."""
+    """The address of a service, the reads that each client has a minute, and the access log."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class Listening(NamedTuple):
 
 
 def listening_options(port: int) -> Callable:
-    """As parameter ``listening``: Listening."""
+    """The options of Listening, as parameter ``listening``."""
     return grouped(
         "listening",
         Listening,
@@ -83,8 +83,8 @@ metrics_option = setting(
 
 
 class Publishing(NamedTuple):
-    """How programs and people publish. ``counts_url``: the Redis in which several processes count
-    limits; None: each counts for itself.
+    """Settings of publishing by programs and people. ``counts_url``: the Redis in which several
+    processes count limits; None: each counts for itself.
     """
 
     limits: Limits
@@ -92,7 +92,9 @@ class Publishing(NamedTuple):
     counts_url: str | None
 
     def check(self, base_url: str) -> None:
-        """Raises click.UsageError where each process would count at an address of its own."""
+        """Raises click.UsageError if ``counts_url`` is set without a base URL, by which processes
+        that count together know each other.
+        """
         if self.counts_url and not base_url:
             raise click.UsageError(
                 "--limits needs --base-url (HUB_BASE_URL): processes with the same one count "
@@ -209,8 +211,8 @@ def publishing_options(*more: Callable) -> Callable:
 
 
 class Following(NamedTuple):
-    """What follows each build: a deployment (a function from the folders to a ``Job``), with a
-    notice to ``receiver``, and a git branch; None for each that is not wanted.
+    """The followers of each build: a deployment (a function from the folders to a ``Job``), with a
+    notice to ``receiver``, and a git branch. None for each that is not set.
     """
 
     deployment: Callable[..., Job] | None

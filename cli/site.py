@@ -12,11 +12,11 @@ from cli.standard_error import say
 
 
 def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> None:
-    """Build these repos with the settings of the site, if there is one; with a database, its nodes
-    do that. ``done``: the change, for messages. Says so where the settings are unknown. Raises
+    """Build these repos with the settings of the site, if it exists; with a database, its nodes do
+    that. ``done``: the change, for messages. Prints a message if the settings are unknown. Raises
     OperatorError.
     """
-    # Late, since few commands build.
+    # Loaded late: few commands build.
     from builder.pipeline.build import build
 
     content, out, state, database_url = places

@@ -1,5 +1,5 @@
-"""Standard error, for people: it loses what cannot be written, so that a log on a full disk stops
-nothing.
+"""Messages on standard error for people. What cannot be written is lost, so a full disk stops no
+service.
 """
 
 import io
@@ -15,7 +15,7 @@ def say(message: str) -> None:
 
 
 def say_some(messages: Sequence[str], most: int, then: str = "") -> None:
-    """Print the first messages, and how many more there are; ``then``: how to see those."""
+    """Print the first messages and the number of the others. ``then``: how to see those."""
     for message in messages[:most]:
         say(message)
     if len(messages) > most:

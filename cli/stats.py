@@ -73,7 +73,7 @@ def ingest_logs(
     if is_json:
         _echo_json(asdict(outcome) | {"closed_days": _dates(outcome.closed_days)})
     else:
-        # All of it on standard output, so that a nightly job can leave it out and mail the rest.
+        # All on standard output: a nightly job can discard that and mail standard error.
         click.echo(describe(outcome))
         if outcome.counted:
             click.echo(HINT)
@@ -124,7 +124,7 @@ def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> No
 
 
 def describe(outcome: Outcome) -> str:
-    """What an ingestion did, on one line."""
+    """One line that says what an ingestion did."""
     return (
         f"{counted(outcome.lines, 'line')}: {counted(outcome.counted, 'pull')} counted in "
         f"{counted(outcome.repos, 'prompt')}, {outcome.repeated:,} repeated, "
@@ -135,7 +135,7 @@ def describe(outcome: Outcome) -> str:
 
 
 def tell_undone(outcome: Outcome) -> None:
-    """Say on standard error what to do about lines that were not counted."""
+    """Print on standard error what to do about lines that were not counted."""
     if outcome.malformed:
         say(
             f"Malformed: unknown format, no address or no time. The first one is "
@@ -146,7 +146,7 @@ def tell_undone(outcome: Outcome) -> None:
         shown = closed[0] if len(closed) == 1 else f"{closed[0]} to {closed[-1]}"
         say(
             f"Closed: the hashes of {shown} were already deleted, so new lines of "
-            "these days cannot be told from counted ones. Next time, pass all old logs in one run."
+            "these days cannot be value from counted ones. Next time, pass all old logs in one run."
         )
     if outcome.future:
         say(
@@ -226,5 +226,5 @@ def _date(day: int) -> str:
     return datetime.fromtimestamp(day * DAY_SECONDS, UTC).date().isoformat()
 
 
-def _echo_json(told: dict[str, object]) -> None:
-    click.echo(msgspec.json.encode(told))
+def _echo_json(value: dict[str, object]) -> None:
+    click.echo(msgspec.json.encode(value))

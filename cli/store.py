@@ -54,7 +54,7 @@ def copy(places: Places, target: str) -> None:
     content, out, state, url = places
     with Database(_needed(url)) as database, Progress() as progress:
         if target == "database":
-            # Late, since its library is optional.
+            # Loaded late: its library is optional.
             from publisher.nodes.transfer import copy_in
 
             check_unused(state)
@@ -99,7 +99,7 @@ def _copy_out(places: Places, database: Database, progress: Progress) -> int:
         )
     with Database(places.state) as accounts:
         copy_accounts(database, accounts)
-    os.unlink(f"{places.content}/{STORE_FILE}")  # it is a hub of its own from now on
+    os.unlink(f"{places.content}/{STORE_FILE}")  # from now on, a hub of its own
     return count
 
 
@@ -152,7 +152,7 @@ def skip_numbers(database_url: str | None, above: int) -> None:
     \b
       hubctl store skip-numbers --database postgresql://hub@db.example.org/hub
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from operate.backup.floor import floor_above, highest_number
     from publisher.nodes.transfer import numbered_records, put_hub_file
 
@@ -191,7 +191,7 @@ def renew(content: str, yes: bool) -> None:
     \b
       hubctl store renew --content content
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from publisher.nodes.copy import lock_folder
 
     if not os.path.lexists(f"{content}/{STORE_FILE}"):
@@ -201,11 +201,11 @@ def renew(content: str, yes: bool) -> None:
         )
     if not yes:
         click.confirm(f"Remove {content} with all prompts in it?", abort=True, err=True)
-    held = lock_folder(content)  # of a node that still runs, it is not removed
+    held = lock_folder(content)  # fails while a node runs there
     try:
         for name in os.listdir(content):
             path = f"{content}/{name}"
-            # What says that this is a copy goes last.
+            # The file that marks the folder as a copy goes last.
             if name != STORE_FILE:
                 shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
         os.unlink(f"{content}/{STORE_FILE}")

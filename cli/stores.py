@@ -1,4 +1,4 @@
-"""Where commands write what they publish: the content folder, or the database of --database."""
+"""Opens the store that commands write to: the content folder, or the database of --database."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
     from publisher.write.store_protocol import Store
 
-# How often it is looked whether the database fails.
+# Interval of looking for a failure of the database.
 _LOOK_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def open_store(places: Places, progress: Progress | None = None) -> Iterator[Store]:
-    """For a command: with a database, once the folder has what that has. Raises OperatorError."""
+    """The store for a command; with a database, once the folder has everything that the database
+    has. Raises OperatorError.
+    """
     from publisher.write.store_protocol import open_folder
 
     if not places.database_url:
         yield open_folder(places.content)
         return
-    # Late, since their library is optional, and takes long to load.
+    # Loaded late: the libraries are optional, and slow to load.
     from publisher.accounts.database import open_postgres
     from publisher.nodes.store import Shared
 
@@ -54,8 +56,8 @@ def make_store(
     *,
     has_quotas: bool,
 ) -> tuple[AbstractContextManager[Store], Rebuilder, Parts]:
-    """For a service: the store, which is to be entered before the rebuilder that follows it, and
-    what /readyz shows of it. Raises OperatorError.
+    """The store for a service, and its status for /readyz. Enter the store before the rebuilder
+    that follows it. Raises OperatorError.
     """
     from publisher.write.store_protocol import open_folder
 
@@ -64,7 +66,7 @@ def make_store(
     from publisher.nodes.store import Shared
 
     def note(changed: Iterable[Named]) -> None:
-        # What is read at the start is not asked for: the first build looks at everything.
+        # Changes read at the start need no request: the first build looks at everything.
         if store.wait_ready(0):
             rebuilder.request(changed)
 
@@ -80,7 +82,7 @@ def make_store(
 
 
 def make_turn(what: str, database: Database) -> Turn | None:
-    """What only one of the nodes of a database does at a time; None: there is only this one."""
+    """The turn for work that one node of a database does at a time; None: this is the only node."""
     if not database.is_shared:
         return None
     from publisher.nodes.turn import Turn

@@ -163,9 +163,9 @@ def _cells(token: Token) -> tuple[str, ...]:
 def _as_json(token: Token) -> dict[str, object]:
     times = ("created_at", "expires_at", "last_used_at", "revoked_at")
     shown = {field: _format_optional(getattr(token, field)) for field in times}
-    told = token._asdict() | shown | {"state": token.state()}
-    del told["trusted_publisher"], told["source"]  # these are personal
-    return told
+    shown_token = token._asdict() | shown | {"state": token.state()}
+    del shown_token["trusted_publisher"], shown_token["source"]  # these are personal
+    return shown_token
 
 
 def _format_optional(seconds: int | None) -> str | None:

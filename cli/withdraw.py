@@ -31,7 +31,7 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 @places_options
 @click.argument("repo", metavar="OWNER/NAME[@VERSION]")
 @click.option(
-    "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers are told."
+    "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers see this."
 )
 @click.option(
     "--note",
@@ -52,7 +52,7 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
     \b
       hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."
     """
-    # Late, since other commands load this module to know its options.
+    # Loaded late: other commands import this module to read its options.
     from publisher.write.withdraw import preview
     from publisher.write.withdraw import withdraw as withdraw_for_good
 
@@ -64,11 +64,11 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
             param_hint="OWNER/NAME[@VERSION]",
         )
     draft = make_withdrawal_draft({"reason": reason, "note": note.strip()})
-    asked, who = version or None, by or owner
+    chosen, who = version or None, by or owner
     with open_store(places) as store:
         if not yes:
-            _confirm(preview(places.content, owner, name, asked, draft, by=who), draft)
-        done = withdraw_for_good(store, owner, name, asked, draft, by=who)
+            _confirm(preview(places.content, owner, name, chosen, draft, by=who), draft)
+        done = withdraw_for_good(store, owner, name, chosen, draft, by=who)
     removed = 0 if places.database_url else _take_off(places, done)
     if done.unchanged:
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
@@ -85,7 +85,9 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
 
 
 def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
-    """Ask whoever is at the terminal. Raises click.UsageError where nobody is, click.Abort."""
+    """Ask the user at the terminal for confirmation. Raises click.UsageError without a terminal,
+    click.Abort.
+    """
     if planned.unchanged:
         return
     if not _is_terminal():
@@ -111,7 +113,7 @@ def _is_terminal() -> bool:
 
 
 def _take_off(places: Places, done: Withdrawn) -> int:
-    """Remove what shows a withdrawn text from the site; how many files there were."""
+    """Remove the files that show a withdrawn text from the site; returns their number."""
     from builder.pipeline.take_off import take_off
 
     alive = tree.list_versions(places.content, done.owner, done.name).versions

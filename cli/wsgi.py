@@ -1,11 +1,11 @@
 """The publish service on its own: ``gunicorn --threads 16 cli.wsgi:app``.
 
-It takes its settings from environment variables and ``hub.toml``, as ``hubctl`` does; the options
-of ``publish_service`` have their names. One worker with threads is right: a publication waits for
-the disk, and each worker counts metrics for itself, and limits, too, without HUB_LIMITS. With
-HUB_METRICS, a second one cannot start, also not for a reload. Without ``--preload``: the thread
-that builds would not outlive the fork. Raises OperatorError at start where a setting is wrong or a
-folder cannot be used.
+It takes its settings from environment variables and ``hub.toml``, as ``hubctl`` does, by the names
+of the options of ``publish_service``. Run one worker with threads. A publication waits for the
+disk, and each worker counts metrics for itself, and limits too without HUB_LIMITS. With
+HUB_METRICS, a second worker cannot start, not even for a reload. Do not use ``--preload``: the
+thread that builds would not survive the fork. Raises OperatorError at start if a setting is wrong
+or a folder cannot be used.
 """
 
 import atexit

@@ -18,9 +18,9 @@ def create_app(
     throttle: Throttle | None = None,
     origins: tuple[str, ...] = (),
 ) -> Endpoint:
-    """The endpoint over a site. ``origins``: more of those whose pages may ask (see ``Access``).
+    """The endpoint over a site. ``origins``: more origins whose pages may call it (see ``Access``).
 
-    ``queries`` and ``throttle`` may be shared with the reads; who made them closes them.
+    ``queries`` and ``throttle`` may be shared with the reads; the caller closes them.
     """
     catalogue = Catalogue(settings, queries)
     server = make_server(catalogue)

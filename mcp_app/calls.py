@@ -22,7 +22,8 @@ from mcp_app.server import tool_result
 from mcp_app.tools import TOOLS, call, search_prompts
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
-# The approximate size of an entry's objects, so the bytes also bound the number of entries.
+# Approximate size of an entry's objects. Each entry counts at least this, which bounds their
+# number.
 ENTRY_BYTES = 1000
 
 Kept = tuple[bytes, dict[str, Mark], int]
@@ -51,8 +52,8 @@ class Calls:
             return None
         tool, arguments = TOOLS[params.name], params.arguments or {}
         build = self._catalogue.queries.version() if tool.work is search_prompts else None
-        asked = json.dumps(arguments)
-        key = (version, selection, tool.name, asked, build)
+        encoded = json.dumps(arguments)
+        key = (version, selection, tool.name, encoded, build)
         kept = self.kept.get(key)
         if kept and _are_same(kept[1]):
             return kept[0]
@@ -63,9 +64,9 @@ class Calls:
         if version not in HANDSHAKE_PROTOCOL_VERSIONS:
             result |= self._modern
         answer = msgspec.json.encode(result)
-        size = len(answer) + len(asked) + ENTRY_BYTES
+        size = len(answer) + len(encoded) + ENTRY_BYTES
         is_fixed = reader.sources or (build and reader.sources is not None)
-        # One answer must not replace many.
+        # A larger answer is not kept, since it would replace many others.
         if is_fixed and size <= self.kept.maxsize // 16:
             self.kept[key] = answer, reader.sources, size
         return answer

@@ -1,8 +1,8 @@
-"""Where the next page of a list begins, as an opaque text.
+"""Cursors: opaque texts that say where the next page of a list begins.
 
-A cursor holds a position and a digest of what was asked, so that one from another list is
-noticed. It outlives builds: a position is the last row that was shown where the order is by a
-key, a number of rows where it is not.
+A cursor holds a position and a digest of the query, so a cursor of another list is rejected. It
+stays valid after builds: the position is the last row shown if the order is by a key, else a number
+of rows.
 """
 
 import base64
@@ -18,33 +18,33 @@ from builder.model.names import VERSION_PATTERN
 
 CURSOR_CHARS_MAX = 1000
 
-# What a cursor can hold. It is not signed, so anything may come back in one.
+# The types of a cursor's position. Cursors are not signed, so a client can send any.
 Offset = Annotated[int, Meta(ge=0, le=10**9)]
 LastVersion = Annotated[str, Meta(pattern=rf"\A{VERSION_PATTERN}\Z")]
 LastTag = tuple[int, str]
 
 
-def make_cursor(position: Any, *asked: object) -> str:
-    """A cursor for the rows after ``position``, of the list that ``asked`` describes."""
-    data = msgspec.json.encode([_digest(asked), position])
+def make_cursor(position: Any, *query: object) -> str:
+    """A cursor for the rows after ``position`` of the list that ``query`` describes."""
+    data = msgspec.json.encode([_digest(query), position])
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, kind: Any, *asked: object) -> Any:
+def read_cursor(cursor: str, kind: Any, *query: object) -> Any:
     """The position in a cursor, of type ``kind``. Raises RequestError ``invalid_parameter``."""
     try:
         padding = "=" * (-len(cursor) % 4)
         data = base64.b64decode(cursor + padding, altchars=b"-_", validate=True)
         digest, position = msgspec.json.decode(data, type=tuple[str, kind])
-    except (ValueError, binascii.Error, RecursionError):  # not ours: cut, or made up
+    except (ValueError, binascii.Error, RecursionError):  # cut off, or not made by the hub
         digest = None
-    if digest != _digest(asked):
+    if digest != _digest(query):
         raise stale()
     return position
 
 
 def refuse_cursor(cursor: str | None) -> None:
-    """No cursor is valid for a list of one page. Raises RequestError ``invalid_parameter``."""
+    """Reject any cursor, for a list of one page. Raises RequestError ``invalid_parameter``."""
     if cursor is not None:
         raise stale()
 
@@ -57,5 +57,5 @@ def stale() -> RequestError:
     )
 
 
-def _digest(asked: tuple[object, ...]) -> str:
-    return hashlib.blake2b(msgspec.json.encode(asked), digest_size=6).hexdigest()
+def _digest(query: tuple[object, ...]) -> str:
+    return hashlib.blake2b(msgspec.json.encode(query), digest_size=6).hexdigest()

@@ -1,7 +1,7 @@
-"""The streamable HTTP endpoint, ASGI: an MCP server at one URL.
+"""The streamable HTTP endpoint of MCP, as an ASGI application.
 
-Every request is whole: no session, no stream, an answer in JSON. What HTTP asks for is checked
-here; the protocol is spoken by the SDK, except for the tool calls that ``calls`` answers.
+Stateless: no session and no stream; each answer is JSON. This module checks the HTTP side of a
+request. The SDK speaks the protocol, except for the tool calls that ``calls`` answers.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from server.throttle import Throttle, client_of
 BODY_BYTES_MAX = 256 * 1024
 BODY_SECONDS_MAX = 30
 
-# An error of this implementation, in the range that JSON-RPC leaves to it.
+# JSON-RPC 2.0 leaves the codes from -32099 to -32000 to implementations.
 REFUSED = -32000
 
 log = getLogger("hub.mcp")
@@ -71,7 +71,7 @@ _is_version = re.compile("[0-9][0-9A-Za-z.-]{0,31}").fullmatch
 
 
 class Refusal(Exception):
-    """A request that HTTP or JSON-RPC stops; ``code`` is JSON-RPC's."""
+    """A request that HTTP or JSON-RPC rejects. ``code`` is JSON-RPC's."""
 
     def __init__(
         self, status: int, message: str, code: int = REFUSED, headers: Headers | None = None
@@ -86,7 +86,7 @@ class Endpoint:
     """The ASGI application of an SDK ``Server``, between entering and leaving ``running()``.
 
     ``calls`` answers what it can before the SDK. ``throttle`` counts requests by client.
-    ``how_to_connect`` is told to who opens the address in a browser.
+    ``how_to_connect`` is the answer to a browser that opens the address.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this is entered, requests can be answered. Once only."""
+        """Answers requests while entered. Can be entered once."""
         async with self._sdk.run():
             yield
 
@@ -127,7 +127,7 @@ class Endpoint:
         except Refusal as refusal:
             answer = _refused(refusal)
         except Exception:
-            # The edge of the process: the log gets the cause.
+            # Last resort for any error: the log gets the cause.
             log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
             answer = _refused(
                 Refusal(500, "The server failed. Try again in a moment.", types.INTERNAL_ERROR)
@@ -204,7 +204,7 @@ class Endpoint:
         return await self._through_sdk({**scope, SELECTION_KEY: selection}, body, receive)
 
     async def _through_sdk(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
-        """What the SDK's own application says to a message."""
+        """The answer of the SDK's own application to a message."""
         parts: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
         sent: list[dict[str, Any]] = []
 
@@ -214,8 +214,8 @@ class Endpoint:
         async def keep(event: dict[str, Any]) -> None:
             sent.append(event)
 
-        # What is checked is told as the SDK has it; the white space after the other values the
-        # HTTP parser has left.
+        # The headers that this module has checked get the SDK's own values. The HTTP parser leaves
+        # white space after the other values.
         headers = [
             (name, value.strip(b" \t"))
             for name, value in scope["headers"]
@@ -249,7 +249,7 @@ def _accepts_json(accept: bytes) -> bool:
 
 
 async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-    """The whole body; None where the client goes before its end. Raises Refusal."""
+    """The whole body; None if the client disconnects before its end. Raises Refusal."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > BODY_BYTES_MAX:
         raise _too_large()
@@ -270,9 +270,10 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | N
 
 
 def _read_message(body: bytes) -> dict[str, Any]:
-    """Raises Refusal for what is not one request or notification of JSON-RPC 2.0."""
+    """A request or notification of JSON-RPC 2.0. Raises Refusal for anything else."""
     try:
-        # The SDK's own parser: what it refuses, no way of answering may let through.
+        # The SDK's own parser: a message that the SDK would reject must not get through another
+        # way.
         message = from_json(body, allow_inf_nan=False)
     except (ValueError, RecursionError):
         raise Refusal(
@@ -294,7 +295,7 @@ def _read_message(body: bytes) -> dict[str, Any]:
     return message
 
 
-# What is left of a body that is not read would be taken for the next request.
+# The server would read the unread rest of a body as the next request.
 _CLOSE: Headers = [(b"connection", b"close")]
 
 
@@ -318,15 +319,15 @@ def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
 
 
 def _refused(refusal: Refusal) -> Answer:
-    """The refusal as JSON-RPC's error. Which request it was may never have been read."""
+    """The refusal as an error of JSON-RPC, without the request's id, which may be unread."""
     answer = _error(refusal.status, None, {"code": refusal.code, "message": str(refusal)})
     answer.headers.extend(refusal.headers)
     return answer
 
 
 def _unknown_version(message: dict[str, Any], version: str) -> Answer:
-    """The error by which clients find a version that both speak."""
-    # Only what looks like one is repeated: anything else may be meant for a model.
+    """The error from which clients learn the versions that the server speaks."""
+    # Repeats only a well-formed version: any other text may be aimed at a model.
     version = version if _is_version(version) else ""
     error = {
         "code": types.UNSUPPORTED_PROTOCOL_VERSION,

@@ -1,4 +1,4 @@
-"""A prompt made ready to use: which one is meant, and its text with variables filled in."""
+"""Finds the version of a prompt that a client names, and fills in its variables."""
 
 import re
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from builder.text.likeness import alike
 from builder.text.prompts import fill, filled_chars, variable_names
 from builder.text.values import as_text
 from mcp_app.reader import Reader, not_whole
-from mcp_app.unknown import did_you_mean, told, unknown_argument
+from mcp_app.unknown import did_you_mean, listed, unknown_argument
 
 FILLED_CHARS_MAX = 1_000_000
 
 
 class PromptId(NamedTuple):
     """``owner/name``, ``owner/name@x.y.z``, or ``owner/name@label``. Without version and label, it
-    is the latest.
+    means the latest version.
     """
 
     owner: str
@@ -35,7 +35,9 @@ class PromptId(NamedTuple):
 
     @classmethod
     def checked(cls, owner: str, name: str, version: str | None) -> Self:
-        """From a caller's texts. Raises RequestError ``invalid_name`` or ``invalid_version``."""
+        """The id of these texts of a client. Raises RequestError ``invalid_name`` or
+        ``invalid_version``.
+        """
         return cls(
             names.check_owner(owner),
             names.check_repo(name),
@@ -47,7 +49,7 @@ class PromptId(NamedTuple):
         return f"{self.owner}/{self.name}"
 
     def at(self, ref: str) -> Self:
-        """What is named by ``owner/name`` with this ref: a version, a label or ``latest``.
+        """The id with this ref: a version, a label or ``latest``.
 
         Raises RequestError ``invalid_version``.
         """
@@ -89,7 +91,9 @@ def parse_id(text: str) -> PromptId:
 
 
 async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
-    """Raises RequestError ``repo_not_found`` that names the nearest ids, or ``withdrawn``."""
+    """The repo. Raises RequestError ``repo_not_found``, which names the nearest ids, or
+    ``withdrawn``.
+    """
     repo = await reader.repo(owner, name)
     if repo is None:
         if reader.is_withdrawn(owner, name):
@@ -104,10 +108,10 @@ async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
 
 
 async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
-    """The version that is wanted, else the latest.
+    """The version in ``wanted``, or the latest.
 
-    Raises RequestError ``repo_not_found``, ``version_not_found`` or ``label_not_found``, saying
-    which there are; or ``withdrawn``.
+    Raises RequestError ``repo_not_found``; ``version_not_found`` or ``label_not_found``, which list
+    those that exist; or ``withdrawn``.
     """
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.label:
@@ -124,16 +128,16 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
         newest = [entry.version for entry in entries if not entry.withdrawn]
         raise RequestError(
             "version_not_found",
-            f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
-            "list_versions for all.",
+            f"No version {wanted.version} of {wanted.repo_id}. Its newest are {listed(newest)}. "
+            "Call list_versions for all.",
         )
     return Prompt(repo, version, version.version, version.published_at)
 
 
 def _withdrawn(wanted: PromptId, withdrawal: Withdrawal) -> RequestError:
-    # The note is a contributor's text, and has no place in an error.
-    told = tell(f"{wanted.repo_id} {wanted.version}", structs.replace(withdrawal, note=""))
-    return RequestError(WITHDRAWN, f"{told} Call list_versions for those that can be read.")
+    # The note is a contributor's text, so it must not appear in an error.
+    message = tell(f"{wanted.repo_id} {wanted.version}", structs.replace(withdrawal, note=""))
+    return RequestError(WITHDRAWN, f"{message} Call list_versions for those that can be read.")
 
 
 async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> VersionRecord:
@@ -143,14 +147,14 @@ async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> Versio
     known = await reader.labels(wanted.owner, wanted.name)
     if label in known:
         raise not_whole()
-    there = f"Its labels are {told(known)}." if known else "It has no labels."
+    there = f"Its labels are {listed(known)}." if known else "It has no labels."
     advice = did_you_mean(alike(label, known)) or there
     raise RequestError("label_not_found", f"No label `{label}` of {wanted.repo_id}. {advice}")
 
 
 class Filled(NamedTuple):
-    """A text, the messages that it is made of (None: no chat prompt), and the names of the required
-    variables that have no value.
+    """A text, its messages (None if it is no chat prompt), and the names of required variables
+    without a value.
     """
 
     text: str
@@ -159,12 +163,12 @@ class Filled(NamedTuple):
 
 
 def fill_in(record: Repo | VersionRecord, arguments: Mapping[str, Any] | None) -> Filled:
-    """The text with what was given in the place of its variables, and defaults for the rest. No
-    value makes a message.
+    """The text with the arguments in the place of its variables, and defaults for the others. A
+    value never becomes a message.
 
-    A variable that is neither given, nor has a default, nor may be left out, stays. Where
-    ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
-    that is none of the prompt's.
+    A required variable without argument and default stays as it is. If ``arguments`` is None, all
+    variables stay. Raises RequestError ``invalid_parameter`` for an argument that the prompt does
+    not have.
     """
     used = variable_names(record.body)
     declared = {variable.name: variable for variable in record.variables}
@@ -201,7 +205,7 @@ def fill_in(record: Repo | VersionRecord, arguments: Mapping[str, Any] | None) -
 def _check_value(variable: Variable, value: Any) -> None:
     text = as_text(value)
     if variable.enum and text not in map(as_text, variable.enum):
-        # The values themselves are a contributor's text, and have no place in an error.
+        # The values are a contributor's text, so they must not appear in an error.
         raise RequestError(
             "invalid_parameter",
             f"`{variable.name}` must be one of the values in its enum. Call get_prompt without "
@@ -216,7 +220,7 @@ def _check_value(variable: Variable, value: Any) -> None:
 _is_integer = re.compile(r"-?(0|[1-9][0-9]*)(\.0+)?").fullmatch
 _is_number = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 
-# By type, whether a value is of it. Clients that have only texts to give may give it as one.
+# For each type, True for a value of it. Clients that can only send texts may send it as text.
 _FITS = {
     "string": lambda value, text: not isinstance(value, dict | list),
     "integer": lambda value, text: _is_integer(text),

@@ -1,4 +1,4 @@
-"""Prompts as the protocol's own prompts: what a person picks from a menu of commands."""
+"""Prompts as MCP's own prompts, which clients offer as a menu of commands."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from builder.text.values import as_text
 from mcp_app.prompt_text import Filled, fill_in, find_prompt, parse_id
 from mcp_app.reader import Reader
 from mcp_app.top_prompts import list_top
-from mcp_app.unknown import told
+from mcp_app.unknown import listed
 
-# The protocol knows no others. What a system says first, a user says first.
+# MCP has only these two roles, so a system message becomes one of the user.
 _ROLES = {"system": "user", "user": "user", "assistant": "assistant", "tool": "user"}
 
 
 async def list_prompts(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
-    """The top of the catalogue; ``get_prompt`` knows all of it."""
+    """The top of the catalogue. ``get_prompt`` finds every prompt."""
     summaries, next_cursor = await list_top(reader, params.cursor)
     repos = [await reader.repo(row.owner, row.name) for row in summaries]
-    # One may have gone since its list was written.
+    # A prompt may have been removed since its list was written.
     return {"prompts": [_described(repo) for repo in repos if repo]} | next_cursor
 
 
@@ -44,7 +44,7 @@ def _described(repo: Repo) -> dict[str, Any]:
 
 
 def _explained(variable: Variable) -> str:
-    """A variable in one line: an argument has no fields for its type or default."""
+    """One line that describes a variable, since arguments of MCP have no type and no default."""
     parts = [variable.description]
     if variable.enum:
         parts.append(f"One of: {', '.join(map(as_text, variable.enum))}")
@@ -60,11 +60,11 @@ def _explained(variable: Variable) -> str:
 async def get_prompt(
     reader: Reader, context: ServerRequestContext, params: types.GetPromptRequestParams
 ) -> dict[str, Any]:
-    """A prompt's messages, filled in; of another than a chat prompt, its text as one message."""
+    """The messages of a prompt, filled in; a prompt that is no chat is one message."""
     record = (await find_prompt(reader, parse_id(params.name))).record
     filled = fill_in(record, params.arguments or {})
     if filled.missing:
-        raise RequestError("invalid_parameter", f"Missing arguments: {told(filled.missing)}.")
+        raise RequestError("invalid_parameter", f"Missing arguments: {listed(filled.missing)}.")
     return {
         "description": record.description,
         "messages": [
@@ -75,14 +75,14 @@ async def get_prompt(
 
 
 def _spoken(filled: Filled) -> list[Message]:
-    """The messages to send. Models refuse an empty one, as a variable without a value may leave."""
+    """The messages to send, without empty ones, which models reject."""
     if filled.messages is None:
         return [Message("user", filled.text)]
     return [one for one in filled.messages if one.content.strip()] or [Message("user", "")]
 
 
 async def complete(reader: Reader, name: str, argument: str, value: str) -> list[str]:
-    """What an argument of a prompt could be, beginning with ``value``."""
+    """Values for an argument of a prompt that begin with ``value``."""
     variables = (await find_prompt(reader, parse_id(name))).record.variables
     variable = next((one for one in variables if one.name == argument), None)
     if variable is None:

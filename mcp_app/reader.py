@@ -1,6 +1,6 @@
-"""Reads the site's files and the queries beside them, on behalf of one call.
+"""Reads the site's files and queries its index, for one call.
 
-Remembers the files that it took, so that an answer can be kept as long as they are the same.
+Notes the files that it read: an answer can be reused as long as these are unchanged.
 """
 
 import asyncio
@@ -30,7 +30,8 @@ from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
 from mcp_app.selection import WHOLE, Selection
 
-# Up to here, reading and decoding a file takes no noticeable time.
+# Reading and decoding a file up to this size takes no noticeable time. Larger files are read in a
+# thread.
 QUICK_BYTES_MAX = 128 * 1024
 SIMILAR_MAX = 3
 
@@ -52,15 +53,15 @@ def _decoder(kind: Any) -> msgspec.json.Decoder:
 
 
 class Catalogue(NamedTuple):
-    """Where things are read from."""
+    """The sources of the catalogue."""
 
     settings: Settings
     queries: QueryThread
 
 
 class Part(NamedTuple):
-    """Some of a list's summaries, and how many it has; with words also how they were found, as in
-    ``records.ListMeta``.
+    """A part of a list's summaries, and the length of the list. After a search, also how the words
+    matched, as in ``records.ListMeta``.
     """
 
     rows: list[RepoSummary]
@@ -70,11 +71,11 @@ class Part(NamedTuple):
 
 
 class Reader:
-    """One look at the catalogue, or the part of it that ``selection`` is.
+    """One look at the catalogue, limited to ``selection``.
 
-    ``sources``: the files that it was answered from; None if anything else went into it, but for
-    queries where ``version`` is theirs. Every method raises RequestError ``unavailable`` where the
-    site is not built, or not whole.
+    ``sources``: the files that the answer came from. None if it came from anything else, except
+    from queries of the index of ``version``. Every method raises RequestError ``unavailable`` if
+    the site is not built, or not whole.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Reader:
         self._version = version
 
     async def repo(self, owner: str, name: str) -> Repo | None:
-        """A repo of the selection."""
+        """A repo of the selection; None if it has no such repo."""
         found = await self._read("repo", _Single[Repo], owner=owner, name=name)
         return found.data if found and self.selection.has(found.data) else None
 
@@ -98,26 +99,26 @@ class Reader:
         return found and found.data
 
     async def labelled(self, owner: str, name: str, label: str) -> VersionRecord | None:
-        """The version that a label names."""
+        """The version that a label names; None if there is none."""
         found = await self._read(
             "label", _Single[VersionRecord], owner=owner, name=name, label=label
         )
         return found and found.data
 
     async def labels(self, owner: str, name: str) -> list[str]:
-        """The labels of a repo, sorted; none where it never had one."""
+        """The labels of a repo, sorted; empty if it never had one."""
         found = await self._read("labels", _Listed[LabelMove], owner=owner, name=name)
         return [one.label for one in found.data] if found else []
 
     async def versions(self, owner: str, name: str) -> list[ListedVersion]:
-        """All versions of a repo that there is, newest first."""
+        """All versions of a repo that exist, newest first."""
         found = await self._read("versions", _Listed[ListedVersion], owner=owner, name=name)
         if found is None:
             raise not_whole()
         return found.data
 
     async def skill(self, owner: str, name: str) -> str | None:
-        """The latest version of a repo as an Agent Skill."""
+        """The latest version of a repo as an Agent Skill; None if there is none."""
         data = await self._load(BY_NAME["skill"].file_for(owner=owner, name=name))
         try:
             return data and data.decode()
@@ -125,7 +126,7 @@ class Reader:
             raise not_whole() from None
 
     def is_withdrawn(self, owner: str, name: str) -> bool:
-        """Whether there was such a repo, and all of it is withdrawn."""
+        """True if the whole repo was withdrawn."""
         file = BY_NAME["withdrawn_repo"].file_for(owner=owner, name=name)
         return os.path.exists(f"{self.settings.out}/{file}")
 
@@ -144,7 +145,7 @@ class Reader:
         return [Tag(name, count) for name, count in counts]
 
     async def find(self, query: ListQuery, start: int, count: int) -> Part:
-        """``count`` summaries of a list from ``start``, and what is said of the whole list.
+        """``count`` summaries of a list from ``start``, and the data of the whole list.
 
         Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
         """
@@ -164,8 +165,8 @@ class Reader:
     async def _listed(
         self, query: ListQuery, start: int, count: int
     ) -> tuple[list[RepoSummary], int] | None:
-        """As ``find``, from the files of the pages that the rows are on; None where one is not
-        there, as for a moment when a list has grown by a page.
+        """As ``find``, from the files of the pages that have these rows. None if a file is missing,
+        as it can be for a moment when a list grows by a page.
         """
         rows: list[RepoSummary] = []
         total = None
@@ -176,7 +177,7 @@ class Reader:
             rows += page.data
             total = page.meta.total
         if total is None and start:
-            page = await self._page(query, 0)  # which tells where the list ends
+            page = await self._page(query, 0)  # which has the length of the list
             total = page and page.meta.total
         rows = rows[start % PAGE_SIZE :][:count]
         if total is None or len(rows) < min(count, total - start):
@@ -191,7 +192,7 @@ class Reader:
         return await self._query(Queries.owners_beginning, prefix, count)
 
     async def similar(self, repo_id: str) -> list[str]:
-        """Ids of the selection's repos that look like one that the selection has not."""
+        """Ids of the selection's repos that are similar to ``repo_id``, which it does not have."""
         found = await self._query(Queries.similar, repo_id, SIMILAR_MAX * 3)
         if self.selection.is_whole and repo_id in found:
             raise not_whole()
@@ -204,7 +205,7 @@ class Reader:
         return os.path.exists(f"{self.settings.out}/{BY_NAME['user'].file_for(owner=owner)}")
 
     def missing(self) -> RequestError:
-        """Why a file that every site has is not there."""
+        """The error for a missing file that every site has."""
         return (
             not_whole()
             if is_built(self.settings.out)
@@ -245,12 +246,12 @@ class Reader:
             raise not_whole() from None
 
     async def _load(self, file: str) -> bytes | None:
-        """The bytes of a file of the site; None where there is none."""
+        """The bytes of a file of the site; None if it does not exist."""
         path = f"{self.settings.out}/{file}"
         try:
-            # Unbuffered: it is read at once.
+            # Unbuffered, since it is read in one call.
             with open(path, "rb", buffering=0) as opened:
-                # Of the file that was opened: it may have been replaced since.
+                # The mark is that of the opened file: the path may have a new file by now.
                 status = os.fstat(opened.fileno())
                 if status.st_size > QUICK_BYTES_MAX:
                     data = await asyncio.to_thread(opened.readall)

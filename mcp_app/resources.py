@@ -24,9 +24,9 @@ LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
 SKILL = "skill://{owner}/{name}/SKILL.md"
 MEDIA = "text/markdown"
-# Until 2025-11-25 a code of its own said that there is no such resource.
+# Revisions up to 2025-11-25 have this code for an unknown resource.
 RESOURCE_NOT_FOUND = -32002
-# What the protocol allows in one answer.
+# The most that MCP allows in one answer (``completion/complete``).
 COMPLETIONS_MAX = 100
 
 _prompt_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+))?")
@@ -36,7 +36,7 @@ _skill_uri = re.compile(r"skill://([^/]+)/([^/]+)/SKILL\.md")
 async def list_resources(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
-    """The top of the catalogue; the templates lead to all of it."""
+    """The top of the catalogue. The templates reach every prompt."""
     repos, next_cursor = await list_top(reader, params.cursor)
     resources = [
         {
@@ -125,17 +125,19 @@ async def find_skill(reader: Reader, uri: str) -> str:
 
 
 def is_handshake(context: ServerRequestContext) -> bool:
-    """Whether a client speaks a revision of the era of handshakes."""
+    """True if a client speaks a revision that begins with a handshake."""
     return context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 def freshness(settings: Settings, cache: str) -> dict[str, Any]:
-    """How long, and for whom, a client may keep a result of a class of ``CACHE_CONTROL``."""
+    """The time for which a client may cache a result of a class of ``CACHE_CONTROL``, and its
+    scope.
+    """
     return {"ttlMs": max_age_seconds(cache) * 1000, "cacheScope": cache_scope(settings)}
 
 
 def cache_scope(settings: Settings) -> Literal["public", "private"]:
-    """The readers for whom a client may keep an answer."""
+    """``private`` if only the client itself may cache an answer, else ``public``."""
     return "private" if settings.private else "public"
 
 
@@ -148,8 +150,8 @@ def _unknown_uri() -> RequestError:
 async def complete(
     reader: Reader, uri: str, argument: str, value: str, given: dict[str, str]
 ) -> list[str]:
-    """What a parameter of a template could be, beginning with ``value``: all of them, or at least
-    one more than COMPLETIONS_MAX. Raises RequestError ``invalid_parameter``.
+    """Values for a parameter of a template that begin with ``value``: all, or at least one more
+    than COMPLETIONS_MAX. Raises RequestError ``invalid_parameter``.
     """
     if uri not in (LATEST, ONE_VERSION, SKILL):
         raise _unknown_uri()

@@ -1,6 +1,6 @@
-"""The records of a tool's arguments and results as JSON Schema, and arguments as such a record.
+"""JSON Schemas for the records of a tool's arguments and results; converts arguments to records.
 
-Schemas are flat: clients differ in what they make of ``$ref``, ``anyOf`` and ``oneOf``.
+Schemas are flat, because clients treat ``$ref``, ``anyOf`` and ``oneOf`` in different ways.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @cache
 def schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The schema of a record, with those of the records in it in their places."""
+    """The schema of a record, with the schemas of its records inlined."""
     (root,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
     return _resolved(root, parts)
 
@@ -29,21 +29,21 @@ def _resolved(part: Any, parts: dict[str, Any]) -> Any:
     if "$ref" in part:
         part = {**parts[part["$ref"]], **part}
         del part["$ref"], part["title"]
-        part.pop("description", None)  # the record's docstring, which is for its readers
+        part.pop("description", None)  # the record's docstring is for developers
     if "enum" in part and "type" not in part:
         part = {"type": "string", **part}
     return {
         key: _resolved(value, parts)
         for key, value in part.items()
-        # What an argument is when it is left out, its description says.
+        # The description of an argument says what its default means.
         if not (key == "default" and value in ("", []))
     }
 
 
 def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
-    """``given`` as a record. null is: left out.
+    """``given`` as a record. null means that an argument is left out.
 
-    Raises RequestError ``invalid_parameter``, which names the argument and says what it can be.
+    Raises RequestError ``invalid_parameter``, which names the argument and its valid values.
     """
     given = {key: value for key, value in given.items() if value is not None}
     fields = _fields(kind)
@@ -62,20 +62,20 @@ def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
 
 
 def _converted(value: Any, type_: Any) -> Any:
-    # To a schema, 5.0 is an integer.
+    # In JSON Schema, 5.0 is an integer.
     plain = int(value) if isinstance(value, float) and value.is_integer() else value
     try:
         return msgspec.convert(plain, type_)
     except msgspec.ValidationError:
         if not isinstance(value, str):
             raise
-    # Some clients send an object, a list or a number as a text that holds its JSON.
+    # Some clients send an object, a list or a number as a string of its JSON.
     return _converted(msgspec.json.decode(value), type_)
 
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool, str]]:
-    """By name, a field's type, whether it must be given, and what an error says of it."""
+    """By name: the field's type, True if it is required, and its valid values for an error."""
     properties = schema(kind)["properties"]
     return {
         field.name: (
@@ -88,7 +88,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool, str]]:
 
 
 def describe(rules: dict[str, Any]) -> str:
-    """What a value must be, in words."""
+    """Describes the valid values in words."""
     if "enum" in rules:
         return f"one of {', '.join(rules['enum'])}"
     if rules["type"] == "integer":

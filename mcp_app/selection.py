@@ -28,7 +28,7 @@ WHOLE = Selection()
 def parse_selection(query: bytes) -> Selection:
     """Read an endpoint's query. Raises RequestError ``invalid_parameter`` or ``invalid_name``.
 
-    An unknown parameter is refused: a mistyped one would open the whole catalogue.
+    Rejects an unknown parameter: a mistyped one would open the whole catalogue.
     """
     if not query:
         return WHOLE

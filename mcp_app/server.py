@@ -1,7 +1,7 @@
 """The catalogue as an MCP server: the SDK's ``Server`` with a handler for each method.
 
-Handlers give results in their wire form; the SDK fits it to the client's revision of the
-protocol. What the primitives mean is in ``tools``, ``resources`` and ``prompts``.
+Handlers return results in their wire form; the SDK adapts them to the client's revision of MCP.
+``tools``, ``resources`` and ``prompts`` define the primitives.
 """
 
 import traceback
@@ -29,7 +29,7 @@ from mcp_app.resources import COMPLETIONS_MAX, cache_scope, is_handshake
 from mcp_app.schemas import schema
 from mcp_app.tools import TOOLS, Outcome, Tool, call
 
-# Where the endpoint leaves the selection that a request is about.
+# The key under which the endpoint stores the selection of a request.
 SELECTION_KEY = "hub.selection"
 
 _INSTRUCTIONS = (
@@ -47,13 +47,13 @@ Handler = Callable[[Reader, ServerRequestContext, Any], Awaitable[dict[str, Any]
 
 
 def instructions(settings: Settings) -> str:
-    """What clients tell their model about the tools."""
+    """The text about the tools that clients give to their model."""
     access = "private to the members of this hub" if settings.private else "public"
     return _INSTRUCTIONS.replace("{access}", access)
 
 
 def make_server(catalogue: Catalogue) -> Server:
-    """The server over a catalogue; an ``Endpoint`` speaks HTTP for it."""
+    """The MCP server of a catalogue. An ``Endpoint`` adds HTTP."""
     handler = partial(_answering, catalogue)
     settings = catalogue.settings
     lists = CacheHint(max_age_seconds("list") * 1000, cache_scope(settings))
@@ -90,13 +90,13 @@ def make_server(catalogue: Catalogue) -> Server:
 def _answering(
     catalogue: Catalogue, work: Handler
 ) -> Callable[[ServerRequestContext, Any], Awaitable[dict[str, Any]]]:
-    """The SDK's handler of a method: does its work, and raises MCPError alone."""
+    """Wraps a method as a handler for the SDK, which raises only MCPError."""
 
     @wraps(work)
     async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
         try:
             reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
-            # Older revisions do not have the type.
+            # Revisions with a handshake do not have this member.
             kind = {} if is_handshake(context) else {"resultType": "complete"}
             return kind | await work(reader, context, params)
         except RequestError as error:
@@ -105,7 +105,7 @@ def _answering(
         except MCPError:
             raise
         except Exception:
-            # The SDK would tell the client what went wrong inside.
+            # The SDK would send the client details of the error.
             log.error("%s failed\n%s", context.method, traceback.format_exc())
             raise MCPError(
                 types.INTERNAL_ERROR, "The server failed. Try again in a moment."
@@ -159,8 +159,8 @@ async def _call_tool(
 
 
 def tool_result(outcome: Outcome, structured: Any) -> dict[str, Any]:
-    """The result of a tool call. Some clients show a model the structured form, some the text:
-    each is complete. ``structured``: the text's JSON.
+    """The result of a tool call, complete in both forms: some clients show a model the structured
+    form, some the text. ``structured``: the text's JSON.
     """
     result: dict[str, Any] = {"content": [{"type": "text", "text": outcome.text}]}
     if not outcome.is_error:

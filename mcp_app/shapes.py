@@ -1,7 +1,7 @@
-"""What the tools take and give, as records.
+"""The arguments and results of the tools, as records.
 
-They are the input and output schemas that clients see, so descriptions are written for a model
-that has never heard of this service.
+Clients see them as input and output schemas, so the descriptions are for a model that does not know
+this service.
 """
 
 from typing import Annotated, Any, Literal
@@ -134,7 +134,7 @@ class ListTags(Struct, forbid_unknown_fields=True):
 # Results --------------------------------------------------------------------------------------
 
 
-# Checkers of schemas suspect one that says nothing at all.
+# Schema checkers warn about a schema without constraints.
 _AnyValue = Annotated[Any, Meta(extra_json_schema={"not": {"type": "null"}})]
 
 
@@ -209,9 +209,9 @@ class PromptResult(Struct):
     next_offset: Annotated[
         int | UnsetType, Meta(description="Pass it as offset to get the next part.")
     ] = UNSET
-    label: Annotated[
-        str | UnsetType, Meta(description="The label that was asked for, if one was.")
-    ] = UNSET
+    label: Annotated[str | UnsetType, Meta(description="The label that was requested, if any.")] = (
+        UNSET
+    )
     messages: Annotated[
         list[Message] | UnsetType,
         Meta(

@@ -32,10 +32,10 @@ class GetSkillParams(types.RequestParams):
 async def list_skills(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
-    """The top of the catalogue; ``get_skill`` knows all of it."""
+    """The top of the catalogue. ``get_skill`` finds every prompt."""
     rows, next_cursor = await list_top(reader, params.cursor, LISTED_MAX)
     texts = [(row, await reader.skill(row.owner, row.name)) for row in rows]
-    # One may have gone since its list was written.
+    # A prompt may have been removed since its list was written.
     skills = [
         _entry(SKILL.format(owner=row.owner, name=row.name), text) for row, text in texts if text
     ]
@@ -50,7 +50,7 @@ async def get_skill(
 
 
 def _entry(uri: str, text: str) -> dict[str, Any]:
-    """A skill with the digests of its files, which is one."""
+    """A skill with the digest of its one file."""
     front = parse_document(text).front
     if front is None:
         raise not_whole()

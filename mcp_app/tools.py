@@ -1,4 +1,4 @@
-"""The four tools: the work."""
+"""The four tools: ``search_prompts``, ``get_prompt``, ``list_versions`` and ``list_tags``."""
 
 import traceback
 from collections.abc import Awaitable, Callable
@@ -42,28 +42,28 @@ TEXT_BYTES_MAX = 100_000
 log = getLogger("hub.mcp")
 
 
-async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
-    owner = names.check_owner(asked.owner) if asked.owner else None
+async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult:
+    owner = names.check_owner(request.owner) if request.owner else None
     if owner and reader.selection.owner not in (None, owner):
         raise RequestError(
             "user_not_found",
             f"This connection has only prompts of {reader.selection.owner}. Leave out owner.",
         )
-    if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in asked.tags):
+    if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in request.tags):
         raise RequestError(
             "invalid_parameter",
             "A tag has only a-z, 0-9 and single hyphens. Call list_tags to see all tags.",
         )
-    tags = tuple(dict.fromkeys(asked.tags))
-    sort = None if asked.sort is UNSET else asked.sort
-    words = asked.query.strip()
-    asked_for = (words, tags, owner, sort, *reader.selection)
-    start = read_cursor(asked.cursor, Offset, *asked_for) if asked.cursor else 0
+    tags = tuple(dict.fromkeys(request.tags))
+    sort = None if request.sort is UNSET else request.sort
+    words = request.query.strip()
+    list_key = (words, tags, owner, sort, *reader.selection)
+    start = read_cursor(request.cursor, Offset, *list_key) if request.cursor else 0
     if owner and not reader.has_owner(owner):
         raise await _unknown_owner(reader, owner)
     query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner)
     try:
-        found = await reader.find(query, start, asked.limit)
+        found = await reader.find(query, start, request.limit)
     except RequestError as error:
         if error.code == "invalid_parameter" and start < REACHED_MAX:
             raise RequestError(
@@ -75,7 +75,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
             raise unknown from None
         if error.code != "tag_not_found":
             raise
-        found = Part([], 0)  # the selection has lost its last prompt
+        found = Part([], 0)  # the selection's last prompt was removed
     if start and start >= found.total:
         raise stale()
     end = start + len(found.rows)
@@ -85,7 +85,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
         total=found.total,
         match=found.match if found.match and found.rows else UNSET,
         corrected=found.corrected or UNSET,
-        next_cursor=make_cursor(end, *asked_for) if found.rows and end < reached else UNSET,
+        next_cursor=make_cursor(end, *list_key) if found.rows and end < reached else UNSET,
     )
 
 
@@ -110,12 +110,12 @@ async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
 
 
 async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | None:
-    """What to say of the first of these tags that no prompt has; None where each has one."""
+    """The error for the first of these tags that no prompt has; None if all exist."""
     known = dict.fromkeys(tag.name for tag in await reader.tags())
     unknown = next((tag for tag in tags if tag not in known), None)
     if unknown is None:
         return None
-    # Only the first are compared: tags with the same first letter, then the most used.
+    # Compares only the first of these: tags with the same first letter, then the most used.
     same = (tag for tag in known if tag[0] == unknown[0])
     others = (tag for tag in known if tag[0] != unknown[0])
     near = alike(unknown, chain(same, others))
@@ -123,22 +123,22 @@ async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | 
     return RequestError("tag_not_found", f"No prompt here has the tag `{unknown}`. {advice}")
 
 
-async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
-    if bool(asked.id) == bool(asked.owner or asked.name):
+async def get_prompt(reader: Reader, request: GetPrompt) -> PromptResult:
+    if bool(request.id) == bool(request.owner or request.name):
         raise RequestError("invalid_parameter", "Pass id as owner/name, or pass owner and name.")
-    wanted = parse_id(asked.id or f"{asked.owner}/{asked.name}")
-    if asked.version:
-        version = Version.parse(asked.version)
+    wanted = parse_id(request.id or f"{request.owner}/{request.name}")
+    if request.version:
+        version = Version.parse(request.version)
         if wanted.version not in (None, version):
             raise RequestError("invalid_parameter", "id and version differ. Pass one version.")
         if wanted.label:
             raise RequestError("invalid_parameter", "id has a label. Leave version out.")
         wanted = wanted._replace(version=version)
-    if asked.label:
-        wanted = _at_label(wanted, names.check_label(asked.label))
+    if request.label:
+        wanted = _at_label(wanted, names.check_label(request.label))
     prompt = await find_prompt(reader, wanted)
-    filled = fill_in(prompt.record, None if asked.arguments is UNSET else asked.arguments)
-    part, next_offset = _part(filled.text, asked.offset)
+    filled = fill_in(prompt.record, None if request.arguments is UNSET else request.arguments)
+    part, next_offset = _part(filled.text, request.offset)
     repo, record = prompt.repo, prompt.record
     url = BY_NAME["version_page"].url_for(owner=repo.owner, name=repo.name, version=prompt.version)
     return PromptResult(
@@ -163,7 +163,7 @@ async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
 
 
 def _at_label(wanted: PromptId, label: str) -> PromptId:
-    """The id with a label, which may say the same already."""
+    """The id with a label. Raises RequestError if the id names another version or label."""
     named = PromptId(wanted.owner, wanted.name, None).at(label)
     if named.version or wanted not in (named, named._replace(label=None)):
         raise RequestError(
@@ -174,7 +174,7 @@ def _at_label(wanted: PromptId, label: str) -> PromptId:
 
 
 def _present(variable: Variable) -> PromptVariable:
-    """A variable without what its author left out."""
+    """A variable, without fields that its author left out."""
     return PromptVariable(
         variable.name,
         variable.type,
@@ -186,7 +186,7 @@ def _present(variable: Variable) -> PromptVariable:
 
 
 def _part(text: str, offset: int) -> tuple[str, int | None]:
-    """What of a text goes into one answer, and where the next begins. Offsets are in bytes."""
+    """The part of a text for one answer, and the offset of the next; offsets are in bytes."""
     if not offset and len(text) * 4 <= TEXT_BYTES_MAX:
         return text, None
     data = text.encode()
@@ -202,22 +202,22 @@ def _part(text: str, offset: int) -> tuple[str, int | None]:
 
 
 def _is_inside_character(data: bytes, offset: int) -> bool:
-    """Whether UTF-8 cannot be cut here."""
+    """True if ``offset`` is inside a character of UTF-8."""
     return offset < len(data) and data[offset] & 0xC0 == 0x80
 
 
-async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
-    owner, name, version, label = parse_id(asked.id)
+async def list_versions(reader: Reader, request: ListVersions) -> VersionsResult:
+    owner, name, version, label = parse_id(request.id)
     if version or label:
         raise RequestError(
             "invalid_parameter", "Pass id without a version or a label, as owner/name."
         )
     await find_repo(reader, owner, name)
     entries = await reader.versions(owner, name)
-    if asked.cursor:
-        last = Version.parse(read_cursor(asked.cursor, LastVersion, owner, name))
+    if request.cursor:
+        last = Version.parse(read_cursor(request.cursor, LastVersion, owner, name))
         entries = [entry for entry in entries if Version.parse(entry.version) < last]
-    shown = entries[: asked.limit]
+    shown = entries[: request.limit]
     return VersionsResult(
         versions=[
             ListedVersion(
@@ -238,16 +238,16 @@ async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
     )
 
 
-async def list_tags(reader: Reader, asked: ListTags) -> TagsResult:
-    asked_for = ("tags", asked.prefix, *reader.selection)
-    tags = [tag for tag in await reader.tags() if tag.name.startswith(asked.prefix)]
-    if asked.cursor:
-        last = read_cursor(asked.cursor, LastTag, *asked_for)
+async def list_tags(reader: Reader, request: ListTags) -> TagsResult:
+    list_key = ("tags", request.prefix, *reader.selection)
+    tags = [tag for tag in await reader.tags() if tag.name.startswith(request.prefix)]
+    if request.cursor:
+        last = read_cursor(request.cursor, LastTag, *list_key)
         tags = [tag for tag in tags if (-tag.count, tag.name) > last]
-    shown = tags[: asked.limit]
+    shown = tags[: request.limit]
     return TagsResult(
         tags=[ListedTag(tag.name, tag.count) for tag in shown],
-        next_cursor=make_cursor((-shown[-1].count, shown[-1].name), *asked_for)
+        next_cursor=make_cursor((-shown[-1].count, shown[-1].name), *list_key)
         if len(shown) < len(tags)
         else UNSET,
     )
@@ -306,7 +306,7 @@ TOOLS = {
 
 
 class Outcome(NamedTuple):
-    """What a call came to: the result as JSON, or one line that says how to go on."""
+    """The outcome of a call: the result as JSON, or one line that says what to do next."""
 
     text: str
     is_error: bool = False
@@ -316,7 +316,7 @@ _encode = msgspec.json.encode
 
 
 async def call(tool: Tool, reader: Reader, arguments: dict[str, Any]) -> Outcome:
-    """Do a tool's work. Never raises; what is not the caller's doing is logged."""
+    """Run a tool. Never raises; errors that the client did not cause are logged."""
     try:
         result = await tool.work(reader, read_arguments(arguments, tool.takes))
         return Outcome(_encode(result).decode())

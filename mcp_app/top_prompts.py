@@ -1,4 +1,4 @@
-"""The top of the catalogue, for lists that a client takes whole before it does anything."""
+"""The top of the catalogue, for clients that read a whole list before anything else."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ TOP_MAX = 200
 async def list_top(
     reader: Reader, cursor: str | None, count: int = TOP_MAX
 ) -> tuple[list[RepoSummary], dict[str, Any]]:
-    """A page of the ``count`` repos that are read most, and ``nextCursor`` if there is another.
+    """A page of the ``count`` most read repos, and ``nextCursor`` if another follows.
 
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
-    asked_for = ("top", count, *reader.selection)
-    start = read_cursor(cursor, Offset, *asked_for) if cursor is not None else 0
+    list_key = ("top", count, *reader.selection)
+    start = read_cursor(cursor, Offset, *list_key) if cursor is not None else 0
     try:
         rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
     except RequestError as error:
         if error.code != "tag_not_found":
             raise
-        rows, total = [], 0  # a selection that has lost its last repo
+        rows, total = [], 0  # the selection's last repo was removed
     end = start + len(rows)
     if rows and end < min(total, count):
-        return rows, {"nextCursor": make_cursor(end, *asked_for)}
+        return rows, {"nextCursor": make_cursor(end, *list_key)}
     return rows, {}

@@ -1,4 +1,4 @@
-"""How an error names what a caller got wrong: the name, and the nearest ones that exist."""
+"""Errors that name what a caller got wrong, and the nearest names that exist."""
 
 import re
 from collections.abc import Iterable
@@ -8,17 +8,17 @@ from builder.model.errors import RequestError
 from builder.text.likeness import alike
 
 SUGGESTED_MAX = 3
-NAMES_TOLD = 10
+NAMES_LISTED_MAX = 10
 
-# Of a caller's names these alone are repeated: whatever else is one may be meant for a model.
+# Only such a name is repeated to the caller: any other text may be aimed at a model.
 _is_plain = re.compile("[A-Za-z0-9_.-]{1,64}").fullmatch
 
 
 def unknown_argument(
     what: str, given: Iterable[str], known: Iterable[str], kind: str = "argument"
 ) -> RequestError:
-    """The error for arguments, or others of a ``kind``, of which at least one is not known.
-    ``what`` takes those that are.
+    """The error for arguments (or others of a ``kind``), which names the first unknown one.
+    ``what`` takes those in ``known``.
     """
     known = list(known)
     unknown = next(name for name in given if name not in known)
@@ -26,19 +26,19 @@ def unknown_argument(
         named, advice = f"Unknown {kind}.", ""
     else:
         named, advice = f"Unknown {kind} `{unknown}`.", did_you_mean(alike(unknown, known), 1)
-    takes = f"This {what} takes {told(known) or f'no {kind}s'}."
+    takes = f"This {what} takes {listed(known) or f'no {kind}s'}."
     return RequestError("invalid_parameter", " ".join(filter(None, [named, advice, takes])))
 
 
 def did_you_mean(near: Iterable[str], count: int = SUGGESTED_MAX) -> str:
-    """A question with the nearest names; empty where none is near."""
+    """A question with the nearest names; empty if none is near."""
     *first, last = [f"`{name}`" for name in islice(near, count)] or [""]
     if first:
         last = f"{', '.join(first)} or {last}"
     return f"Did you mean {last}?" if last else ""
 
 
-def told(names: Iterable[str]) -> str:
-    """Names as an error tells them: not all, where there are many."""
-    shown = list(islice(names, NAMES_TOLD + 1))
-    return ", ".join([*shown[:NAMES_TOLD], *(["…"] if len(shown) > NAMES_TOLD else [])])
+def listed(names: Iterable[str]) -> str:
+    """The names for an error, the first NAMES_LISTED_MAX if there are more."""
+    shown = list(islice(names, NAMES_LISTED_MAX + 1))
+    return ", ".join([*shown[:NAMES_LISTED_MAX], *(["…"] if len(shown) > NAMES_LISTED_MAX else [])])
