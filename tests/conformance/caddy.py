@@ -18,13 +18,13 @@ def started_caddy(site: HostedSite, folder: Path) -> Iterator[str]:
     assert shutil.which(caddy.PROGRAM), (
         "Caddy is not there; install it with: sh tests/install-tools"
     )
-    # As `hubctl hosts` does.
+    # The same folder as `hubctl hosts` uses.
     os.makedirs(caddy.folder(site), exist_ok=True)
     config = folder / caddy.FILE
     config.write_text(caddy.files(site)[caddy.FILE], encoding="utf-8")
     process = Process(
         caddy.PROGRAM, "run", "--config", str(config),
-        # Where Caddy remembers what it ran last, whatever a configuration says.
+        # Caddy stores its last configuration below HOME, whatever a configuration says.
         env=clean_environment(HOME=str(folder), XDG_CONFIG_HOME="", XDG_DATA_HOME=""),
     )  # fmt: skip
     with listening(site, "Error: ", process) as url:

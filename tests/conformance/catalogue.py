@@ -1,4 +1,4 @@
-"""What there is at a deployment, learned from the deployment itself: what to ask for."""
+"""The contents of a deployment, learned from the deployment itself: names for requests."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
 
 FIELD = re.compile(r"\{(\w+)\}")
-# A name of which no catalogue has one, whatever it is about.
+# A name that exists in no catalogue.
 NOBODY = "conformance-nobody"
 
 # Compressed files are for the host alone.
@@ -33,7 +33,7 @@ FOUND = [route for route in FILES if route.name != "not_found_page"]
 
 
 class Unusable(Exception):
-    """What is at the address cannot be tested; the message says why."""
+    """The suite cannot test this address; the message says why."""
 
 
 class Page(NamedTuple):
@@ -87,7 +87,7 @@ class Catalogue:
     def tag_counts(self) -> Counter[str]:
         return Counter(tag for line in self.lines for tag in line["tags"])
 
-    # What is looked at
+    # Repos, tags and pages under test
 
     @cached_property
     def repos(self) -> list[tuple[str, str]]:
@@ -133,7 +133,7 @@ class Catalogue:
         return [Page(tag, sort, number) for number in spread(range(1, last + 1), self.sample)]
 
     def has_all_pages(self, tag: str | None) -> bool:
-        """Whether all pages of a list are looked at."""
+        """True if all pages of a list are tested."""
         return len(self.pages(tag, SORTS[0])) == self.pages(tag, SORTS[0])[-1].number
 
     @cached_property
@@ -145,7 +145,7 @@ class Catalogue:
 
     @cached_property
     def has_langfuse(self) -> bool:
-        """Whether the first repo can be read by Langfuse's SDKs, and so all of them."""
+        """True if Langfuse's SDKs can read the first repo, and so all of them."""
         if not self.ids:
             return False
         owner, name = self.ids[0]
@@ -160,7 +160,7 @@ class Catalogue:
         return [*(row["version"] for row in rows), *numbers, *labels]
 
     def params(self, route: Route) -> Iterator[dict[str, Any]]:
-        """What fills a route's template, for all that is looked at."""
+        """Values for a route's template, for everything under test."""
         fields = set(FIELD.findall(route.file))
         if route.scope == "langfuse" and not self.has_langfuse:
             return
@@ -204,13 +204,13 @@ class Catalogue:
                 if match.route == route:
                     yield dict(match.params)
         elif fields == {"page"}:
-            # Parts of the sitemap: there is at least one, and the index tells of the others.
+            # The sitemap has at least one part, and its index lists the others.
             yield {"page": 1}
         else:
             yield {}
 
     def example(self, route: Route) -> dict[str, Any] | None:
-        """The first of ``params``; None where there is none."""
+        """The first of ``params``; None if there are none."""
         return next(self.params(route), None)
 
     def files(self, route: Route) -> Iterator[str]:
@@ -227,17 +227,18 @@ class Catalogue:
                 yield route.query.format_map(params), file
 
     def url(self, route: Route) -> str | None:
-        """An address of a route as the spec has it, with a query if it has one; None where
-        there is nothing to ask it for.
+        """An address of a route as in the spec, with a query if it has one.
+
+        None if the deployment has nothing to request there.
         """
         params = self.example(route)
         return None if params is None else (route.query or route.url).format_map(params)
 
-    # Requests about something that is there
+    # Requests for things that exist
 
     @cached_property
     def names(self) -> dict[str, str] | None:
-        """What ``fill`` puts in: a repo, its newest version, a tag; None in an empty catalogue."""
+        """Values for ``fill``: a repo, its newest version, a tag; None in an empty catalogue."""
         if not self.repos:
             return None
         with_diff = self.example(BY_NAME["diff"]) or self.example(BY_NAME["version"]) or {}
@@ -255,7 +256,7 @@ class Catalogue:
         }
 
     def fill(self, template: str) -> str | None:
-        """A path with names of the catalogue in it; None where there are none to put in."""
+        """A path filled with names of the catalogue; None if it has no such names."""
         fields = set(FIELD.findall(template))
         if fields <= {"nobody"}:
             return template.replace("{nobody}", NOBODY)

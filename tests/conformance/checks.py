@@ -1,6 +1,4 @@
-"""Holds answers against the contract. A test goes on after what is not as it should be, so that
-a report tells all of it.
-"""
+"""Compares answers with the contract. A test continues after a deviation, so a report lists all."""
 
 import json
 import re
@@ -19,7 +17,7 @@ SHOWN_MAX = 5
 
 EXPOSED = {"etag", "location", "retry-after", "ratelimit", "ratelimit-policy"}
 
-# Of these, HEAD says what GET does.
+# Headers that HEAD and GET have in common.
 HEADERS_OF_READS = [
     "Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "ETag", "Vary",
     "Last-Modified", "Accept-Ranges", "X-Content-Type-Options", "Access-Control-Allow-Origin",
@@ -84,9 +82,7 @@ class Check:
         self.notes[text] = None
 
     def shown(self) -> list[str]:
-        """What is told of the deviations: one of each kind, then more of them, and how many
-        there are.
-        """
+        """The deviations to report: one of each kind, then more of them, and their number."""
         kinds = {deviation.says: deviation for deviation in reversed(self.deviations)}
         first_ones = list(reversed(kinds.values()))
         others = [one for one in self.deviations if one not in first_ones]
@@ -99,7 +95,7 @@ class Check:
         if self.deviations:
             raise NotConforming("\n".join(self.shown()))
 
-    # Of any answer
+    # Checks of any answer
 
     def status(self, answer: Answer, *statuses: int) -> bool:
         wanted = " or ".join(map(str, statuses))
@@ -112,7 +108,7 @@ class Check:
         )
 
     def same_body(self, answer: Answer, other: Answer, what: str) -> bool:
-        """Whether two answers are the same, byte for byte."""
+        """True if two answers are the same, byte for byte."""
         return self.that(
             answer,
             (answer.status, answer.body) == (other.status, other.body),
@@ -133,7 +129,7 @@ class Check:
         )
 
     def page_headers(self, answer: Answer) -> None:
-        """Whether a page says how browsers are to guard it."""
+        """Check that a page has the headers with which browsers protect it."""
         policy = answer.headers.get("Content-Security-Policy", "")
         for directive in ("default-src 'none'", "frame-ancestors 'none'"):
             self.that(
@@ -143,17 +139,17 @@ class Check:
         self.that(answer, answer.headers.get("Referrer-Policy"), "a Referrer-Policy")
 
     def same_headers(self, head: Answer, get: Answer) -> None:
-        """Whether HEAD says what GET does. A length may be left out."""
+        """Check that HEAD has the headers of GET. A length may be left out."""
         for name in HEADERS_OF_READS:
             came, wanted = head.headers.get(name), get.headers.get(name)
             if name == "Content-Length" and came is None:
                 continue
             self.that(head, came == wanted, f"{name}: {wanted}, as GET says", f"{name}: {came}")
 
-    # Of JSON
+    # Checks of JSON
 
     def single(self, answer: Answer, kind: type[Record], status: int = 200) -> Record | None:
-        """The one object in an answer's envelope; None where there is none of its kind."""
+        """The one object in an answer's envelope; None if it has none of its kind."""
         if not self.status(answer, status):
             return None
         what = f"a {kind.__name__} in its envelope"
@@ -161,7 +157,7 @@ class Check:
         return found and found.data
 
     def rows(self, answer: Answer, kind: type[Record]) -> Rows[Record] | None:
-        """The list in an answer; None where there is none of its kind."""
+        """The list in an answer; None if it has none of its kind."""
         if not self.status(answer, 200):
             return None
         what = f"a list of {kind.__name__}, with its meta"
@@ -189,12 +185,12 @@ class Check:
             self.that(answer, is_compact(data), "compact JSON that is not ASCII-escaped")
         return found
 
-    # Of errors
+    # Checks of errors
 
     def error(self, answer: Answer, status: int, *codes: str) -> bool:
-        """Whether this is an error of the API, in its envelope and with its headers.
+        """True if this is an error of the API, in its envelope and with its headers.
 
-        A 404 may say ``not_found`` where the contract has a finer code: that is noted.
+        A 404 may say ``not_found`` where the contract has a finer code: the report notes that.
         """
         says = f"{status} {' or '.join(codes)} in the error envelope"
         accepted = {*codes, "not_found"} if status == 404 else set(codes)
@@ -206,7 +202,7 @@ class Check:
         return True
 
     def envelope(self, answer: Answer) -> None:
-        """Whether an answer with a status of 400 or more is an error of the API."""
+        """True if an answer with a status of 400 or more is an error of the API."""
         self.header(answer, "Content-Type", JSON)
         found = self._decode(answer, answer.body, records.ErrorEnvelope, "an error's envelope")
         if found:
@@ -232,7 +228,7 @@ _escape = re.compile(rb"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def is_compact(data: bytes) -> bool:
-    """Whether JSON has no white space but in strings, and no escapes but those it needs."""
+    """True if JSON has white space only in strings, and no unnecessary escapes."""
     if re.search(rb"\s", _string.sub(b"", data)):
         return False
     return all(
@@ -243,7 +239,7 @@ def is_compact(data: bytes) -> bool:
 
 
 def first_difference(came: Any, wanted: Any, where: str = "$") -> str:
-    """Where two values of JSON, with objects as lists of pairs, begin to differ."""
+    """The first difference of two JSON values; objects are lists of pairs."""
     if isinstance(came, list) and isinstance(wanted, list):
         keys = [[pair[0] for pair in one if isinstance(pair, tuple)] for one in (came, wanted)]
         if keys[0] != keys[1]:

@@ -1,7 +1,7 @@
-"""Speaks HTTP with a deployment: asks for exactly what it is told to, and keeps what came.
+"""An HTTP client that sends exactly the given requests to a deployment, and keeps the answers.
 
-A path here is relative to the deployment's address, and is sent as it is: nothing is resolved,
-escaped or mended on the way.
+A path is relative to the deployment's address, and is sent as it is: the client resolves, escapes
+and normalizes nothing.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tests.conformance.deployment import Deployment
 
 TIMEOUT_SECONDS = 120
 KEPT_BYTES_MAX = 128 * 1024 * 1024
-# A minute is the window of the contract's limit; who asks for more patience asks for too much.
+# The window of the contract's limit is a minute. A host that requires a longer wait breaks it.
 WAIT_SECONDS_MAX = 120
 BRIEF_BYTES = 70
 # The smallest that a host must take (RFC 9112 recommends 8,000 bytes for the whole line).
@@ -35,7 +35,7 @@ class NoAnswer(Exception):
 
 
 class Answer(NamedTuple):
-    """What was asked, and what came. ``body`` is as it was sent, compressed or not."""
+    """A request and its answer. ``body`` is as it was sent, compressed or not."""
 
     method: str
     url: str
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str | None:
-        """The code of an error's envelope; None where there is none."""
+        """The code of an error's envelope; None if it has none."""
         error = self.json.get("error") if isinstance(self.json, dict) else None
         code = error.get("code") if isinstance(error, dict) else None
         return code if isinstance(code, str) else None
@@ -90,7 +90,7 @@ class Answer(NamedTuple):
 
     @property
     def curl(self) -> str:
-        """A command that asks the same again."""
+        """A command that sends the same request again."""
         words = ["curl", "-sgi", "--path-as-is"]
         if self.method == "HEAD":
             words.append("--head")
@@ -111,7 +111,7 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 class Client:
-    """Asks one deployment. ``say`` is told when it has to wait."""
+    """Sends requests to one deployment. ``say`` receives a message before each wait."""
 
     def __init__(self, deployment: Deployment, say: Callable[[str], None] = lambda _: None) -> None:
         parts = urlsplit(deployment.base_url)
@@ -134,7 +134,7 @@ class Client:
             self._connection = None
 
     def get(self, path: str) -> Answer:
-        """The answer to a plain GET, asked once: later calls get the same."""
+        """The answer to a plain GET, requested once: later calls return the same answer."""
         answer = self._kept.get(path)
         if answer is None:
             answer = self.ask("GET", path)
@@ -151,7 +151,7 @@ class Client:
     ) -> Answer:  # fmt: skip
         """The answer to a request. Raises NoAnswer.
 
-        ``is_patient``: told by a rate limit to wait, wait and ask again.
+        ``is_patient``: when a rate limit requires it, wait and send the request again.
         """
         while True:
             answer = self._ask(method, path, dict(headers or {}), body)
@@ -172,7 +172,7 @@ class Client:
             headers["Authorization"] = f"Bearer {self.deployment.member}"
         headers |= sent
         if method == "POST":
-            self.close()  # so that there is no need to send it again
+            self.close()  # a new connection, as a POST must not be sent twice
         for is_last in (False, True):
             is_new = self._connection is None
             if self._connection is None:
@@ -223,7 +223,7 @@ class Client:
         )
         return kind(self._parts.hostname, self._parts.port, timeout=TIMEOUT_SECONDS)
 
-    # What records name by the base URL, which may be another address than the one we ask
+    # Records name addresses by the base URL, which may differ from the address under test
 
     @property
     def base_url(self) -> str:
@@ -234,8 +234,8 @@ class Client:
         return self._base_url
 
     def path_of(self, url: str, page: str = "/") -> str | None:
-        """The path at which to ask for a URL of a record, or of a link on ``page``; None for one
-        that is not on this site.
+        """The path at which to request a URL of a record, or of a link on ``page``; None for
+        another site.
         """
         joined = urljoin(self.base_url + page, url).partition("#")[0]
         for base in (self.base_url, self.address):

@@ -5,7 +5,7 @@ from tests.conformance.client import Client, header_list
 
 
 def check_conditions(check: Check, client: Client, url: str) -> None:
-    """Whether one who has an answer is told so, and one who has another gets it."""
+    """Check conditional requests (RFC 9110, 13.1): 304 for the current ETag, else the answer."""
     plain = client.get(url)
     etag = plain.headers.get("ETag")
     if not check.that(plain, etag, "an ETag"):

@@ -33,7 +33,7 @@ PROPERTY = "conformance"
 # Stands where a test has no host to be run on.
 NO_HOST = "no host"
 
-# A host that needs a program; each landing runs a quarter of what these are asked.
+# A host that needs a program; each landing runs a quarter of its tests.
 _TOOLS = [pytest.mark.tools, pytest.mark.rotating]
 
 _check = pytest.StashKey[Check]()
@@ -78,7 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "area(name): what of the contract is tested")
     config.addinivalue_line("markers", "needs(name): a capability that a host may lack")
     url = config.getoption("base_url", None)
-    # Without the others, it was meant for somebody else's tests: ours were found too late.
+    # Without the suite's other options, --base-url belongs to another project's tests: pytest found
+    # this suite too late to register its options.
     if url and hasattr(config.option, "publish_to"):
         # The report says each failure once, without our code's way to it.
         config.option.tbstyle = "no"
@@ -164,7 +165,7 @@ def _say(config: pytest.Config) -> Callable[[str], None]:
     return say
 
 
-# Which tests for which hosts
+# Choice of tests for hosts
 
 
 def _hosts(config: pytest.Config) -> dict[str, Host]:
@@ -202,7 +203,7 @@ def _is_tested(test: pytest.Item, host: Host) -> bool:
 
 @pytest.hookimpl(tryfirst=True)  # pytest then puts a host's tests together, in this order
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out the tests for which there is no host; those that change their host come last."""
+    """Leave out the tests without a host; those that change their host come last."""
     wanted = [item for item in items if _host_of(item) != NO_HOST]
     items[:] = sorted(wanted, key=_changes_host)
 
@@ -213,7 +214,7 @@ def _host_of(item: pytest.Item) -> str | None:
 
 
 def _changes_host(item: pytest.Item) -> int:
-    """How much a test changes what others see: publishing some, using up the limit more."""
+    """Rank of a test by its effect on others: publishing has some, using up the limit more."""
     needed = {marker.args[0] for marker in item.iter_markers("needs")}
     return 2 * ("rate limit" in needed) + ("token" in needed)
 
@@ -233,7 +234,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 @pytest.fixture(scope="session")
 def running(workshop: Workshop, pytestconfig: pytest.Config) -> Iterator[RunningHosts]:
-    """The hosts that have been asked by now."""
+    """The hosts that tests have used by now."""
     with contextlib.closing(RunningHosts(workshop, _say(pytestconfig))) as hosts:
         yield hosts
 
@@ -243,24 +244,24 @@ def host(request: pytest.FixtureRequest, running: RunningHosts) -> Iterator[str]
     """The name of the host under test."""
     name = request.param
     yield name
-    # Else the next file of tests may ask the same.
+    # Otherwise the next file of tests would get the changed host.
     if name in running.changed:
         running.stop(name)
 
 
 @pytest.fixture(scope="module")
 def client(host: str, running: RunningHosts, pytestconfig: pytest.Config) -> Client:
-    """Asks the deployment under test."""
+    """A client of the deployment under test."""
     client = running.client(host, _hosts(pytestconfig)[host])
     if _outsider in pytestconfig.stash:
-        # It was asked for what it is just now, which a rate limit has counted.
+        # The deployment was asked for its contents just now, which its rate limit has counted.
         client.api_asked_at = time.monotonic()
     return client
 
 
 @pytest.fixture(scope="module")
 def catalogue(client: Client) -> Catalogue:
-    """What there is at the deployment."""
+    """The contents of the deployment."""
     return Catalogue(client)
 
 
@@ -316,7 +317,7 @@ def pytest_runtest_makereport(
 
 
 def _tell(excinfo: pytest.ExceptionInfo) -> str:
-    """What stopped a test, in a few lines."""
+    """The reason why a test stopped, in a few lines."""
     error = excinfo.value
     if isinstance(error, NoAnswer | Unusable):
         return str(error)
@@ -333,7 +334,7 @@ def _tell(excinfo: pytest.ExceptionInfo) -> str:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Tell of a deployment how it did, by area."""
+    """Report the results of a deployment by area."""
     outsider = config.stash.get(_outsider, None)
     found = [
         value
@@ -372,7 +373,7 @@ def pytest_terminal_summary(
 
 
 def _change(outsider: _Outsider, say: Callable[[str], None]) -> str:
-    """What has been published since the suite began, if anything has."""
+    """A message if versions were published since the suite began; otherwise empty."""
     before = outsider.hub.get("serial")
     try:
         with asking(outsider.deployment, say) as client:

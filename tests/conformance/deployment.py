@@ -1,4 +1,4 @@
-"""What is known of a deployment before it is asked anything."""
+"""Facts about a deployment that are known before any request."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,8 @@ LEVELS = ("files", "queries", "full")
 PRIVATE = "private"
 MEMBERS_AREAS = {"files", "raw text", "repos", "versions", "MCP", "client", "service", "health"}
 
-# What a host may lack by its nature or by choice. Tests that need one are marked with its name.
+# Capabilities that a host may lack by its nature or by choice. Tests that need one are marked with
+# its name.
 CAPABILITIES = {
     "gzip": "large texts are compressed for who accepts it",
     "ranges": "a part of a raw text can be asked for",
@@ -22,13 +23,13 @@ CAPABILITIES = {
 
 
 class Deployment(NamedTuple):
-    """A hub under test. ``base_url`` is the address to ask, without a slash at its end; the one
-    in its files may be another.
+    """A hub under test. ``base_url`` is the address for requests, without a slash at its end; the
+    one in its files may differ.
 
     ``token`` publishes to ``publish_to``, a repo; ``member`` is one that reads a private hub.
-    ``rate_limit``: reads a minute. ``sample``: how many repos, tags and pages of a list are looked
-    at, at most; 0 for all. ``may_lack_data``: whether a test may find nothing to look at. ``level``
-    is filled in from the table of hosts.
+    ``rate_limit``: reads a minute. ``sample``: the number of repos, tags and pages of a list to
+    test, at most; 0 for all. ``may_lack_data``: True if a test may find nothing to test. ``level``
+    comes from the table of hosts.
     """
 
     base_url: str
@@ -42,5 +43,5 @@ class Deployment(NamedTuple):
 
     @property
     def has_queries(self) -> bool:
-        """Whether it is held against more than the files alone."""
+        """True if it is tested for more than its files."""
         return self.level != LEVELS[0]

@@ -10,10 +10,10 @@ from tests.support.servers import Process, wait_until
 
 @contextlib.contextmanager
 def listening(site: HostedSite, failure: str, process: Process) -> Iterator[str]:
-    """The URL of a site whose server has been started, with the base path, from when it takes
-    connections; at the end the server is stopped, and has to have gone well.
+    """The URL of a site with the base path, once its started server accepts connections.
 
-    ``failure`` is in what it writes when it cannot start.
+    At the end the server is stopped, and must exit without an error. ``failure`` is in its output
+    if it cannot start.
     """
 
     def is_ready() -> bool:
@@ -30,7 +30,7 @@ def listening(site: HostedSite, failure: str, process: Process) -> Iterator[str]
 
 
 def listens(address: str) -> bool:
-    """Whether something takes connections there."""
+    """True if a server accepts connections there."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port))).close()

@@ -9,9 +9,9 @@ area = pytest.mark.area
 
 
 def each_route(what: str, *routes: Route) -> pytest.MarkDecorator:
-    """Repeat a test for each of these routes; without any, for all that readers may ask for.
+    """Repeat a test for each of these routes; without any, for all that readers may request.
 
-    ``what`` is the method, which a test's name begins with.
+    ``what`` is the method, with which a test's name begins.
     """
     return pytest.mark.parametrize(
         "route", routes or FILES, ids=lambda route: f"{what} {route.query or route.url}"

@@ -1,4 +1,4 @@
-"""What writes at a deployment, with the token that the tester gave."""
+"""A client that writes to a deployment, with the token that the tester gave."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Our hosts while they run: each starts when a test first asks it, and may stay for other files."""
+"""Our hosts while they run: each starts for its first test, and may stay for other files."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -18,12 +18,12 @@ OF_SAMPLE = ("ines-caldeira", "kestrel-lab", "mara-okafor", "sam-ferreira")
 MANY = 60
 # A repo of the sample that was withdrawn.
 WITHDRAWN = ("odd", "taken-back")
-# What was written in it, and in versions that were withdrawn.
+# A secret in the content of withdrawn versions.
 SECRET = "sk-conformance-1f4e"
 CONTENT_BYTES_MAX = 256 * 1024
 
-# Whoever finds this in an answer has left the site. It lies beside the sites of our own hosts,
-# and an operator may lay it beside another.
+# An answer with this text comes from outside the site. It lies beside the sites of our own hosts,
+# and an operator may put it beside another.
 CANARY = "conformance canary 6f1d: this file is outside of the site and nobody may read it"
 CANARY_FILES = ("canary.txt", "canary.json", "canary.html", "canary")
 
@@ -94,6 +94,6 @@ def write_sample(root: Path) -> None:
 
 
 def write_canaries(folder: Path) -> None:
-    """Lay what nobody may read into a folder beside a site."""
+    """Write files that no reader may see into a folder beside a site."""
     for name in CANARY_FILES:
         (folder / name).write_text(CANARY, encoding="utf-8")

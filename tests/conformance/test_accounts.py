@@ -29,18 +29,18 @@ LOGIN = f"{ACCOUNT_URL}/login"
 ELSEWHERE = "https://elsewhere.example"
 FORM = "application/x-www-form-urlencoded"
 
-# For those who are signed in.
+# Pages for signed-in users.
 INSIDE = ["", "/tokens", "/publishers", "/profile", "/security"]
 FORMS = [
     "/login", "/logout", "/invitation", "/tokens", "/publishers", "/publishers/only", "/profile",
     "/password", "/sign-out-everywhere",
 ]  # fmt: skip
-# Where there may be nothing, as on a hub without sign-up.
+# Forms that may be missing, as on a hub without sign-up.
 FORMS_MAYBE = ["/signup", "/tokens/1/revoke", "/publishers/1/remove", "/openid/remove"]
 
 
 class Visit(NamedTuple):
-    """What a visitor has from the page to sign in: cookies to send back, and the form's token."""
+    """The result of a visit to the sign-in page: cookies to send back, and the form's token."""
 
     cookies: str
     token: str
@@ -68,7 +68,9 @@ def cookies_of(answer: Answer) -> SimpleCookie:
 
 
 def check_guarded(check: Check, client: Client, answer: Answer) -> None:
-    """Whether no cache keeps an answer, no other site reads it, and its cookies are safe."""
+    """Check that no cache keeps an answer, that no other site reads it, and that its cookies are
+    safe.
+    """
     came = header_list(answer, "Cache-Control")
     check.that(
         answer, CACHE_CONTROL["none"] in came and "public" not in came, "Cache-Control: no-store",
@@ -91,7 +93,7 @@ def check_guarded(check: Check, client: Client, answer: Answer) -> None:
 
 
 def check_page(check: Check, client: Client, answer: Answer) -> None:
-    """Whether an answer is a page that is guarded, by browsers too."""
+    """Check that an answer is a page that browsers protect too."""
     check.header(answer, "Content-Type", HTML)
     check.header(answer, "X-Content-Type-Options", "nosniff")
     check.page_headers(answer)
@@ -191,7 +193,7 @@ def test_a_forms_token_is_for_its_own_visitor(check: Check, client: Client) -> N
         if answer.status == 429:
             check.note("too many sign-ins from here: whether forms get there was not tested")
             continue
-        # To come as far as the password, the token, the cookie and the body have to arrive whole.
+        # The password is only checked if the token, the cookie and the body arrive unchanged.
         wanted = (401, 422) if cookies == mine.cookies else (400,)
         if check.status(answer, *wanted):
             check_page(check, client, answer)
@@ -255,7 +257,7 @@ def test_hostile_path(check: Check, client: Client, target: str) -> None:
 
 
 def unsigned(**claims: object) -> str:
-    """A JWT that nobody has signed, and says so."""
+    """A JWT without a signature, with "alg": "none" (RFC 7519, 6)."""
     parts = [{"alg": "none", "typ": "JWT"}, claims]
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts]
     return b".".join([*encoded, b""]).decode()

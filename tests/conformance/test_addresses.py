@@ -54,7 +54,7 @@ def test_headers(check: Check, client: Client, catalogue: Catalogue, route: Rout
         for path in dict.fromkeys((url, file)):
             answer = client.get(path)
             if answer.status >= 400 and route.name != "not_found_page":
-                continue  # told by the test above
+                continue  # reported by the test above
             check.header(answer, "Content-Type", route.media)
             check.header(answer, "Cache-Control", CACHE_CONTROL[route.cache])
             check.header(answer, "X-Content-Type-Options", "nosniff")
@@ -117,7 +117,7 @@ def test_other_methods(
     path = catalogue.fill(template)
     if path is None:
         return
-    # What comes with a TRACE may not come back: cookies and tokens are in there.
+    # An answer to TRACE must not repeat the request's headers: they contain cookies and tokens.
     headers = {"Content-Type": JSON, "X-Conformance": "is not sent back"}
     answer = client.ask(method, path, headers, None if method == "TRACE" else b"{}")
     check.that(answer, b"is not sent back" not in answer.body, "nothing of the request's headers")
@@ -254,7 +254,7 @@ def test_links_of_pages_lead_somewhere(check: Check, client: Client, catalogue: 
 
 
 def is_the_services(path: str) -> bool:
-    """Whether a link leads to what is tested from the level full on."""
+    """True if a link leads to an address that is tested from the level full on."""
     return path.startswith(("/mcp", *MONITOR_URLS)) or is_account_url(path.partition("?")[0])
 
 
@@ -309,7 +309,7 @@ def test_gzip(check: Check, client: Client, catalogue: Catalogue) -> None:
 
 
 def large_ones(client: Client, catalogue: Catalogue) -> list[str]:
-    """An address of each media type whose answer is worth compressing."""
+    """An address of each media type whose answer is large enough to compress."""
     found: dict[str, str] = {}
     for name in ("repos", "openapi", "catalogue", "repo", "version", "raw", "home", "repo_page",
                  "stylesheet", "client"):  # fmt: skip
@@ -348,7 +348,7 @@ def test_ranges(check: Check, client: Client, catalogue: Catalogue, template: st
         check.header(beyond, "Content-Range", f"bytes */{size}")
     for ignored in ("lines=0-1", "bytes=5-3", "bytes=x", "bytes"):
         answer = client.ask("GET", path, {"Range": ignored})
-        # Which of these a host takes for malformed, and which for a range that is empty, is its.
+        # A host may treat these as malformed or as unsatisfiable ranges.
         if answer.status != 416:
             check.same_body(answer, whole, "without the Range")
     etag = whole.headers.get("ETag", "")

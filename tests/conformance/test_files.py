@@ -39,7 +39,7 @@ def test_every_file_is_there(check: Check, client: Client, catalogue: Catalogue,
     for path in catalogue.files(route):
         answer = client.get(path)
         if route.name == "not_found_page":
-            # Some hosts give their page for what is not there with that status, whoever asks.
+            # Some hosts answer with status 200 for their 404 page itself.
             check.status(answer, 200, 404)
         elif not check.status(answer, 200):
             continue
@@ -50,7 +50,7 @@ def test_every_file_is_there(check: Check, client: Client, catalogue: Catalogue,
 
 
 def check_is_whole(check: Check, answer: Answer, media: str) -> None:
-    """Whether a body is of its media type, to the end."""
+    """Check that a body is of its media type, to the end."""
     if media == HTML:
         text = answer.body.strip().lower()
         is_whole = text.startswith(b"<!doctype html>") and text.endswith(b"</html>")
@@ -133,7 +133,7 @@ _shared_fields = {*records.CatalogueLine.__struct_fields__} & {*records.Repo.__s
 
 
 def _digest_of(client: Client, owner: str, name: str) -> str:
-    """What the files of a repo come to."""
+    """A digest of the files of a repo."""
     at = {"owner": owner, "name": name}
     files = {file_of("versions", **at)}
     for one in rows_of(client.get(*files)):
@@ -186,7 +186,7 @@ def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> 
                 )  # fmt: skip
 
 
-# For people and programs
+# Lists for people and programs
 
 
 @area("pages")

@@ -141,7 +141,7 @@ def test_very_long_queries(check: Check, client: Client, size: int) -> None:
     check.status(client.ask("GET", "/api/v1/tags"), 200)
 
 
-# What may not come
+# Patterns that no answer may contain
 
 
 OUTSIDE = {
@@ -157,7 +157,9 @@ OUTSIDE = {
 
 
 def check_harmless(check: Check, client: Client, answer: Answer) -> None:
-    """Whether an answer to something hostile gives nothing away, and nobody a hold."""
+    """Check that an answer to a hostile request leaks nothing, injects nothing and leads nowhere
+    else.
+    """
     for what, pattern in OUTSIDE.items():
         check.that(answer, not pattern.search(answer.body), f"nothing from outside, as {what}")
     check.that(answer, answer.status < 500, "no failure of the server")

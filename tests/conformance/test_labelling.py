@@ -24,7 +24,7 @@ def label_path(owner: str, name: str, label: str) -> str:
     return LABEL_URL.format(owner=owner, name=name, label=label)
 
 
-# Who may
+# Permissions
 
 
 @area("publishing, errors")
@@ -47,7 +47,7 @@ def test_who_may_not_move_labels(
     check: Check, client: Client, method: str, headers: dict[str, str], code: str, label: str,
     body: bytes,
 ) -> None:  # fmt: skip
-    # What is wrong with the rest is told only to who may.
+    # Other faults of the request are reported only to permitted clients.
     headers = {"Content-Type": JSON, "Origin": "https://elsewhere.example", **headers}
     answer = client.ask(method, label_path(NOBODY, "nothing", label), headers, body)
     if check.error(answer, 401, code):
@@ -115,7 +115,7 @@ def labeller(client: Client, check: Check) -> Iterator[Labeller]:
 
 
 def check_reads(check: Check, client: Client, labeller: Labeller, version: str) -> None:
-    """Whether every address of the label has the version that it names."""
+    """Check that every address of the label has the version that it names."""
     at, text = labeller.publisher, labeller.texts[version]
     for path in (
         at.url("label_raw", label=labeller.label), at.file("label_raw", label=labeller.label),

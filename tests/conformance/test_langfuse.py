@@ -1,4 +1,4 @@
-"""What Langfuse's SDKs ask for, as they ask for it."""
+"""Requests of Langfuse's SDKs, sent as they send them."""
 
 import msgspec
 import pytest
@@ -41,7 +41,7 @@ def prompt_in(check: Check, answer: Answer) -> LangfusePrompt | None:
 
 
 def refused(check: Check, answer: Answer, code: str) -> bool:
-    """Whether this is an error that the SDKs understand."""
+    """True if this is an error that the SDKs understand."""
     status = LANGFUSE_STATUS[code]
     is_told = isinstance(answer.json, dict) and answer.json.get("error") == code
     says = f"{status} {code} with a message, as Langfuse says it"
@@ -116,7 +116,7 @@ def test_versions_and_labels_by_query(check: Check, client: Client, catalogue: C
 @area("Langfuse")
 @pytest.mark.level("queries")
 def test_a_ref_in_the_name_wins(check: Check, client: Client, catalogue: Catalogue) -> None:
-    # As on hosts that ignore queries.
+    # The result is the same as on hosts that ignore queries.
     for owner, name in catalogue.repos:
         for row in catalogue.versions(owner, name):
             path = f"{LANGFUSE}/{owner}%2F{name}%40{row['version']}"
@@ -242,7 +242,7 @@ def test_contradictions(check: Check, client: Client, catalogue: Catalogue, quer
 @area("Langfuse")
 @pytest.mark.level("queries")
 def test_what_was_withdrawn(check: Check, client: Client, catalogue: Catalogue) -> None:
-    # 404, since the SDKs go on using what they have at any other status.
+    # 404, since at any other status the SDKs continue to use the cached prompt.
     for owner, name in catalogue.repos:
         for row in catalogue.withdrawn(owner, name):
             for asked in (f"@{row['version']}", f"@{row['ordinal']}", f"?version={row['ordinal']}"):

@@ -18,7 +18,7 @@ WINDOW_SECONDS = 60
 @pytest.mark.needs("rate limit")
 def test_the_rate_limit(check: Check, client: Client) -> None:
     limit = client.deployment.rate_limit
-    # What was asked before counts, too.
+    # Earlier requests count, too.
     left_seconds = WINDOW_SECONDS + 1 - (time.monotonic() - client.api_asked_at)
     if left_seconds > 0:
         client.say(f"waiting {left_seconds:.0f} s until the rate limit has forgotten us")

@@ -1,4 +1,4 @@
-"""What a process does beside reads: MCP, and saying how it is."""
+"""Services of a process beside reads: MCP, and its health."""
 
 import contextlib
 import json
@@ -102,7 +102,7 @@ def speak(client: Client, method: str, params: dict[str, Any] | None = None) -> 
 
 
 def result_of(check: Check, answer: Answer) -> dict[str, Any]:
-    """The result in an answer, which may be an event of a stream; empty where there is none."""
+    """The result in an answer, which may be an event of a stream; empty without one."""
     found = answer.json
     if answer.headers.get_content_type() == "text/event-stream":
         lines = answer.body.decode("utf-8", "replace").splitlines()
@@ -115,7 +115,7 @@ def result_of(check: Check, answer: Answer) -> dict[str, Any]:
 
 
 def use(check: Check, client: Client, tool: str, **arguments: Any) -> tuple[Answer, dict[str, Any]]:
-    """What a tool gives as structured content."""
+    """The structured content that a tool returns."""
     answer = speak(client, "tools/call", {"name": tool, "arguments": arguments})
     result = result_of(check, answer)
     check.that(answer, not result.get("isError"), f"that {tool} succeeds")

@@ -1,4 +1,6 @@
-"""A private hub: strangers learn nothing of it, not even what there is; members read it all."""
+"""A private hub: anonymous requests learn nothing of it, not even which prompts exist; members read
+all.
+"""
 
 import base64
 import json
@@ -38,14 +40,15 @@ NOTHING = f"/api/v1/repos/{NOBODY}/{NOBODY}"
 
 @pytest.fixture(scope="module")
 def stranger(client: Client) -> Iterator[Client]:
-    """Asks the same deployment, without a token."""
+    """A client of the same deployment, without a token."""
     with asking(client.deployment._replace(member=""), client.say) as stranger:
         yield stranger
 
 
 def check_shut(check: Check, answer: Answer, nothing: Answer) -> None:
-    """Whether an answer tells no more than that the hub is private. ``nothing``: what comes where
-    nothing is.
+    """Check that an answer says only that the hub is private.
+
+    ``nothing``: the answer for an address that does not exist.
     """
     path = answer.target.partition("?")[0]
     if answer.status == 303:
@@ -64,7 +67,7 @@ def check_shut(check: Check, answer: Answer, nothing: Answer) -> None:
 
 
 def check_hidden(check: Check, answer: Answer) -> None:
-    """Whether no other origin reads an answer, and no cache that others use keeps it."""
+    """Check that no other origin reads an answer, and that no shared cache keeps it."""
     shared = [name for name in answer.headers if name.lower().startswith("access-control-")]
     check.that(answer, not shared, "no CORS", ", ".join(shared))
     told = answer.headers.get("Cache-Control", "")
@@ -172,7 +175,7 @@ def test_no_path_leads_around_the_guard(
         told = f"{owner}/{name}".encode() in answer.body
         check.that(answer, not told, "nothing of the content")
     if answer.status == 404:
-        # The service gives everybody the account's own page, and says that no metadata is there.
+        # The account's own 404 page is public, and so is the answer that metadata does not exist.
         check.that(answer, path.startswith((ACCOUNT_URL, WELL_KNOWN)), "401 or 303")
 
 

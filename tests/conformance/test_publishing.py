@@ -24,7 +24,7 @@ token_needed = pytest.mark.needs("token")
 LISTED_SECONDS = 300
 
 
-# Who may
+# Permissions
 
 
 @area("publishing, errors")
@@ -44,7 +44,7 @@ LISTED_SECONDS = 300
 def test_who_may_not_publish(
     check: Check, client: Client, headers: dict[str, str], code: str, body: bytes
 ) -> None:
-    # A right form and wrong contents are told only to who may publish.
+    # Faults of the contents are reported only to permitted publishers.
     headers = {"Content-Type": JSON, "Origin": "https://elsewhere.example", **headers}
     answer = client.ask("POST", publish_path(NOBODY, "nothing"), headers, body)
     if check.error(answer, 401, code):
@@ -191,14 +191,14 @@ def test_a_publication_is_readable_at_once(
 def check_listed(
     check: Check, client: Client, publisher: Publisher, record: records.Publication
 ) -> None:
-    """Whether lists have a publication once ``serial`` says so, which takes seconds at most."""
+    """Check that lists have a publication once ``serial`` says so, which takes seconds at most."""
     end = time.monotonic() + LISTED_SECONDS
     while True:
         hub = client.ask("GET", file_of("hub"))
         serial = hub.json["data"]["serial"]
         if serial >= record.serial or time.monotonic() > end:
             break
-        time.sleep(0.2)  # a deployment elsewhere is not asked as fast as it answers
+        time.sleep(0.2)  # a remote deployment should not get requests as fast as it answers
     if check.that(hub, serial >= record.serial, f"serial {record.serial} within a minute"):
         lines = client.ask("GET", file_of("catalogue"))
         found = [

@@ -15,7 +15,7 @@ from tests.conformance.marks import area, each_path
 pytestmark = pytest.mark.level("queries")
 
 
-# What MCP clients ask for before they send a token (RFC 9728, RFC 8414).
+# Addresses that MCP clients request before they send a token (RFC 9728, RFC 8414).
 METADATA = (
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",
@@ -85,7 +85,7 @@ def test_percent_encoded_tag(check: Check, client: Client, catalogue: Catalogue)
 def test_a_filter_is_applied_or_told(
     check: Check, client: Client, catalogue: Catalogue, template: str
 ) -> None:
-    """What takes a search index, a host may refuse; it may not pretend."""
+    """A host without a search index may refuse; it may not ignore the filter."""
     path = catalogue.fill(template)
     if path is None:
         return
@@ -319,7 +319,7 @@ def test_errors(
 ) -> None:
     path = catalogue.fill(template)
     if path is None or (re.search("{Owner}|{Name}", template) and path == path.lower()):
-        return  # nothing to ask for, or a name of digits, which has no upper case
+        return  # no name to test, or a name of digits, which has no upper case
     answer = client.get(path)
     if check.error(answer, status, code):
         head = client.ask("HEAD", path)

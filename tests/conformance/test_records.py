@@ -1,4 +1,4 @@
-"""What the records say, and whether they agree: lists, tags, repos, versions, texts, users."""
+"""Contents of records, and their agreement: lists, tags, repos, versions, texts, users."""
 
 import hashlib
 import json
@@ -154,7 +154,7 @@ def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
 
 
 def check_text(check: Check, answer: Answer, record: records.Repo | records.Version) -> None:
-    """Whether a record's content is what its hash and size are of."""
+    """Check that the hash and the size of a record fit its content."""
     data = record.content.encode(errors="surrogatepass")
     digest = hashlib.sha256(data).hexdigest()
     check.that(
@@ -177,7 +177,7 @@ def check_text(check: Check, answer: Answer, record: records.Repo | records.Vers
 
 
 def check_body(check: Check, text: Answer, record: records.Repo | records.Version) -> None:
-    """Whether a text is a record's body, byte for byte."""
+    """Check that a text is a record's body, byte for byte."""
     check.that(
         text, text.status == 200 and text.body == record.body.encode(errors="surrogatepass"),
         f"the record's body: {record.body[:40]!r}", f"{len(text.body)} bytes: {text.brief}",
@@ -185,7 +185,7 @@ def check_body(check: Check, text: Answer, record: records.Repo | records.Versio
 
 
 def check_raw(check: Check, raw: Answer, record: records.Repo | records.Version) -> None:
-    """Whether a raw text is a record's content, byte for byte."""
+    """Check that a raw text is a record's content, byte for byte."""
     check.that(
         raw, raw.status == 200 and raw.body == record.content.encode(errors="surrogatepass"),
         f"the {record.size} bytes of the record's content: {record.content[:40]!r}",
@@ -196,7 +196,7 @@ def check_raw(check: Check, raw: Answer, record: records.Repo | records.Version)
 def check_link(
     check: Check, client: Client, answer: Answer, field: str, url: str, wanted: Answer
 ) -> None:
-    """Whether a URL in a record leads to what it names, on any host."""
+    """Check that a URL in a record leads to its object, on any host."""
     path = client.path_of(url)
     if check.that(answer, path, f"{field} below {client.base_url}", f"{field} {url}"):
         linked = client.get(path)
@@ -204,7 +204,7 @@ def check_link(
 
 
 def check_page_link(check: Check, client: Client, answer: Answer, url: str, wanted: Answer) -> None:
-    """Whether a URL of a page leads to it; on a host of files alone, to its file."""
+    """Check that a URL of a page leads to it; on a host of files alone, to its file."""
     if client.deployment.has_queries:
         check_link(check, client, answer, "url", url, wanted)
     else:

@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 
 def search(check: Check, client: Client, q: str, **given: str) -> Found:
-    """Ask for the first pages of a search, and hold them against the contract."""
+    """Request the first pages of a search, and compare them with the contract."""
     ids: list[Id] = []
     match = None
     for number in range(1, PAGES_TRIED + 1):
@@ -85,7 +85,7 @@ def asked(q: str) -> str:
 
 
 def titles(catalogue: Catalogue) -> list[tuple[Id, str]]:
-    """Some repos with titles that can be asked for."""
+    """Some repos with titles that are usable as queries."""
     usable = [
         ((line["owner"], line["name"]), line["title"])
         for line in catalogue.lines
@@ -234,7 +234,7 @@ def test_headers_of_a_search(check: Check, client: Client) -> None:
 
 @area("search")
 def test_a_search_in_any_encoding(check: Check, client: Client) -> None:
-    """A cache on the way may keep what it is asked for first: each of them is the first once."""
+    """A cache on the way may keep its first answer, so each encoding is the first once."""
     wanted = client.get(asked("a"))
     for place in range(len(ENCODINGS)):
         path = f"{asked('a')}&unknown={secrets.token_hex(8)}"

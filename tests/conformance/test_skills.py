@@ -29,7 +29,7 @@ def url_of(client: Client, check: Check, answer: Answer, url: Any) -> str:
 
 
 def check_entry(check: Check, client: Client, answer: Answer, entry: dict[str, Any]) -> Answer:
-    """Whether an entry of an index fits what it names."""
+    """Check that an entry of an index fits its file."""
     named = client.get(url_of(client, check, answer, entry.get("url")))
     check.status(named, 200)
     digest = f"sha256:{hashlib.sha256(named.body).hexdigest()}"

@@ -1,4 +1,4 @@
-"""What was withdrawn is gone, and a host that is more than a store of files says why."""
+"""Withdrawn versions are gone, and a host that is more than a store of files says why."""
 
 import json
 

@@ -35,7 +35,7 @@ def instruction(name: str) -> str:
 
 
 def parse(words: list[str]) -> click.Context:
-    """What a command of hubctl makes of its arguments. Raises click.UsageError."""
+    """Parse the arguments of a command of hubctl. Raises click.UsageError."""
     name, *arguments = words
     command = main.get_command(click.Context(main), name)
     arguments = [re.sub(r"\$\{.*?\}", "hub.example", word) for word in arguments]
@@ -52,7 +52,7 @@ def variables() -> set[str]:
 
 
 def ignored(path: str) -> bool:
-    """Whether a top folder or file of the project stays out of the build."""
+    """True if a top-level folder or file of the project stays out of the build."""
     is_out = False
     for line in (PROJECT / ".dockerignore").read_text().splitlines():
         pattern = line.removeprefix("!")

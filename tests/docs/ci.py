@@ -22,7 +22,7 @@ DOCUMENT = (PROJECT / "docs/use/publish-from-ci.md").read_text(encoding="utf-8")
 GITHUB, GITHUB_RELEASE, GITLAB, GITLAB_RELEASE = (
     yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 )
-# What the account settings ask for, and what to enter to publish and to release, at GitHub and
+# Fields of the account settings, and the values to enter to publish and to release, for GitHub and
 # GitLab.
 FIELDS = {
     field: ["" if cell.startswith("empty") else cell.strip("`") for cell in cells]
@@ -32,7 +32,7 @@ FIELDS = {
         flags=re.MULTILINE,
     )
 }
-# What a reader is to replace.
+# Values that a reader replaces.
 ADDRESS, HANDLE = "https://prompts.example.org", "ada"
 
 SHELLS = {"github": ["bash", "-e"], "gitlab": ["dash", "-e"], "alpine": ["busybox", "sh", "-e"]}
@@ -42,7 +42,7 @@ numbers = itertools.count()
 
 
 class Done(NamedTuple):
-    """What a job came to; ``output`` is what its log shows, ``summary`` what GitHub shows of it."""
+    """The result of a job: ``output`` is its log, ``summary`` the page that GitHub shows for it."""
 
     status: int
     output: str
@@ -95,7 +95,7 @@ def printed_job(platform: str, kind: str) -> Job:
 
 
 class Project:
-    """Somebody's repository of prompts, its remote, and jobs for what is pushed there."""
+    """A user's repository of prompts, its remote, and jobs for pushes to it."""
 
     def __init__(self, folder: Path, url: str, owner: str) -> None:
         self.folder = folder
@@ -109,7 +109,7 @@ class Project:
         git(self.work, "remote", "add", "origin", f"file://{self.origin}")
 
     def commit(self, message: str, files: dict[str, bytes | str | None]) -> str:
-        """Commit these files, of which those that are None are removed; the commit's hash."""
+        """Commit these files; None removes a file. Returns the commit's hash."""
         for path, text in files.items():
             place = self.work / path
             if text is None:
@@ -130,7 +130,7 @@ class Project:
         return commit
 
     def run(self, platform: str, before: str, after: str, depth: int | None = None) -> Done:
-        """What the platform does for a push."""
+        """Run the job as the platform does for a push."""
         known = {
             "github.event.before": before, "github.sha": after, "github.ref_name": "main",
             "CI_COMMIT_BEFORE_SHA": before, "CI_COMMIT_SHA": after, "CI_COMMIT_BRANCH": "main",
@@ -138,7 +138,7 @@ class Project:
         return self.run_job(platform, "publish", known, after, depth)
 
     def check(self, platform: str, commit: str) -> Done:
-        """What the platform does for a pull request."""
+        """Run the job as the platform does for a pull request."""
         return self.run_job(platform, "check", {}, commit)
 
     def run_job(
@@ -179,7 +179,7 @@ class Project:
         return Done(done.returncode, done.stdout, summary.read_text())
 
     def job(self, platform: str, kind: str) -> Job:
-        """As its owner has pasted it."""
+        """The job as the project's owner has pasted it."""
         raise NotImplementedError
 
     def rights(self, platform: str, kind: str, job: Job) -> dict[str, str]:
@@ -194,9 +194,10 @@ class Project:
 
 
 class TrustedProject(Project):
-    """One whose jobs are the document's, and have no stored token. ``claims`` are what its CI says
-    of them, where that is not what the owner has entered; ``id_token`` is the one that GitLab
-    gives, by default its own. Of a fork, ``path`` and ``number`` are others.
+    """A project with the jobs of the document, and without stored tokens.
+
+    ``claims`` are those that the CI issues differently from the owner's entry. ``id_token`` is the
+    token that GitLab gives, by default its own. A fork has another ``path`` and ``number``.
     """
 
     def __init__(self, folder: Path, trusting: Trusting, owner: str, number: int) -> None:
@@ -229,7 +230,7 @@ class TrustedProject(Project):
                 )
 
     def release(self, platform: str, prompt: str, version: str, expected: str) -> Done:
-        """What the platform does for somebody who starts the job by hand."""
+        """Run the job as the platform does for a manual start."""
         given = {"prompt": prompt, "version": version, "expected": expected}
         known = {f"inputs.{name}": value for name, value in given.items()}
         known |= {name.upper(): value for name, value in given.items()}
@@ -271,7 +272,7 @@ class TrustedProject(Project):
 
 
 def git_environment() -> dict[str, str]:
-    """Whose commits these are, and nothing of the settings of whoever runs the tests."""
+    """An environment with a fixed author, without the git settings of the tests' user."""
     somebody = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
@@ -290,7 +291,7 @@ def git(folder: Path, *command: str) -> str:
 
 
 def versions(hub: Server, project: Project, name: str) -> dict[str, str]:
-    """A repo's versions and changelogs, the latest first; none if there is no such repo."""
+    """A repo's versions and changelogs, the latest first; none if the repo does not exist."""
     answer = hub.get(f"/api/v1/repos/{project.owner}/{name}/versions")
     if answer.status_code == 404:
         return {}

@@ -29,7 +29,7 @@ def trusting(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) ->
 
 @pytest.fixture
 def trusted(trusting: Trusting, tmp_path: Path) -> TrustedProject:
-    """A project whose jobs may publish for an owner who has nothing on the hub."""
+    """A project with jobs that may publish for an owner who has nothing on the hub."""
     number = next(numbers)
     add_publisher(trusting.server.settings, f"ada-{number}")
     project = TrustedProject(tmp_path, trusting, f"ada-{number}", number)

@@ -48,7 +48,7 @@ DOCUMENTS = (
     "docs/operate/own-hub.md",
     "docs/operate/stats.md",
 )
-# Those whose commands change the hub that serves, or need its site or state.
+# Pages with commands that change the serving hub, or need its site or state.
 CHANGING = (
     "README.md",
     "docs/use/chat.md",

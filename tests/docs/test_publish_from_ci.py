@@ -30,12 +30,12 @@ FETCHED = "hub: OK\n"
 
 
 def published(project: TrustedProject, name: str, version: str, said: str = "") -> str:
-    """What a job says of a file that it has published to staging."""
+    """The output of a job for a file that it has published to staging."""
     repo = f"{project.owner}/{name}"
     return f"{repo} {version}{said}\n{repo}@staging {version}\n"
 
 
-# What the document says
+# Text of the document
 
 
 def test_rights_are_the_least():
@@ -100,7 +100,7 @@ def test_the_jobs_fetch_the_client_as_the_hub_says(trusting: Trusting):
         assert "sha256sum -c hub.sha256" in shell
 
 
-# Which files
+# Choice of files
 
 
 @pytest.mark.parametrize("platform", SHELLS)
@@ -122,7 +122,7 @@ def test_pushes(trusting: Trusting, trusted: TrustedProject, platform: str):
     done = trusted.run(platform, first, second)
     assert done == Done(0, FETCHED + published(trusted, "hello", "1.1.0"))
     assert versions(hub, trusted, "hello") == {"1.1.0": subject, "1.0.0": "Begin"}
-    # By hand, and again.
+    # A manual start publishes again.
     done = trusted.run(platform, "", second)
     assert done.status == 0
     assert published(trusted, "bye-2", "1.0.0", " unchanged") in done.output
@@ -189,7 +189,7 @@ def test_a_push_by_force_goes_back(trusting: Trusting, trusted: TrustedProject):
     assert list(versions(trusting.server, trusted, "b")) == ["1.0.0"]
 
 
-# Which bytes
+# Bytes of files
 
 ODD = {
     "no-newline": b"x",
@@ -207,7 +207,7 @@ ODD = {
 
 
 def test_every_byte_arrives(trusting: Trusting, trusted: TrustedProject):
-    """As git has it, whatever the checkout has."""
+    """The bytes come from git, whatever the checkout contains."""
     files = {f"prompts/{name}.md": content for name, content in ODD.items()}
     after = trusted.push_files("Odd", files | {".gitattributes": "*.md text eol=crlf"})
     done = trusted.run("alpine", NOTHING, after)
@@ -248,7 +248,7 @@ def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platfo
     assert not versions(trusting.server, trusted, "a")
 
 
-# Who
+# Trust
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_job_shows_no_secrets(
     assert "trusted-publishing/token" in seen
     told = done.output + seen + trusting.server.process.text
     assert RUNTIME_SECRET not in told and trusted.id_token not in told
-    # What any token of a job looks like, and any of the hub.
+    # Patterns of any token of a job, and of the hub.
     assert not re.search(r"eyJ[\w-]+\.|hub_[0-9A-Za-z]{38}", told)
 
 

@@ -24,7 +24,7 @@ def labels(hub: Server, project: TrustedProject, name: str) -> dict[str, str]:
 
 
 def traces(hub: Server) -> tuple[dict[Path, bytes], list[str]]:
-    """What the hub keeps: the content to the byte, and the accounts."""
+    """The stored data of the hub: the content to the byte, and the accounts."""
     content, state = Path(hub.settings.content), Path(hub.settings.state)
     files = {path: path.read_bytes() for path in content.rglob("*") if path.is_file()}
     with sqlite3.connect(state / "accounts.sqlite3") as database:

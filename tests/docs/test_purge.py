@@ -1,4 +1,4 @@
-"""The receiver of docs/operate/deploy.md, told by a hub that deploys after each publication."""
+"""The receiver of docs/operate/deploy.md, called by a hub that deploys after each publication."""
 
 import json
 import re
@@ -69,7 +69,8 @@ def test_a_publication_purges_its_pages(small: Settings, tmp_path: Path) -> None
         )  # fmt: skip
         try:
             server = Server(process, small)
-            # Whatever was there may be kept somewhere; that are more files than a request has.
+            # Caches may hold any earlier file, more than one request can name: everything is
+            # purged.
             wait_until(lambda: purges, "the first purge")
             assert purges.pop() == {"purge_everything": True}
             answer = server.request(
@@ -83,7 +84,7 @@ def test_a_publication_purges_its_pages(small: Settings, tmp_path: Path) -> None
             }
             wait_until(lambda: read_tree(str(target)) == read_tree(small.out), "the deployment")
             assert server.close() == 0
-            # Now nobody else asks for purges.
+            # From here on nothing else requests purges.
             check_forgeries(f"http://127.0.0.1:{port}/", purges)
         finally:
             process.stop()

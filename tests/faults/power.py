@@ -1,11 +1,12 @@
-"""A disk whose power may fail at any call: plays traced system calls, tells what may be left.
+"""A disk whose power may fail at any call. Replays traced system calls, and lists possible results.
 
 After the power has failed,
 
-- a file has the bytes of its last fsync, or some or all of what was written since;
-- a folder has the entries of its last fsync, and the first few of the changes made since, each
-  folder for itself. This is what file systems with a journal keep to. POSIX does not ask for
-  it: on a disk that is not ``ordered``, any of the changes may have got there.
+- a file has the bytes of its last fsync, or some or all of those written since;
+- a folder has the entries of its last fsync, and the first few of the changes made since.
+
+Each folder is independent of the others. File systems with a journal keep to this. POSIX does not
+require it: on a disk that is not ``ordered``, any of the changes may have been written.
 """
 
 import ast
@@ -103,7 +104,7 @@ class Disk:
             folder.sync()
 
     def outcomes(self) -> set[Tree]:
-        """What the disk may hold if the power fails now."""
+        """Possible contents of the disk if the power fails now."""
         return {tree - {("", None)} for tree in self._top.outcomes(self._ordered)}
 
     def play(self, call: Call) -> None:

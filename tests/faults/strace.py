@@ -17,8 +17,8 @@ KILL = "signal=KILL"
 EIO = "error=EIO"
 ENOSPC = "error=ENOSPC"
 
-# Python may ask for memory at any time. An error there is no disk's, and means nothing to a
-# publication.
+# Python may allocate memory at any time. An error there is none of the disk's, and says nothing
+# about a publication.
 MEMORY_CALLS = ("brk", "madvise", "mmap", "mremap", "munmap")
 
 _CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+|\?).*")
@@ -42,7 +42,9 @@ class Call(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How a publication went. ``answer`` is empty where it died; the last call tells it."""
+    """The result of a publication. ``answer`` is empty if the process died; the last call shows
+    where.
+    """
 
     answer: str
     calls: list[Call]

@@ -41,7 +41,7 @@ def cut(disk: Disk, calls: list[Call], situation: Situation) -> Iterator[str]:
 
 @cache
 def judge(tree: trees.Tree, work: str, acknowledged: bool) -> list[str]:
-    """What is wrong with a content folder that a power cut left, and with going on from it."""
+    """Faults of a content folder after a power cut, and of the work that continues from it."""
     situation = next(some for some in SITUATIONS.values() if some.work == work)
     with TemporaryDirectory() as folder:
         root = f"{folder}/content"
@@ -63,7 +63,9 @@ def test_at_any_call(writers: Writers, situation: Situation, tmp_path: Path):
 
 
 def test_on_a_disk_without_order(writers: Writers, situation: Situation, tmp_path: Path):
-    """Without a journal a record may come before its text: refused, shown to nobody."""
+    """Without a journal a record may be stored before its text. It is refused, and readers never
+    see it.
+    """
     root = tmp_path / "content"
     disk = prepare(situation, root, ordered=False)
     *calls, answer = writers.run("hub", str(root), situation.work).calls
@@ -97,10 +99,10 @@ def test_every_fsync_counts(writers: Writers, situation: Situation, tmp_path: Pa
     calls = writers.run("hub", str(root), situation.work).calls
     syncs = [call for call in calls if call.name == "fsync"]
     if situation == SITUATIONS["moved label"]:
-        # Of the repo's folder, which nobody has changed; see the next test.
+        # The fsync of the repo's folder, which has not changed; see the next test.
         del syncs[0]
     if situation.work.startswith("-"):
-        # Of the folder of withdrawals, for a disk without order; see the test of that.
+        # The fsync of the folder of withdrawals, for a disk without order; see its test.
         del syncs[0]
     assert syncs
     for sync in syncs:
@@ -110,7 +112,7 @@ def test_every_fsync_counts(writers: Writers, situation: Situation, tmp_path: Pa
 
 
 def test_a_label_does_not_outlive_its_version(writers: Writers, tmp_path: Path):
-    """Who published the version may have died before it was on the disk."""
+    """The publisher of the version may have died before the version was on the disk."""
     prepare(SITUATIONS["second"], tmp_path / "clean")
     calls = writers.run("hub", str(tmp_path / "clean"), "Two.").calls
     committed = max(number for number, call in enumerate(calls) if call.name.startswith("link"))

@@ -1,10 +1,10 @@
 """An acknowledged publication is never lost, whichever system call fails.
 
-Each call that a publication makes is, one run after another, its process's last (SIGKILL), or
-fails with EIO or ENOSPC. Errors leave out what asks for memory (``MEMORY_CALLS``) and the sending
-of the answer, which are no disk's; a kill leaves out nothing, and so happens also when all is
-done and nobody knows.
-What a kill cannot show, because the kernel goes on, is in test_power_cut.
+In one run after another, each call of a publication is its process's last (SIGKILL), or fails with
+EIO or ENOSPC. Errors skip the allocation of memory (``MEMORY_CALLS``) and the sending of the
+answer, which do not touch the disk. A kill skips nothing, so it also happens after the work, before
+the answer is sent. A kill cannot show lost writes, because the kernel keeps running: these are in
+test_power_cut.
 """
 
 import re
@@ -59,7 +59,7 @@ def test_any_call(writers: Writers, situation: Situation, fault: str, tmp_path: 
 
 
 def test_no_space_at_any_call(writers: Writers, tmp_path: Path):
-    """The write path does the same at each error but for what it tells, so one work will do."""
+    """At each error the write path does the same except for its message, so one case is enough."""
     assert sweep(writers, "hub", SITUATIONS["with a label"], ENOSPC, tmp_path) == []
 
 

@@ -7,7 +7,7 @@ Tree = frozenset[tuple[str, bytes | None]]
 
 
 def read(root: str) -> Tree:
-    """What is in a folder."""
+    """Paths and contents of a folder."""
     return frozenset(
         (path.relative_to(root).as_posix(), path.read_bytes() if path.is_file() else None)
         for path in Path(root).rglob("*")

@@ -1,8 +1,8 @@
-"""What is wrong with a content folder after a fault, and after the next work.
+"""Faults of a content folder after a failure, and after the next work.
 
-What a folder holds is told as a list: the texts of the repo's versions, then ``@`` and the version
-for each move of the label, then ``-`` and each version that is withdrawn. A situation is what the
-repo had before, what it has once the work is done, and that work.
+The contents of a folder are written as a list: the texts of the repo's versions, then ``@`` and the
+version for each move of the label, then ``-`` and each withdrawn version. A situation has the
+contents before, the contents after the work, and that work.
 """
 
 import functools
@@ -20,7 +20,7 @@ from builder.store.withdrawn_files import read_parts
 from tests.faults import trees
 from tests.faults.writers import LABEL, REPO, put
 
-# What a crash may leave is no version, and a build passes it by.
+# Files that a crash may leave are no version, and a build ignores them.
 _LEFT_BY_A_CRASH = ("no versions", "text without record", "was withdrawn")
 _REFUSALS = ("REFUSED storage_unavailable", "REFUSED ContentError", "REFUSED OperatorError")
 
@@ -54,7 +54,7 @@ SITUATIONS = {
 
 
 def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Iterator[str]:
-    """What is wrong: lost, torn, or in the way of a build."""
+    """Faults after the failure: lost or torn files, or obstacles to a build."""
     try:
         found = _state(root)
     except HubError as error:
@@ -73,14 +73,14 @@ def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Itera
 
 
 def after_refusal(root: str, situation: Situation, answer: str) -> Iterator[str]:
-    """What is wrong where the fault was an error that the writer could tell of."""
+    """Faults if the failure was an error that the writer could report."""
     if not answer.startswith(("ACK ", *_REFUSALS)):
         yield f"answer: {answer}"
     if not answer.startswith("ACK "):
         left = [path for path, _ in trees.read(root) if "/." in path]
         # A folder that could not be locked may stay, without a version.
         allowed = set() if situation.old else {"no versions"}
-        # A withdrawal is there once its file is; what it could not remove, the next one does.
+        # A withdrawal counts once its file exists; the next one removes the remaining files.
         left += [
             str(fault)
             for fault in check(root)

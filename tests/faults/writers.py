@@ -65,12 +65,12 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
 
 
 def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:
-    """As the hub does, but wait for no disk."""
+    """Write as the hub does, without fsync."""
     return put(root, work, sync=False)
 
 
 def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
-    """As one writes it at first; only for a process that then ends."""
+    """Write naively, in place; only for a process that then ends."""
     durable.write_version = _write_in_place
     durable.write_events = _write_events_in_place
     durable.write_withdrawal = _write_withdrawal_in_place
@@ -116,7 +116,7 @@ def _remove_without_sync(
 
 
 def _write_in_two_calls(path: Path, data: bytes) -> None:
-    """As a larger file is written."""
+    """Write in two calls, as for a larger file."""
     path.parent.mkdir(exist_ok=True)
     with path.open("wb", buffering=0) as file:
         file.write(data[:20])

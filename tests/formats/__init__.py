@@ -1,3 +1,5 @@
-"""What we write, read by the formats' own programs: prompty's and skills' for Python, in an
-environment of their own that ``tests/install-tools`` makes, and dotprompt's from ``tests/node``.
+"""Exported files, read by the formats' own programs.
+
+These are prompty's and skills' for Python, in an environment of their own that
+``tests/install-tools`` creates, and dotprompt's from ``tests/node``.
 """

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("installed_tools")
 
 PYTHON = ["build/formats/bin/python", "tests/formats/reader.py"]
 NODE = ["node", "tests/node/formats.mjs"]
-# What shows in the messages.
+# Parts of the expected messages.
 SHOWN = ("<<<dotprompt:", "{{history}}", "variables named not")
 
 
@@ -45,7 +45,7 @@ def values_of(record: dict[str, Any]) -> dict[str, str]:
     names = [*variable_names(record["body"]), *(one["name"] for one in record["variables"])]
     for one in record["messages"] or []:
         names += variable_names(one["content"])
-    # Which the program that fills in has for itself.
+    # The program that fills in variables reserves this name.
     return {name: f"<{name}>" for name in names if name != "self"}
 
 
@@ -78,7 +78,9 @@ def cases_of(format: str) -> list[dict[str, Any]]:
 
 
 def tidy(messages: list[list[str]]) -> list[list[str]]:
-    """What the libraries leave of line ends and white space is their own."""
+    """The messages without differences in line ends and white space, which are the libraries'
+    choice.
+    """
     stripped = [
         [role, text.strip("\ufeff \t\r\n").replace("\r\n", "\n")] for role, text in messages
     ]

@@ -16,7 +16,7 @@ def made_up_addresses(count: int) -> list[str]:
         four = ipaddress.IPv4Address(chance.getrandbits(32))
         six = chance.getrandbits(128)
         for group in range(8):
-            # Where zeros are, the address is written shorter. 0x0A is a line break.
+            # Addresses with zeros have a shorter form. 0x0A is a line break.
             six &= ~(chance.choice((0, 0, 0xFFFF)) << 16 * group)
         numbers = (six, six ^ 1 << chance.randrange(64), six ^ 1 << chance.randrange(64, 128))
         sixes = [*map(ipaddress.IPv6Address, (*numbers, 0x0A0A << 112 | six >> 16))]

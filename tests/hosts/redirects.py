@@ -1,4 +1,4 @@
-"""Whether a server leads readers from http to https, and lets a certificate authority ask."""
+"""Redirects from http to https, and the challenges of a certificate authority."""
 
 import subprocess
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def get(url: str, **options: object) -> requests.Response:
 
 
 def check_redirects(settings: Settings, plain: HostedSite, started: Started, folder: Path) -> None:
-    """``plain``: the site without TLS, whose upstream is down."""
+    """Check the redirects. ``plain``: the site without TLS, whose upstream is down."""
     pair = make_certificate(folder)
     place = f"127.0.0.1:{free_port()}"
     site = plain._replace(
@@ -63,7 +63,7 @@ def check_redirects(settings: Settings, plain: HostedSite, started: Started, fol
 
 
 def check_challenge(site: HostedSite, url: str) -> None:
-    """Whether ``url`` has what an ACME client puts into the folder for it, and nothing else."""
+    """Check that ``url`` serves the files of an ACME client's folder, and nothing else."""
     folder = Path(site.challenges, *CHALLENGE.split("/"))
     folder.mkdir(parents=True, exist_ok=True)
     Path(folder, "a_token-1").write_text("a_token-1.thumbprint")

@@ -1,7 +1,7 @@
-"""What nginx, Caddy and the Worker make of the account settings and of the exchange of tokens.
+"""The account settings and the exchange of tokens behind nginx, Caddy and the Worker.
 
-Behind them is a stand-in that tells what it was sent, and answers as it is asked to: the real
-service is asked by tests/conformance.
+Behind them is a stand-in that reports each request, and answers as the request says. The real
+service is tested by tests/conformance.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("installed_tools")
 
 
 class Answer(NamedTuple):
-    """Of a host. ``told`` is what the stand-in has told in it."""
+    """An answer of a host. ``told`` is the stand-in's report of the request."""
 
     status: int
     headers: HTTPMessage
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Asker:
-    """Asks a host for paths below its base URL, exactly as they are given."""
+    """Requests paths below a host's base URL, exactly as they are given."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -121,7 +121,7 @@ def _worker(site: HostedSite, folder: Path) -> contextlib.AbstractContextManager
         told["variables"] = {"UPSTREAM": f"http://{site.upstream}"}
     if site.reads_per_minute:
         told["reads"] = site.reads_per_minute
-    # To the configuration that is written for it, an upstream is one that others reach.
+    # The configuration for Cloudflare needs an upstream with a public name.
     public = site._replace(upstream="hub-origin.example.org")
     return started_worker(public, folder, **told)
 
@@ -166,7 +166,7 @@ def stand_in() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=STARTED)
 def ask(request: pytest.FixtureRequest, place: Place, stand_in: str) -> Iterator[Asker]:
-    """Each host before the stand-in; one read a minute is allowed where there is a limit."""
+    """Each host before the stand-in; one read a minute is allowed where a limit exists."""
     folder = place.folder / request.param
     folder.mkdir()
     with place.started(request.param, folder, upstream=stand_in, reads_per_minute=1) as ask:
@@ -190,7 +190,7 @@ TARGETS = [
     "/account//login", "/account/a%2Fb", "/account/%61", "/account/a%20b;c=d", "/account/x%0ay",
     "/account/%E8%AA%9E%F0%9F%8E%89", "/account/%ff%fe", "/account/%25zz",
     "/account/invitation?" + "x" * 3000, "/account/" + "x" * 3000,
-    # As the service says itself what it means.
+    # Only the service knows what these addresses mean.
     "/%61ccount/login", "/account%2flogin",
 ]  # fmt: skip
 
@@ -198,7 +198,7 @@ TARGETS = [
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target[:40])
 def test_all_below_account_is_passed_on_as_it_came(ask: Asker, target: str):
     form = b"csrf_token=%41&password=a+b%26\xff"
-    # What stands for Cloudflare before the Worker packs for everybody who accepts it.
+    # The local stand-in for Cloudflare compresses for all clients that accept it.
     accepted = "identity" if ask.name == "worker" else "gzip, br"
     for method in ("GET", "POST"):
         sent = form if method == "POST" else None
@@ -226,7 +226,7 @@ def test_the_service_is_asked_for_plain_pages(ask: Asker):
 
 
 def check_untouched(answer: Answer) -> None:
-    """Whether an answer is as the service gave it: not compressed, and for no other site."""
+    """Check that an answer is unchanged: not compressed, and for no other site."""
     assert answer.headers.get_all("Set-Cookie") == COOKIES
     assert answer.headers["Cache-Control"].split(", ")[0] == "no-store"
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -284,7 +284,7 @@ def test_the_service_learns_who_signs_in(ask: Asker):
 def test_the_service_learns_which_host_was_asked(ask: Asker, stand_in: str, target: str):
     for host in ("hub.example", "hub.example:8443", "evil.example"):
         told = ask(target, Host=host).told["headers"]
-        # A Worker asks by the name of the upstream, and can do nothing else.
+        # A Worker can only send the name of the upstream.
         assert told["host"] == (stand_in if ask.name == "worker" else host)
 
 
@@ -382,7 +382,7 @@ def test_what_a_tunnel_says_before_the_worker_is_no_page_of_the_service(ask: Ask
         assert answer.status == status
 
 
-# What is each host's own
+# Behaviour of single hosts
 
 
 def test_cloudflare_is_told_not_to_compress(ask: Asker):
@@ -412,7 +412,7 @@ def test_behind_another_proxy_the_service_still_learns_it(
     with place.started(name, tmp_path, **changes) as ask:
         given = "203.0.113.9, 192.0.2.1"
         told = ask("/account/login", "POST", X_Forwarded_For=given).told["headers"]
-        # To whom Caddy is a proxy, too, and trusts both, the same client is left.
+        # Behind a Caddy that trusts both proxies, the client stays the same.
         assert told["x-forwarded-for"] == (expected or f"{given}, 127.0.0.1")
 
 

@@ -68,7 +68,7 @@ def test_promtool_finds_no_fault_with_the_metrics(hub: Server) -> None:
     page = requests.get(metrics_url(hub), timeout=DEADLINE_SECONDS).text
     assert 'hub_disk_free_bytes{folder="content"}' in page
     promtool("check", "metrics", text=page)
-    # What the alerts look at is there under these names.
+    # The metrics that the alerts read exist under these names.
     for name in re.findall(r"\bhub_\w+", RULES.read_text(encoding="utf-8")):
         assert f"\n{name}" in page, name
 

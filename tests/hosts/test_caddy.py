@@ -1,4 +1,4 @@
-"""What Caddy does on the generated configuration, beside what the conformance suite asks of all."""
+"""Caddy with the generated configuration, apart from the conformance suite's tests of all hosts."""
 
 import grp
 import gzip
@@ -58,7 +58,7 @@ def hosted(settings: Settings, folder: Path, **changes) -> HostedSite:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The small catalogue, built, with files around and in the site that nobody may read."""
+    """The small catalogue, built, with private files around and in the site."""
     settings = settings_in(tmp_path_factory.mktemp("caddy"))
     write_small_catalogue(settings.content)
     build(settings, index=False)
@@ -99,7 +99,7 @@ def check_refused(answer: requests.Response, status: int, code: str) -> None:
 
 
 def raw(url: str, target: str, *headers: str) -> RawAnswer:
-    """Ask for exactly this target."""
+    """Request exactly this target."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     lines = [f"GET {target} HTTP/1.1", "Host: x", "Connection: close", *headers, "", ""]
     with socket.create_connection((host, int(port)), DEADLINE_SECONDS) as connection:
@@ -119,7 +119,7 @@ def test_reads_go_on_when_the_service_has_died(small, tmp_path):
         with started_caddy(site, tmp_path) as url, requests.Session() as session:
             session.headers["Authorization"] = f"Bearer {token}"
             assert session.post(url + versions, json=publish).status_code == 201
-            # What is acknowledged can be read, from the files.
+            # Caddy serves an acknowledged version from the files.
             assert get(f"{url}/api/v1/repos/ada/hello/raw").text == "Hello {{name}}."
             assert get(f"{url}/api/v1/repos?q=care").json()["meta"]["total"] == 1
             told = get(f"{url}/api/v1/repos/Ada/hello").json()["error"]
@@ -150,7 +150,7 @@ def test_what_needs_the_service_is_told_to_come_back(alone, path):
 @pytest.mark.parametrize(
     ("target", "code"),
     [("?page=0", "invalid_parameter"), ("?page=1;sort=new", "invalid_parameter"),
-     # What the configuration calls values that are none.
+     # The configuration uses these words for invalid values.
      ("?tag=WRONG", "invalid_parameter"), ("?tag=ASK", "invalid_parameter"),
      ("?tag=wrong", "tag_not_found"), ("?tag=ask", "tag_not_found"),
      ("?q=", "invalid_parameter"),
@@ -159,7 +159,7 @@ def test_what_needs_the_service_is_told_to_come_back(alone, path):
      ("/ann/review/raw?label=A", "invalid_label"),
      ("/ann/review/raw?label=none", "label_not_found"),
      ("/ann/review/raw?version=1.0.0&x&label=%61", "invalid_parameter"),
-     # With the service's answer it would say how the name is spelt.
+     # The service's answer would suggest the right spelling.
      ("/ann/Review", "invalid_name"), ("/ann/review/versions/9.9.9/diff", "version_not_found"),
      ("/ann/none/raw.txt", "repo_not_found"), ("/ann/review/", "not_found")],
 )  # fmt: skip
@@ -183,7 +183,7 @@ def test_what_only_looks_like_a_parameter_is_none(alone, query):
 
 # Hostile readers
 
-# At the root of an address: the conformance suite asks a Caddy below a path.
+# Tested at the root of an address: the conformance suite tests a Caddy below a path.
 TARGETS = [
     "/../secret.json", "/%2e%2e/secret.txt", "/..%2fsecret.txt", "/..%5csecret.txt", "//../secret",
     "/%252e%252e/secret.txt", "/x/../../secret.txt", "/secret.json%00", "/../site.json", "/..",
@@ -223,11 +223,11 @@ def test_conditions_that_are_for_writing_refuse_no_read(alone):
         assert (nowhere.status_code, nowhere.text) == (404, get(f"{alone}/404").text)
 
 
-# What goes on to `hubctl serve`
+# Requests that are passed on to `hubctl serve`
 
 
 class Told(BaseHTTPRequestHandler):
-    """Answers with what it was asked."""
+    """Answers with the request that it received."""
 
     protocol_version = "HTTP/1.1"
 
@@ -244,7 +244,7 @@ class Told(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def telling() -> Iterator[str]:
-    """Address of a server that tells what it is asked."""
+    """The address of a server that answers with each request."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Told)
     with in_thread(server):
         yield f"127.0.0.1:{server.server_port}"
@@ -267,13 +267,13 @@ def test_the_service_learns_the_address_of_the_client(
             "/api/v1/repos/A/b%20c?x=%2F",
         ):
             told = json.loads(raw(url, path, "X-Forwarded-For: 192.0.2.1").body)
-            # As it came: what is decoded twice says something else.
+            # Unchanged, as decoding twice would change the meaning.
             assert told["path"] == path
             assert told["headers"]["X-Forwarded-For"] == expected
             assert told["headers"]["Host"] == "x"
 
 
-# What the log tells, and how long
+# Contents of the log, and how long it is kept
 
 
 def install_caddy(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
@@ -317,7 +317,7 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
         "logrotate is not there; install it: apt-get install logrotate"
     )
     rules = (PROJECT / "deploy" / "hub.logrotate").read_text(encoding="utf-8")
-    # Nobody else's files are here, and logrotate trusts no folder of everybody's.
+    # The files have this user, and logrotate trusts no folder that all users can write to.
     own = f"{pwd.getpwuid(os.geteuid()).pw_name} {grp.getgrgid(os.getegid()).gr_name}"
     config = tmp_path / "logrotate.conf"
     config.write_text(rules.replace("/srv/hub", str(tmp_path)).replace("hub hub", own))
@@ -342,7 +342,7 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
         wait_until(lambda: log.stat().st_size, "/third")
         assert asked(log) == ["/third"]
         assert asked(Path(f"{log}.1")) == ["/second"]
-        # After a quiet week nobody can tell any more who asked.
+        # After a quiet week no log contains a client's address.
         for _ in range(8):
             rotate()
     left = b"".join(gzip.decompress(file.read_bytes()) for file in log.parent.glob("access*.gz"))
@@ -428,7 +428,7 @@ def test_it_runs_without_root_as_the_command_says(open_folder):
     assert status == 0, process.text
     lines = Path(small.state, "caddy", "access.log").read_text().splitlines()
     entries = [json.loads(line) for line in lines]
-    # As they were asked, not as they were rewritten.
+    # As requested, before rewriting.
     asked = [(entry["request"]["uri"], entry["status"]) for entry in entries]
     assert asked.count((f"{REPO}/raw?version=1.0.0", 206)) == 2
     assert {entry["request"]["remote_ip"] for entry in entries} == {"127.0.0.1"}
@@ -454,7 +454,7 @@ def test_a_build_is_seen_at_once(small, tmp_path):
     build(small, index=False)
     with started_caddy(hosted(small, tmp_path), tmp_path) as url:
         before = get(f"{url}{REPO}")
-        # In the same second, and of the same size.
+        # The same second, and the same size.
         write_version(
             small.content, "ann", "review", "1.1.1", "Review {{code}} with CARE.\n",
             tags=["code", "careful"], description="A careful review.", changelog="With care.",

@@ -1,4 +1,4 @@
-"""What an operator may ask of Caddy, and what is refused."""
+"""Options for Caddy, and refused ones."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ def test_a_plain_address(tmp_path):
     }
     assert set(servers) == {"[::1]:8080", f"unix/{tmp_path}/caddy/ranges.sock"}
     assert servers["[::1]:8080"]["automatic_https"] == {"disable": True}
-    # Nobody holds a connection by sending slowly.
+    # Slow senders cannot hold connections.
     limits = [server["read_timeout"] for server in servers.values()]
     assert limits and all(0 < limit <= 60e9 for limit in limits)
 
@@ -89,7 +89,7 @@ def test_every_option_at_once(tmp_path):
 
 @pytest.mark.usefixtures("installed_tools")
 def test_a_name_is_served_with_a_certificate_that_caddy_gets_itself(settings, tmp_path):
-    """From a certification authority of its own: the public ones do not know this machine."""
+    """The authority is Caddy's own: public ones do not know this machine."""
     port = free_port()
     site = hosted(settings, tmp_path, listen=f"{NAME}:{port}")
     own = f"local_certs\n\tskip_install_trust\n\thttp_port {free_port()}\n\thttps_port {port}\n\t"

@@ -1,4 +1,4 @@
-"""What is Cloudflare's own about the Worker; tests/conformance holds it to the contract.
+"""Behaviour of the Worker that is Cloudflare's own; tests/conformance holds it to the contract.
 
 The Worker runs in workerd, Cloudflare's runtime, by way of miniflare. Upstreams are real processes,
 or sockets that fail in ways that `hubctl serve` does not.
@@ -65,12 +65,12 @@ Ask = Callable[..., Answer]
 
 
 def asking(url: str) -> Ask:
-    """A function that asks for a path below a URL, exactly as it is given."""
+    """A function that requests a path below a URL, exactly as it is given."""
     parts = urlsplit(url)
 
     def ask(target: str, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        # Of its own: one may be closed with a request's body unread.
+        # A new connection: the server may close one with an unread body.
         connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_SECONDS)
         with contextlib.closing(connection):
             connection.request(method, parts.path + target, body, names)

@@ -1,4 +1,4 @@
-"""What GitHub Pages is told."""
+"""The configuration for GitHub Pages."""
 
 from builder.hosts import github
 from builder.hosts.rules import HostedSite

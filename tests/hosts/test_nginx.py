@@ -1,4 +1,4 @@
-"""What nginx does on the generated configuration, beside what the conformance suite asks of all."""
+"""nginx with the generated configuration, apart from the conformance suite's tests of all hosts."""
 
 import ipaddress
 import json
@@ -52,7 +52,7 @@ def hosted(settings: Settings, folder: Path, **changes) -> HostedSite:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """The sample catalogue, built, with files around and in the site that nobody may read."""
+    """The sample catalogue, built, with private files around and in the site."""
     settings = sample_settings(tmp_path_factory.mktemp("nginx"))
     build(settings)
     for file in ("../secret.json", "../secret.txt", ".env", "_redirects", "api/v1/.hidden.json"):
@@ -221,7 +221,7 @@ def test_searches_that_were_asked_before_outlive_the_service(tmp_path):
             headers={"Authorization": f"Bearer {token}"},
         )  # fmt: skip
         assert published.status_code == 201
-        # What is acknowledged can be read, from the files.
+        # nginx serves an acknowledged version from the files.
         assert get(f"{url}/api/v1/repos/ada/hello/raw").text == "Hello {{name}}."
         server.close()
         expire(tmp_path)
@@ -299,7 +299,7 @@ def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_p
     site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
     with started_nginx(site, tmp_path) as url:
         for client in ("192.0.2.1", "192.0.2.2"):
-            # What a client adds itself stands to the left of what the proxy saw.
+            # An address that the client adds stands to the left of the one that the proxy saw.
             headers = {"X-Forwarded-For": f"203.0.113.9, {client}"}
             statuses = [get(f"{url}{REPO}", headers=headers).status_code for _ in range(2)]
             assert statuses == [200, 429]
@@ -335,7 +335,7 @@ def test_its_map_tells_clients_apart_as_the_service_does(settings):
     assert len(patterns) == 2
 
     def key(address: str) -> bytes:
-        # What nginx has in $binary_remote_addr.
+        # The value of nginx's $binary_remote_addr.
         packed = ipaddress.ip_address(address).packed
         found = next(filter(None, (pattern.match(packed) for pattern in patterns)), None)
         return found["network"] if found else packed

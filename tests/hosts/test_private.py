@@ -1,8 +1,10 @@
-"""nginx and Caddy before the service of a private hub, which is a stand-in here: they let nobody in
-but on its word. That they let in who is a member is held by tests/conformance.
+"""nginx and Caddy before the service of a private hub, which is a stand-in here.
+
+They admit no client without the service's consent. tests/conformance checks that they admit
+members.
 """
 
-# ruff: noqa: F811 - fixtures are imported, and asked for by name
+# ruff: noqa: F811 - fixtures are imported, and requested by name
 
 import contextlib
 import json
@@ -17,14 +19,15 @@ from tests.support.servers import free_port, in_thread
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
 
-# Of the small catalogue.
+# Addresses of the small catalogue.
 READS = ("/", "/bob", "/api/v1/repos", "/api/v1/repos?sort=new", "/api/v1/repos/bob/sql/raw",
          "/feed.xml", "/index.html.gz", "/nothing", "/bob/")  # fmt: skip
 
 
 class Service(ThreadingHTTPServer):
-    """Answers each question with ``status`` and the headers ``told``, and notes what it was asked.
-    A ``told`` of None breaks the connection.
+    """Answers each request with ``status`` and the headers ``told``, and notes it.
+
+    If ``told`` is None, it breaks the connection.
     """
 
     daemon_threads = True
@@ -141,7 +144,7 @@ def test_refusals_say_why(ask: Asker, service: Service):
         service.status, service.told = 401, {"Hub-Access": code, "WWW-Authenticate": "Bearer"}
         answer = ask("/api/v1/repos")
         assert answer.headers.get_all("WWW-Authenticate") == ["Bearer"]
-        # Caddy passes on the service's own words, of which the stand-in has none.
+        # Caddy passes on the service's own words, which the stand-in does not have.
         if ask.name == "nginx":
             assert answer.code == code
 

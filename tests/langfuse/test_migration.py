@@ -84,5 +84,5 @@ def test_what_was_deleted_is_in_neither(sdk: Sdk, langfuse: LangfuseServer, hub:
 
 
 def _comparable(found: dict[str, Any]) -> dict[str, Any]:
-    """What an SDK gave; labels have no order."""
+    """The prompt that an SDK returned; labels have no order."""
     return found | {"labels": sorted(found.get("labels", []))}

@@ -31,7 +31,7 @@ NODE_PACKAGES = ("langfuse", "langfuse-client-4", "langfuse-client-5")
 SDKS = [*(f"python-{line}" for line in PYTHON_LINES), *NODE_PACKAGES]
 # Those that forget a prompt when the server says that it is not there.
 FORGETFUL = ("python-3", "python-4", "python-5")
-# Those whose package sends traces as well, and how often they try.
+# SDKs that send traces as well, and their number of tries.
 TRACING = {"python-2": 1, "python-3": 1, "python-4": 1, "python-5": 1, "langfuse": 4}
 HOSTS = ("embedded", "nginx", "files")
 OWNER = "mover"
@@ -45,7 +45,7 @@ class Sdk:
     def __init__(self, name: str) -> None:
         self.name = name
         is_python = name.startswith("python-")
-        # With as few tries as each of them can be told.
+        # The fewest tries that each SDK allows.
         self.hasty = {"max_retries" if is_python else "maxRetries": 1}
         if is_python:
             place = ROOT / "build" / f"langfuse-{name.removeprefix('python-')}"
@@ -63,11 +63,11 @@ class Sdk:
     def get(
         self, base_url: str, name: str, variables: dict[str, str] | None = None, **options: object
     ) -> dict[str, Any]:
-        """What the SDK makes of a prompt, or its ``error``."""
+        """The prompt as the SDK returns it, or its ``error``."""
         return self._ask(base_url=base_url, name=name, variables=variables or {}, options=options)
 
     def list(self, base_url: str, **options: object) -> dict[str, Any]:
-        """What the SDK makes of a list of prompts, or its ``error``."""
+        """The list of prompts as the SDK returns it, or its ``error``."""
         return self._ask(base_url=base_url, list=options)
 
     def trace(self, base_url: str) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def addresses(
     hub: Server, tmp_path_factory: pytest.TempPathFactory, installed_tools: None
 ) -> Iterator[dict[str, str]]:
-    """What the SDKs get as their base URL, by host."""
+    """The base URL for the SDKs, by host."""
     site = HostedSite(
         hub.settings.out, hub.settings.state, listen=f"127.0.0.1:{free_port()}",
         upstream=f"127.0.0.1:{hub.port}", reads_per_minute=0,
@@ -203,7 +203,7 @@ def test_what_is_not_there(
 ) -> None:
     found = sdk.get(addresses[host], name, **options, **sdk.hasty)
     if sdk.name == "langfuse":
-        # It has only the message to tell its errors by.
+        # Its errors differ in the message alone.
         assert found["error"] == "Error"
         assert found["told"].startswith(("No prompt 'ada/", "Nothing at this address."))
     else:
@@ -236,9 +236,9 @@ def test_moves_and_withdrawals_arrive(
     wait_until(lambda: cached().get("prompt") == "Two", "the label's other version")
     withdraw(hub.settings, name, "1.0.1")
     if sdk.name in FORGETFUL:
-        # Until they ask again, they have it; and then no longer.
+        # Until they fetch it again, they keep it; then it is gone.
         wait_until(lambda: "error" in cached(), "an error instead of what was withdrawn")
-    # The others keep what they have at any error, unless they are told to have no cache.
+    # The others keep the cached prompt at any error, unless their cache is off.
     fresh = sdk.get(addresses["embedded"], name, label="production", cache_ttl_seconds=0)
     assert fresh.keys() == {"error", "told"}
     assert sdk.get(addresses["embedded"], f"{name}@1.0.1").keys() == {"error", "told"}
@@ -269,7 +269,7 @@ def test_lists(sdk: Sdk, addresses: dict[str, str], host: str) -> None:
     assert everything["meta"]["totalPages"] == 1
     found = sdk.list(addresses[host], tag="short", page=1, limit=10)
     assert [row["name"] for row in found["data"]] == ["ada/greet"]
-    # What it cannot do, it says.
+    # The SDK reports what it cannot do.
     refused = sdk.list(addresses[host], name="ada/greet")
     assert refused["error"] == ("Response" if sdk.name == "langfuse" else "Error")
 

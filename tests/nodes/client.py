@@ -20,7 +20,7 @@ LARGE = "x" * 40_000
 TIMEOUT_SECONDS = 15
 ATTEMPTS_MAX = 8
 PAUSE_SECONDS = 0.1
-# What an answer means for the history, by its code.
+# Results in the history by the code of an answer.
 REFUSALS = {
     "base_version_mismatch": "conflict", "label_moved": "conflict",
     "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
@@ -45,7 +45,7 @@ class Published(NamedTuple):
 
 
 class Notes:
-    """What all clients know together."""
+    """Knowledge that all clients share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -87,8 +87,9 @@ def number_of(version: str | None) -> int:
 
 
 def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) -> str:
-    """Withdraw a version on the pages of a node: ``withdrawn``, ``unchanged``, or if there is no
-    telling what came of it, what the page says.
+    """Withdraw a version on the pages of a node.
+
+    Returns ``withdrawn`` or ``unchanged``; if the result is unknown, the text of the page.
     """
     owner, _, name = repo.partition("/")
     visitor = Visitor(node.url, "127.0.0.1", AGENT)
@@ -189,7 +190,7 @@ class Client:
         self._notes.note(operation)
 
     def read(self, repo: str) -> None:
-        """What was acknowledged is at each node that has its serial."""
+        """Every acknowledged version can be read at each node that has its serial."""
         with self._notes.lock:
             known = [*self._notes.by_repo[repo]]
             self._notes.done += 1
@@ -221,7 +222,7 @@ class Client:
     # Requests
 
     def _some_number(self, repo: str, newest: bool = False) -> int:
-        """The number of a version that was acknowledged; 0 where there is none."""
+        """The number of an acknowledged version; 0 if there is none."""
         with self._notes.lock:
             known = [one.number for one in self._notes.by_repo[repo]]
         if not known:
@@ -255,7 +256,7 @@ class Client:
         if answer.result is not UNKNOWN:
             is_late = unsure and answer.result in REFUSALS.values()
             if is_late and kind == "publish" and answer.result == "withdrawn":
-                return node, answer  # its own text, which somebody has withdrawn by now
+                return node, answer  # its own text, withdrawn in the meantime
             self._notes.note(
                 operation._replace(
                     result=answer.result, called=called if is_late else first,

@@ -36,7 +36,7 @@ from tests.support.servers import (
     wait_until,
 )
 
-# Of all nodes: what is in their sites must not tell them apart.
+# The same for all nodes: their sites must not differ.
 BASE_URL = "http://127.0.0.1:8000"
 SERVING = "(stop with Ctrl-C)"
 NO_LIMIT = "1000000"
@@ -44,7 +44,7 @@ AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
 
 class Services(NamedTuple):
-    """What all nodes share: PostgreSQL with a standby, and the URL of limits."""
+    """Services that all nodes share: PostgreSQL with a standby, and the URL of limits."""
 
     pair: Pair
     limits: str
@@ -56,7 +56,7 @@ class Services(NamedTuple):
 
 
 class Proxies(NamedTuple):
-    """What is between a node and the services."""
+    """Proxies between a node and the services."""
 
     database: FaultProxy
     limits: FaultProxy
@@ -67,7 +67,7 @@ class Proxies(NamedTuple):
 
 
 class Node:
-    """A node, whose folders outlive its process. ``skew_seconds``: how far its clock is off."""
+    """A node; its folders outlive its process. ``skew_seconds``: the error of its clock."""
 
     def __init__(
         self, number: int, folder: Path, services: Services, proxies: Proxies, skew_seconds: int
@@ -92,7 +92,7 @@ class Node:
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
         environment = clean_environment(**skewed)
-        # Not as a fork of something that runs already, which has its clock.
+        # A new process, as a fork of a running one would share its clock.
         self._process = Process(sys.executable, *command, env=environment)
         self.starts += 1
 
@@ -101,7 +101,7 @@ class Node:
         return self._process is not None
 
     def kill(self) -> None:
-        """As a power cut does."""
+        """Kill the node, as a power cut does."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: int) -> None:
@@ -122,7 +122,7 @@ class Node:
             shutil.rmtree(folder, ignore_errors=True)
 
     def ask(self, path: str) -> dict:
-        """The JSON at a path; empty where there is no answer."""
+        """The JSON at a path; empty without an answer."""
         with contextlib.suppress(requests.RequestException, ValueError):
             return requests.get(self.url + path, timeout=20).json()
         return {}
@@ -135,7 +135,9 @@ class Node:
 
     @property
     def serial(self) -> int:
-        """Up to where its lists have everything: from its folder, as those who wait ask often."""
+        """The serial up to which its lists are complete; read from its folder, as waiting clients
+        ask often.
+        """
         hub = read_hub(self.settings.out)
         return hub.serial if hub else -1
 
@@ -156,7 +158,7 @@ class Node:
 
     @property
     def output(self) -> str:
-        """What all of its processes have written."""
+        """Output of all its processes."""
         runs = [*self._past, *([self._process.text] if self._process else [])]
         return "\n".join(f"--- node {self.number}\n{text[-20_000:]}" for text in runs)
 
@@ -170,9 +172,11 @@ class Node:
 
 @functools.cache
 def _skewed(seconds: int) -> dict[str, str]:
-    """Variables for a process whose clock is off. The command `faketime` itself would stay between
-    the process and signals for it. Without the last variable, waits for a condition end at once
-    where they are timed by the monotonic clock: Python's threads then spin for the lock they share.
+    """Variables for a process with a skewed clock.
+
+    The command `faketime` itself would stay between the process and signals for it. Without the
+    last variable, waits that are timed by the monotonic clock end at once. Python's threads then
+    spin for the lock that they share.
     """
     command = ["faketime", "-f", f"{seconds:+}s", "printenv", "LD_PRELOAD"]
     library = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -219,7 +223,7 @@ class Cluster:
             node.proxies.database.set_upstream(_address(self.services.database))
 
     def heal(self) -> None:
-        """All services are there, and all nodes run."""
+        """Start all services and all nodes."""
         self.services.pair.standby.start()
         for node in self.nodes:
             node.proxies.clear()

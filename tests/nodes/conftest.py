@@ -1,4 +1,4 @@
-"""What all nodes share, as real servers: PostgreSQL with a standby, and Redis."""
+"""Services that all nodes share, as real servers: PostgreSQL with a standby, and Redis."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is found at rest: the database and the folders of nodes, and what that says of a history."""
+"""Checks at rest: compares the database and the folders of nodes with a history."""
 
 import math
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from tests.support.linearizability import UNKNOWN, Operation
 
 
 class Repo(NamedTuple):
-    """What a prompt has: SHA-256 of its texts by number, also of those that are ``withdrawn``; the
-    notes of all that was done to labels, in order, and of withdrawals.
+    """A prompt: the SHA-256 of its texts by number, also of ``withdrawn`` ones; notes of all
+    changes of labels, in order, and of withdrawals.
     """
 
     texts: dict[int, str]
@@ -43,8 +43,8 @@ def read_repo(root: str, repo: str) -> Repo:
 
 
 def faults(root: str, repos: Iterable[str], published: Iterable[Published]) -> list[str]:
-    """What is wrong with a node's content folder: something acknowledged is not there, something is
-    there twice, or numbers are left out.
+    """Faults of a node's content folder: acknowledged work that is missing, duplicates, or skipped
+    numbers.
     """
     found = [str(fault) for fault in check(root)]
     by_repo = {repo: read_repo(root, repo) for repo in repos}
@@ -61,8 +61,10 @@ def faults(root: str, repos: Iterable[str], published: Iterable[Published]) -> l
 
 
 def order_faults(rows: Iterable[tuple[int, str, str]], published: Iterable[Published]) -> list[str]:
-    """What is wrong with the order of a database, whose versions are ``rows`` of serial, prompt and
-    version: an order that is not that of versions, or something acknowledged before it was there.
+    """Faults in the order of a database; ``rows`` has the serial, prompt and version of each
+    version.
+
+    The order has to be that of the versions, and nothing may be acknowledged before it was stored.
     """
     found: list[str] = []
     committed: dict[tuple[str, int], int] = {}

@@ -1,15 +1,16 @@
-"""Three nodes with clients at all of them, while nodes are killed, paused and wiped; the database
-and limits fail, answer late or not at all; the primary crashes, its standby is lost or takes over.
-At rest nothing acknowledged is lost, there is one order of everything, and all nodes have the same
-site.
+"""Three nodes with clients at all of them, under many faults.
 
-A standby that takes over without the last changes is not among the troubles: it takes back what was
-acknowledged, and no node writes before an operator renews it, so nothing of the above can be
+Nodes are killed, paused and wiped. The database and the limits fail, answer late or not at all. The
+primary crashes; its standby is lost or takes over. At rest nothing acknowledged is lost, everything
+is in one order, and all nodes have the same site.
+
+One fault is left out: a standby that takes over without the last changes. It takes back
+acknowledged work, and no node writes before an operator renews it, so none of the above can be
 checked. ``test_a_history_that_lost_changes_is_recognized_before_anything_is_written``, in
 ``tests/publisher/nodes/test_standby.py``, fails over to such a standby while a node runs.
 
-NODES_OPERATIONS says how many operations there are, NODES_SEED what happens. What is done and what
-goes wrong is the same for a seed; when, is not.
+NODES_OPERATIONS is the number of operations, NODES_SEED chooses what happens. Operations and faults
+are the same for a seed; their times are not.
 """
 
 import os
@@ -62,7 +63,7 @@ class Run:
         seen, since = 0, time.monotonic()
         while any(thread.is_alive() for thread in threads):
             if self.notes.done >= due:
-                # After the last operation, nobody is to wait for a node that is paused.
+                # After the last operation, no client waits for a paused node.
                 self.trouble.make() if self.notes.done < operations else self.trouble.heal()
                 due = max(min(self.notes.done + TROUBLE_EVERY, operations), self.notes.done + 1)
             if self.notes.done != seen:

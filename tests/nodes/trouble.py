@@ -1,4 +1,4 @@
-"""What goes wrong in a cluster while it is used: one trouble after another, each at some node."""
+"""Faults of a cluster in use: one after another, each at some node."""
 
 import random
 from collections.abc import Callable

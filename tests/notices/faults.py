@@ -26,9 +26,9 @@ When = Callable[[Scope, Reply], bool]
 
 
 class Fault(NamedTuple):
-    """``area`` of the suite has to notice it, with ``told`` in a message.
+    """A fault that ``area`` of the suite has to report, with ``told`` in a message.
 
-    The host changes a ``request`` before it is answered, and the answer ``when`` that is true.
+    The host changes a ``request`` before it is answered, and the answer if ``when`` is true for it.
     """
 
     area: str
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
     request: Callable[[Scope], Scope] = lambda scope: scope
 
 
-# What becomes of an answer
+# Changes of an answer
 
 
 def headers(**changes: str | None) -> Change:
@@ -89,7 +89,7 @@ def all_of(*changes: Change) -> Change:
 
 
 def edited(name: str, edit: Callable[[str], str]) -> Change:
-    """A header with another value, where there is one."""
+    """Changes the value of a header, if the answer has one."""
 
     def change(scope: Scope, reply: Reply) -> Reply:
         found = reply.headers.get(name)
@@ -136,7 +136,7 @@ def query_in_the_page(scope: Scope, reply: Reply) -> Reply:
     return body(lambda reply: reply.body + unquote_to_bytes(scope["query_string"]))(scope, reply)
 
 
-# When that happens
+# Conditions of a change
 
 
 def answered(*statuses: int) -> When:
@@ -179,7 +179,7 @@ def both(*whens: When) -> When:
     return lambda scope, reply: all(when(scope, reply) for when in whens)
 
 
-# What becomes of a request
+# Changes of a request
 
 
 def without_cookies(scope: Scope) -> Scope:

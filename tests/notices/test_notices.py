@@ -126,7 +126,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(urls: dict[str, str]) -> Told:
-    """What the suite says of every host, in one run inside this process."""
+    """Reports of the suite for every host, from one run inside this process."""
     lacks = dict.fromkeys(("mcp", "token", "rate limit"), "they have tests of their own")
     rows = {SOUND: Host("full", partial(at, urls[SOUND]), lacks)}
     for name, fault in TRIED.items():
@@ -156,11 +156,11 @@ def test_a_fault_is_noticed_and_named(told: Told, name: str) -> None:
     text = "\n".join(failures)
     assert FAULTS[name].told in text, text[:3000] or "nothing was noticed"
     assert "did not expect this" not in text, text
-    # Whoever reads it can ask again.
+    # The report has a command that repeats the request.
     assert "curl -sgi --path-as-is" in text
 
 
-# As somebody runs it
+# As a user runs it
 
 
 def test_the_report(urls: dict[str, str]) -> None:
@@ -200,7 +200,7 @@ def test_an_address_without_a_hub_is_one_error(capfd: pytest.CaptureFixture[str]
 
 
 class OtherPlugin:
-    """As pytest-base-url, which has the same option."""
+    """Stands in for pytest-base-url, which has the same option."""
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
         parser.addoption("--base-url", metavar="url", help="the application under test")

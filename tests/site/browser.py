@@ -36,8 +36,9 @@ def chromium() -> Iterator[Browser]:
 
 
 def keep_notes(page: Page) -> None:
-    """What the page says for a few seconds, such as "Copied", stays: a busy machine may look later.
-    Nothing else in the scripts of prompts waits.
+    """Keep messages that the page shows for a few seconds, such as "Copied".
+
+    A busy machine may look later. No other code of the scripts for prompts uses timers.
     """
     page.evaluate("() => { globalThis.setTimeout = () => 0; }")
 
@@ -99,7 +100,7 @@ class Visits:
         return Tab(context.new_page(), scripts)
 
     def _check_console(self, told: ConsoleMessage) -> None:
-        # Where a page itself is not found, or was withdrawn, the browser says so.
+        # The browser reports on the console that a page itself is missing or withdrawn.
         is_missing = "404" in told.text or "410" in told.text
         if not (told.location["url"] == told.page.url and is_missing):
             self.faults.append(f"console: {told.text} {told.location}")
@@ -109,7 +110,7 @@ class Visits:
         dialog.dismiss()
 
     def _check_failure(self, request: Request) -> None:
-        # Whoever goes on to another page leaves what is still on its way.
+        # A visit to another page aborts requests that are still running.
         if request.failure != "net::ERR_ABORTED":
             self.faults.append(f"failed: {request.url} {request.failure}")
 

@@ -1,5 +1,7 @@
-"""What the tests of pages look at: the sample catalogue, a list of many pages, and a second owner
-whose prompts try what a page may break on.
+"""The content for tests of pages.
+
+It has the sample catalogue, a list of many pages, and a second owner with prompts that could break
+a page.
 """
 
 from pathlib import Path
@@ -72,7 +74,9 @@ TEXTS = {
 
 
 def large_text() -> str:
-    """As long as a prompt may be, of characters of two and four bytes, with variables."""
+    """A text of the largest allowed size, with characters of two and four bytes, and with
+    variables.
+    """
     line = "Ünïcödé 🙂 with {{what}} in each line, and {{whom}} too.\n"
     lines = line * (CONTENT_BYTES_MAX // len(line.encode()))
     return lines + "x" * (CONTENT_BYTES_MAX - len(lines.encode()))

@@ -20,7 +20,7 @@ BASE_PATH = "/prompts"
 
 Tabs = Callable[[str], Visits]
 
-# As the README says: a URL's file is the URL and an extension.
+# The rule from the README: a URL's file is the URL and an extension.
 RULES = """\
 root {root};
 error_page 404 {base_path}/404.html;
@@ -29,7 +29,9 @@ try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
 
 
 class StaticHosts(NamedTuple):
-    """URLs of what nginx serves. ``ignoring``: the live server's files, whose pages ask ``q``."""
+    """URLs of the sites that nginx serves. ``ignoring``: the live server's files; their pages send
+    ``q``.
+    """
 
     url: str
     ignoring: str
@@ -98,13 +100,13 @@ def visits(tabs: Tabs, hub: Server) -> Iterator[Visits]:
 
 @pytest.fixture
 def static_visits(tabs: Tabs, hosts: StaticHosts) -> Iterator[Visits]:
-    """As ``visits``, to a host that has only files and a site that knows of no searches."""
+    """Like ``visits``, on a host of files only, with a site that has no searches."""
     yield from visited(tabs(hosts.url))
 
 
 @pytest.fixture
 def ignoring_visits(tabs: Tabs, hosts: StaticHosts) -> Iterator[Visits]:
-    """As ``visits``, to a host that has only files, though the site says that it has searches."""
+    """Like ``visits``, on a host of files only, though the site says that it has searches."""
     yield from visited(tabs(hosts.ignoring))
 
 

@@ -1,4 +1,4 @@
-"""What a page links to, may be linked at, and runs by itself."""
+"""Links of a page, its fragments, and the scripts that it runs."""
 
 from html.parser import HTMLParser
 from pathlib import Path

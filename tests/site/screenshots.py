@@ -11,7 +11,7 @@ from tests.site.browser import DESKTOP, PHONE, Visits, chromium
 from tests.site.catalogue import PAGES, write_more
 from tests.support.servers import sample_settings, serving
 
-# As much as one looks at; a prompt of 144 KB would be a picture of many metres.
+# A screen's worth; the picture of a prompt of 144 KB would be several metres long.
 HEIGHT_MAX = 3000
 
 

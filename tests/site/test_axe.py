@@ -10,7 +10,7 @@ from tests.support.depth import rotating
 
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
 
-# What may differ on a phone.
+# Rules whose results may differ on a phone.
 PHONE_RULES = (*COLOUR_RULES, "scrollable-region-focusable")
 # A standard that is not among the rules by default.
 SIZE_RULE = "target-size"
@@ -32,13 +32,15 @@ def axe() -> str:
 
 
 def violations(page: Page, *rules: str) -> list[str]:
-    """What axe-core has against a page, by these rules or by all that it runs by default."""
+    """Violations on a page that axe-core finds, by these rules or by its default ones."""
     return page.evaluate(RUN, {"runOnly": {"type": "rule", "values": rules}} if rules else {})
 
 
 def violations_both_ways(page: Page, *more: str) -> list[str]:
-    """What axe-core has against a page, light on a desk; and dark on a phone, by the rules that may
-    differ there, and by ``more``.
+    """Violations on a page that axe-core finds, in light mode on a desktop and in dark mode on a
+    phone.
+
+    On the phone only the rules run whose results may differ there, and ``more``.
     """
     page.set_viewport_size(DESKTOP)
     page.emulate_media(color_scheme="light")

@@ -104,7 +104,7 @@ HOSTILE_UNITS = {
 def test_the_work_for_texts_made_to_be_slow_is_bounded(visits, kind):
     old, new = hostile_pair(HOSTILE_UNITS[kind])
     page = visits.open(COMPARE)
-    # What finds differences asks for the time once for each number of changes that it tries.
+    # The diff reads the clock once for each number of changes that it tries.
     page.evaluate(
         """() => {
           const { now } = Date;
@@ -114,7 +114,8 @@ def test_the_work_for_texts_made_to_be_slow_is_bounded(visits, kind):
     )
     found = compared(page, old, new)
     assert 0 < len(found["rows"]) <= ROWS_MAX + 1
-    # Of lines, and of the words in each part that is replaced, until these take too long.
+    # The clock is read for the lines, and for the words in each replaced part, until these take too
+    # long.
     assert page.evaluate("window.asked") <= 5_000 + 2 * ROWS_MAX
     if kind == "lines of two kinds":
         assert not found["isAligned"]

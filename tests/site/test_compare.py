@@ -138,7 +138,7 @@ def test_a_host_in_trouble_is_told_and_asked_again(visits, pattern, what, status
     page.unroute(pattern)
     page.get_by_role("button", name="Try again").click()
     expect_compared(page, "1.0.0", "1.1.0")
-    # The browser tells of these by itself.
+    # The browser itself logs these failures.
     assert all(one.startswith(("failed: ", "console: Failed to load")) for one in visits.faults)
     visits.faults.clear()
 

@@ -17,7 +17,7 @@ from tests.site.browser import PHONE
 from tests.site.catalogue import BOM, CHAT_CRLF, COMMIT_MESSAGE, FRONT, KINDS, LARGE, SQL_REVIEW
 from tests.support.servers import DEADLINE_SECONDS
 
-# What the script makes; a skill is a file of the site.
+# Formats that the script writes; a skill is a file of the site.
 MADE = ("dotprompt", "prompty")
 CASES = [case for case in read_cases() if case["format"] in MADE]
 # Each case's text and losses. `readJson` and `writeAs` are the script's own.
@@ -56,7 +56,7 @@ def test_the_cases_that_all_implementations_pass(visits):
 
 
 def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits):
-    """Which objects and numbers of JavaScript would not keep."""
+    """JavaScript's objects and numbers would change them."""
     record = read_cases()[0]["record"]
     record["parameters"] = {
         "b": 1.0, "1": 2**63 - 1, "__proto__": {"2": [1e-05, 1.2345678901234568e20], "1": -0.0},

@@ -27,9 +27,9 @@ HOME_BYTES_MAX = 30_000
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
 
-# What the checker says of things that are meant, and of those that it does not know.
+# Messages of the checker about deliberate or newer markup.
 MEANT = (
-    # It has files, and 'self' is the origin of none. What the policy forbids, browsers tell of.
+    # A file has no origin that 'self' could match. Browsers report what the policy forbids.
     "Resource violates Content Security Policy (meta tag): external",
     "Resource violates Content Security Policy (meta tag): image",
     # JSON-LD, which is data.
@@ -41,7 +41,7 @@ MEANT = (
 
 
 def check(*files: Path) -> list[str]:
-    """What the checker says of these files, errors and warnings."""
+    """Messages of the checker for these files, errors and warnings."""
     assert CHECKER.exists(), "vnu-jar is not there; install it with: sh tests/install-tools"
     assert shutil.which("java"), "java is not there; install it with: sh tests/install-tools"
     done = subprocess.run(

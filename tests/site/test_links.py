@@ -1,4 +1,4 @@
-"""Every address of the site that the built site mentions is there, with its fragment."""
+"""Every address of the site that the built site links to exists, with its fragment."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from tests.site.markup import Markup
 ELSEWHERE = re.compile(r"https?://")
 # Pages that read their query in the browser.
 READ_QUERIES = ("search.html", "compare.html")
-# Where files for programs have addresses to read from.
+# Folders of files for programs, which contain addresses.
 JSON_LINKS = ("url", "base_url", "raw_url", "versions_url", "diff_url", "@id")
 XML_LINKS = ("loc", "uri", "id", "icon", "logo")
 TEXT_LINK = re.compile(r"\]\((https?://[^){}]+)\)|^Sitemap: (\S+)$", re.MULTILINE)
@@ -26,7 +26,7 @@ TEXT_LINK = re.compile(r"\]\((https?://[^){}]+)\)|^Sitemap: (\S+)$", re.MULTILIN
 
 @pytest.fixture(params=["hub", "golden"])
 def settings(request: pytest.FixtureRequest, hosts: StaticHosts, golden: Settings) -> Settings:
-    """A built site whose base URL has a path."""
+    """Settings of a built site whose base URL has a path."""
     return hosts.settings if request.param == "hub" else golden
 
 
@@ -51,9 +51,7 @@ class Links:
         return f"{self.settings.base_url}/{'' if path == 'index' else path}"
 
     def fault(self, link: str, source: str) -> str | None:
-        """What is wrong with an address on the page with another; None where nothing is, or where
-        it leads elsewhere.
-        """
+        """The fault of an address on the page; None if it is right, or leads to another site."""
         url = urljoin(source, link)
         if not ELSEWHERE.match(url):
             return "not an address of the web"
@@ -67,7 +65,7 @@ class Links:
         below = parts.path.removeprefix(self.settings.base_path)
         file = self._file(unquote(below) or "/")
         if not file or not file.is_file():
-            # That of a version that was withdrawn says so.
+            # The address of a withdrawn version answers that it was withdrawn.
             is_withdrawn = file and [*file.with_suffix("").glob("withdrawn.*")]
             return None if is_withdrawn else "nothing there"
         if parts.query and file.name not in READ_QUERIES:

@@ -1,6 +1,7 @@
-"""Every kind of page: what it says without a sideways scroll, in the dark, on paper, by keyboard.
+"""Every kind of page: no sideways scrolling, dark mode, print, and use by keyboard.
 
-That a page says nothing on the console and asks nothing elsewhere is checked on each visit.
+Each visit also checks that the page logs nothing on the console and requests nothing from other
+hosts.
 """
 
 import pytest
@@ -19,7 +20,7 @@ AS_WIDE = {
 }  # fmt: skip
 HAS_RUN = "document.documentElement.classList.contains('js')"
 
-# What sticks out of the page to the right, but for what scrolls in a box of its own.
+# Elements that overflow the page to the right, except inside boxes that scroll.
 STICKING_OUT = """() => {
   const width = document.documentElement.clientWidth;
   const found = document.scrollingElement.scrollWidth > width ? ["the page scrolls"] : [];

@@ -33,7 +33,7 @@ def clipboard(page: Page) -> str:
 def copy(page: Page, which: str) -> str:
     keep_notes(page)
     page.evaluate("navigator.clipboard.writeText('')")
-    # Where both are the same there is one button.
+    # Without variables, one button copies both.
     page.locator(f"#copy-{which}, #copy-filled").last.click()
     expect(page.locator("#copied")).to_contain_text("Copied")
     return clipboard(page)
@@ -218,7 +218,7 @@ def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, 
         found = page.locator(".choice-of:visible pre").all()
         return [one.text_content().removesuffix("Copy").strip() for one in found]
 
-    # What a reader would run.
+    # The code as a reader would run it.
     fetch, code = snippets("Python")
     assert "BAKED_URL" in hub.session.get(fetch.split()[-1]).text
     loaded: dict[str, Any] = {}

@@ -161,7 +161,7 @@ def test_more_than_a_page(visits):
     expect(page.locator("#found > li")).to_have_count(ECHOES)
     expect(page.locator("#more")).to_be_hidden()
     assert len(set(titles(page))) == ECHOES
-    # The keyboard goes on where the new ones begin.
+    # The keyboard focus moves to the first new result.
     assert (
         page.locator("#found > li")
         .nth(PAGE_SIZE)
@@ -274,7 +274,7 @@ def test_the_catalogue_stands_in_while_the_service_is_down(hub, tabs, tmp_path):
         page.locator("#more").click()
         expect(page.locator("#found > li")).to_have_count(ECHOES)
         assert len(set(titles(page))) == ECHOES
-        # The host was asked for the first page alone, and only the browser complains.
+        # The page requested only the first page of results, and only the browser logs the failure.
         assert len(visits.faults) == 1 and "503" in visits.faults[0]
         visits.faults.clear()
 

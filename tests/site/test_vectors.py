@@ -25,7 +25,7 @@ def can_be_typed(case: dict[str, Any]) -> bool:
     return (
         case["body"] != ""  # which cannot be published
         and case.get("error") in (None, "missing_variable")
-        # What is not declared is declared when it is published.
+        # Publishing declares variables that are not declared.
         and {*case["values"], *variable_names(case["body"])} <= declared.keys()
         and not any(
             # Browsers end lines of fields with \n.

@@ -138,12 +138,12 @@ def test_it_can_be_read_without_scripts(static_visits, kind):
     parts = page.locator("main :is(h1, h2, h3, #prompt, pre.snippet):not([hidden] *, details *)")
     for choice in page.get_by_role("radio").all():
         choice.check()
-    # Of what one chooses between, each group shows one.
+    # Each group of choices shows one of its parts.
     hidden = page.locator(".choice-of :is(h3, pre.snippet)").locator("visible=false")
     assert parts.locator("visible=true").count() + hidden.count() == parts.count()
     groups = page.locator(".tabs").count()
     expect(page.locator(".choice-of").locator("visible=true")).to_have_count(groups)
-    # What does nothing is not shown.
+    # Without scripts, controls without effect are hidden.
     expect(page.locator("button:visible:not(form[action] button)")).to_have_count(0)
     expect(
         page.locator("#fill").locator("input, select, textarea").locator("visible=true")

@@ -42,7 +42,7 @@ def server(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 
 def new_lines(log: Path, count: int, part: bytes = b"") -> list[bytes]:
-    """The last ``count`` lines, once there are so many with ``part`` in them."""
+    """The last ``count`` lines that contain ``part``; waits until there are that many."""
 
     def find() -> list[bytes]:
         lines = [each for each in log.read_bytes().splitlines(keepends=True) if part in each]

@@ -17,7 +17,7 @@ OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With a log of today, yesterday and long ago."""
+    """A folder with a log of today, yesterday and a day long ago."""
     now = int(time.time()) // DAY * DAY
     lines = [
         line(seconds=now), line(seconds=now, client="192.0.2.8"), line(OTHER_RAW, seconds=now),
@@ -68,7 +68,7 @@ def test_a_reader_that_stays_is_told_of(folder, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     ingest(folder)
     with Pulls(f"{folder}/state"):
-        # With something new, so that there is something to put away.
+        # A new line gives the command something to store.
         (folder / "access.log").write_bytes(line(seconds=int(time.time()), client="192.0.2.9"))
         done = ingest(folder)
     assert done.exit_code == 0

@@ -1,4 +1,4 @@
-"""What counts: each rule by a case computed by hand, and that counting is a set."""
+"""The rules for counting, each by a case computed by hand; lines count as a set."""
 
 import contextlib
 import os
@@ -261,7 +261,7 @@ def test_packed_whatever_the_name(tmp_path, form):
 
 
 def test_several_streams_in_a_file(tmp_path):
-    # As `cat a.gz b.gz` makes it.
+    # The output of `cat a.gz b.gz`.
     log = tmp_path / "log"
     log.write_bytes(PACKERS["gzip"](line()) + PACKERS["gzip"](line(OTHER_RAW)))
     assert ingest([str(log)], str(tmp_path / "state"), "", now=NOW).counted == 2
@@ -299,7 +299,7 @@ def test_a_file_that_cannot_be_read(tmp_path, kind):
 
 
 def test_a_line_without_end_is_one_malformed_line(tmp_path):
-    # What follows the limit looks like a line.
+    # The rest after the limit looks like a line.
     endless = b"x" * LINE_BYTES_MAX + line()
     again = b"x" * (2 * LINE_BYTES_MAX) + line()
     outcome = count(tmp_path, endless, again, line(OTHER_RAW), b"y" * (3 * LINE_BYTES_MAX))

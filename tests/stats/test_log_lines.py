@@ -67,7 +67,7 @@ def test_combined(told, entry):
 
 
 def test_what_a_client_sends_cannot_pass_for_another_field():
-    # As Apache writes a target with a quote in it.
+    # Apache escapes quotes in a target in this way.
     forged = '/x\\" 200 9 \\"-\\" \\"curl\\"'
     told = f'1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET {forged} HTTP/1.1" 400 0 "-" "bot"'
     entry = parse_line(told.encode())

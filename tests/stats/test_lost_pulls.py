@@ -129,7 +129,7 @@ def test_content_that_nobody_told_of_is_left_to_the_next_build(small, change):
     count(small, {"ann/story": 1})
     change(small)
     report = build(small, changed=[], index=False)
-    # It has come across that, so the next build need not be told either.
+    # That build has noticed the loss, so the next one needs no hint either.
     assert not report.is_settled
     assert data(small, "repos/ann/review")["pulls"] == 0
     assert build(small, changed=[], index=False).is_settled

@@ -22,7 +22,7 @@ OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 
 @pytest.fixture
 def counted(tmp_path: Path) -> Path:
-    """A folder in whose state there are pulls; gives the database."""
+    """A database of pulls in a state folder."""
     for number in range(3):
         count(tmp_path, *(line(f"/api/v1/repos/o/n{n}/raw") for n in range(100 * (number + 1))))
     return tmp_path / "state" / PULLS_FILE
@@ -129,7 +129,7 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(tmp_path, monkeypatc
     assert (state / PULLS_FILE).stat().st_mode & 0o777 == 0o600
 
 
-# Not as it should be ----------------------------------------------------------------------------
+# Damaged or missing data -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data", [b"", b"no database at all" * 100])

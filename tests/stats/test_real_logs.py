@@ -43,7 +43,7 @@ REQUESTS = (
 
 
 def read_all(url: str) -> None:
-    """Ask for everything, the last time with a condition that holds."""
+    """Request everything, the last time with a condition that holds."""
     with requests.Session() as session:
         session.headers["User-Agent"] = "tests/1"
         for target, headers, _ in REQUESTS:
@@ -98,7 +98,7 @@ def test_our_embedded_server_below_a_path(tmp_path):
     check(log, settings, tmp_path / "counted")
 
 
-# That of the generated configuration.
+# The log format of the generated configuration.
 FORM = """\
 log_format hub '$remote_addr - - [$time_local] "$request" $status $body_bytes_sent '
     '"$http_referer" "$http_user_agent"';

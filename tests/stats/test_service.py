@@ -1,4 +1,4 @@
-"""What the unit that counts each hour does with the logs that there are, and without any."""
+"""The unit that counts each hour, with logs and without any."""
 
 import subprocess
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_the_service_counts_the_logs_of_nginx_and_caddy(tmp_path):
     with Pulls(str(state)) as pulls:
         assert pulls.of("ann/story").total == 3
 
-    # What goes wrong is no success.
+    # A fault makes the unit fail.
     (state / "nginx" / "access.log.1").mkdir()
     done = run()
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""Which requests read a repo: by the table of routes, and nothing else."""
+"""Requests that count as reads of a repo, by the table of routes and nothing else."""
 
 import pytest
 from hypothesis import given

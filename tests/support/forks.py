@@ -71,8 +71,7 @@ class Fork:
 
 @functools.cache
 def _loaded_process() -> socket.socket:
-    """A socket for requests to the process that has loaded all code; closed, it ends the process.
-    """
+    """A socket for requests to the process with all code loaded. Closing it ends the process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(

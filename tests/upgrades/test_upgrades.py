@@ -34,7 +34,7 @@ RELEASES = sorted(path.name.removesuffix(".tar.xz") for path in HUBS.glob("*.tar
 
 
 class Hub(NamedTuple):
-    """A hub as an older release left it; ``known`` is what that release has told."""
+    """A hub as an older release left it; ``known`` has the answers of that release."""
 
     settings: Settings
     known: dict[str, Any]
@@ -42,7 +42,7 @@ class Hub(NamedTuple):
 
 @pytest.fixture(params=RELEASES)
 def hub(tmp_path: Path, request: pytest.FixtureRequest) -> Hub:
-    """As it was left a moment ago, so that nothing of it has expired."""
+    """The hub, with dates moved to a moment ago, so that nothing of it has expired."""
     with tarfile.open(HUBS / f"{request.param}.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     known = json.loads((tmp_path / "known.json").read_text())

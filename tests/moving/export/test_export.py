@@ -1,4 +1,4 @@
-"""`hubctl export`: a folder that git can follow, in which nobody's own files are touched."""
+"""`hubctl export`: a folder that git can follow, in which the user's own files stay untouched."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ CHAT = '{{role "system"}}\nBe kind.\n{{role "user"}}\nHi {{name}}.\n'
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, whose content has prompts of two owners."""
+    """The working folder; its content has prompts of two owners."""
     monkeypatch.chdir(tmp_path)
     write_version("content", "ann", "story", "1.0.0", "Tell one.", title="A story")
     write_version("content", "ann", "story", "1.10.0", "Tell ten.", title="A story")

@@ -1,4 +1,4 @@
-"""What an export writes, an import brings back: each format, as far as it can hold it."""
+"""An import reads an export of each format back, as far as the format can hold it."""
 
 import hashlib
 from pathlib import Path
@@ -20,7 +20,7 @@ from moving.importers.items import Item
 from moving.importers.placeholding import turn_prompt
 from tests.support.depth import searching
 
-# What a text may have that some format takes for its own.
+# Pieces of text that have a meaning of their own in some format.
 PIECES = [
     "{", "}", "{{", "}}", "{{{", "\\", "\\{{", "{%", "%}", "{#", "{{x}}", "{{ y }}", "{{role}}",
     "{{!}}", "{{~!}}", "{{this.[x]}}", '{{ "{{" }}', "user", ":", "user:", "\nsystem:\n",
@@ -90,7 +90,7 @@ RECORDS = st.fixed_dictionaries(
     }
 )  # fmt: skip
 
-# What is compared, and what may be lost beside it.
+# Compared fields by format, and fields that may be lost.
 HELD = {
     "dotprompt": {"title", "description", "tags", "license", "variables", "parameters"},
     "prompty": {"title", "description", "tags", "license", "variables", "parameters"},
@@ -130,7 +130,7 @@ def spoken(text: str) -> Any:
     return [(role, mark_variables(one, lambda name, _: f"\0{name}\0")) for role, one in found]
 
 
-# By itself, a file is read like any other of its format, of which two have no escape.
+# A single file is read like any other of its format, and two formats have no escape.
 @pytest.mark.parametrize(
     ("format", "is_listed"),
     [*((format, True) for format in SUFFIXES), ("dotprompt", False), ("prompty", False)],

@@ -147,7 +147,7 @@ def test_prompty(root):
     assert (record.title, record.description, record.tags) == (
         "Basic Prompt", "Answers.", ["getting-started"],
     )  # fmt: skip
-    # No key of somebody's account.
+    # The key of an account is left out.
     assert record.parameters == {"model": "gpt-x", "max_tokens": 10}
     assert record.variables == [
         Variable("question", "What is asked", example="Why?"), Variable("first", example="Jane"),

@@ -170,7 +170,7 @@ def test_a_label_that_was_moved_here_stays(root):
     told = "\n".join(outcome.warnings)
     assert "The label production stays as it is: it names 1.0.1 here since 20" in told
     assert "The label staging stays as it is: it was removed here since 20" in told
-    # If they agree again, there is nothing to tell.
+    # If the labels agree again, the import reports nothing.
     assert bring(root, labelled((), ("production", "beta"))) == UNCHANGED
 
 

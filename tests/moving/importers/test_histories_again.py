@@ -101,7 +101,7 @@ def test_what_was_published_here_meanwhile_is_left_alone(root):
     assert bring(root, texts("one", "two", "three")).versions == 1
     assert read_texts(root) == ["one", "two", "mine", "three"]
     assert [record.ordinal for record, _ in versions(root)] == [1, 2, 3, 4]
-    # Also where what is new elsewhere was published here by hand, in another order.
+    # New texts may have been published here by hand, in another order.
     publish_here(root, "five")
     publish_here(root, "four")
     assert bring(root, texts("one", "two", "three", "four", "five")) == UNCHANGED
@@ -175,7 +175,7 @@ def test_a_withdrawn_prompt_does_not_come_back(root):
 
 
 def test_another_process_publishes_meanwhile(root):
-    """What was compared is not what is there: nothing comes twice."""
+    """The repo changes after the comparison, and still no text is published twice."""
     bring(root, texts("one"))
     is_published = []
 
@@ -238,7 +238,7 @@ def test_whatever_happens_a_second_run_changes_nothing(done, kind):
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
 def test_an_import_that_is_cut_off_goes_on(root, error, monkeypatch):
-    """Whatever system call fails or is interrupted, the next run brings the rest."""
+    """If any system call fails or is interrupted, the next run imports the rest."""
     monkeypatch.setattr(os, "sync", lambda: None)  # takes long
     found = history(
         *(revision(text, number=number) for number, text in ((2, "one"), (5, "one"))),

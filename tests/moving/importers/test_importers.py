@@ -1,4 +1,4 @@
-"""What an import brings again, for other owners, and when something is in its way."""
+"""Repeated imports, imports for other owners, and obstacles to an import."""
 
 from pathlib import Path
 from typing import Any

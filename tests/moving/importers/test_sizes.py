@@ -88,7 +88,7 @@ def test_a_text_that_is_too_large_is_not_parsed(tmp_path, read, yaml_work):
 
 @pytest.fixture
 def read_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each read of a file by these readers gave."""
+    """The number of bytes of each read of a file by these readers."""
     sizes: list[int] = []
 
     class Counted(io.FileIO):

@@ -76,7 +76,7 @@ def test_same_title_other_text(root):
     table = "title,prompt\nChef,one\nchef,two\nChef,\nChef,three\n"
     created = ["imported/chef 1.0.0", "imported/chef-2 1.0.0", "imported/chef-4 1.0.0"]
     assert bring_text(root, "a.csv", table).created == created
-    # Mending the row that was rejected renames no other.
+    # A corrected row renames no other.
     mended = bring_text(root, "a.csv", table.replace("Chef,\n", "Chef,more\n"))
     assert mended.created == ["imported/chef-3 1.0.0"] and len(mended.unchanged) == 3
 

@@ -32,7 +32,7 @@ def test_a_moment(value, expected):
     "value",
     [
         None, True, "", "yesterday", "2024-13-01T00:00:00Z", [], {}, b"2024-05-01", "9" * 10_000,
-        # What stands for "never", and what lies ahead.
+        # Values that stand for "never", and times in the future.
         0, 1, "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "1970-01-01T00:00:00Z",
         "2026-01-01T00:00:01Z", "9999-12-31T23:59:59-14:00", 1714557600123456, float("nan"),
         float("inf"), -1714557600, 10**400,

@@ -15,7 +15,7 @@ from publisher.write.store_protocol import Folder
 
 
 def read(module: ModuleType, *values: Any) -> list[History | Rejection]:
-    """What a vendor's module makes of these entries of an export."""
+    """The histories that a vendor's module reads from these entries of an export."""
     entries = (Document(f"entry {number}", value) for number, value in enumerate(values, 1))
     return list(module.read_histories(entries))
 

@@ -1,4 +1,4 @@
-"""A server of Langfuse's prompts, after its published API: what an import and an SDK ask for."""
+"""A server for Langfuse's prompts, after its published API, for imports and SDKs."""
 
 import contextlib
 import json
@@ -10,14 +10,14 @@ from urllib.parse import unquote
 
 from tests.support.fake_api import Asked, Said, fake_api
 
-# The key of tests/langfuse, whose SDKs each have a public key of their own.
+# The secret key of tests/langfuse; its SDKs each have a public key of their own.
 SECRET_KEY = "sk-lf-unused"
 ENVIRONMENT = {"LANGFUSE_PUBLIC_KEY": "pk-lf-test", "LANGFUSE_SECRET_KEY": SECRET_KEY}
 PATH = "/api/public/v2/prompts"
 # A name of the author, which no import may publish.
 AUTHOR = "grace@example.com"
 
-# Prompts of ``fill`` with what to ask for, and the variables' values.
+# Prompts of ``fill`` with the queries for them, and the values of variables.
 REFS = {
     "movie-critic": [{"version": number} for number in (1, 3, 4)]
     + [{"label": label} for label in ("production", "canary_2", "latest")] + [{}],
@@ -34,8 +34,10 @@ _reference = re.compile(r"@@@langfusePrompt:name=(.*?)\|(label|version)=(.*?)@@@
 
 
 class LangfuseServer:
-    """A live server, and all that it was ``asked``. Versions with the number ``broken_version``
-    are not answered, and the prompt that is ``gone`` is only listed.
+    """A running server, and the requests that it received.
+
+    It does not answer for versions with the number ``broken_version``; the prompt ``gone`` appears
+    only in the list.
     """
 
     url: str
@@ -84,7 +86,7 @@ class LangfuseServer:
         """Delete a version, which leaves a gap."""
         self.prompts[name] = [one for one in self.prompts[name] if one["version"] != number]
 
-    # What it answers
+    # Answers
 
     def answer(self, asked: Asked) -> Said:
         scheme, _, encoded = asked.headers.get("Authorization", "").partition(" ")

@@ -1,4 +1,4 @@
-"""LangSmith's API of prompts, after its published schemas: what an import asks for."""
+"""LangSmith's API of prompts, after its published schemas: the requests of an import."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""Opik's API of prompts, after its published schemas: what an import asks for."""
+"""Opik's API of prompts, after its published schemas: the requests of an import."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ AUTHOR = "grace@example.com"
 
 
 class Opik:
-    """A workspace. ``key`` is None where the server asks for none."""
+    """A workspace. ``key`` is None if the server requires none."""
 
     def __init__(self) -> None:
         self.key: str | None = KEY
@@ -61,7 +61,7 @@ class Opik:
         return Said(404, {"errors": ["Prompt not found"]})
 
     def export(self, key: str) -> dict[str, Any]:
-        """What ``opik export`` writes of a prompt."""
+        """The output of ``opik export`` for a prompt."""
         history = [_exported(one) for one in self._versions[key][::-1]]
         current = history[0] | {"tags": self._prompts[key]["tags"]}
         return {

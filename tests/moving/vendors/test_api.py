@@ -1,4 +1,4 @@
-"""Downloads of a vendor's API: what is asked, what is kept, and what goes wrong."""
+"""Downloads from a vendor's API: requests, stored entries, and failures."""
 
 import email.utils
 import json
@@ -296,7 +296,7 @@ def test_answers_are_bounded(downloading, monkeypatch):
 
 
 def test_no_connection(downloading):
-    """A wrong address is told at once; a connection that is lost later is tried again."""
+    """A wrong address is reported at once; a lost connection is retried."""
     with fake_api(shop) as api:
         pass
     with pytest.raises(ApiError, match=r"did not come .*refused"):

@@ -203,7 +203,7 @@ def test_a_bomb_is_measured_by_what_it_unpacks_to(tmp_path, monkeypatch):
     path = tmp_path / "bomb.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("0.json", f'"{"0" * size}"')
-    # What the archive says of the sizes is a lie.
+    # The sizes that the archive declares are false.
     told, lie = ((number).to_bytes(4, "little") for number in (size + 2, 9))
     path.write_bytes(path.read_bytes().replace(told, lie))
     with held_at_most(size // 2):

@@ -1,5 +1,6 @@
-"""What LangChain has serialised is read as data. The file beside this one has what
-``langchain_core.load.dumps`` 1.7.2 writes.
+"""Serialised LangChain objects are read as data.
+
+The file beside this one has the output of ``langchain_core.load.dumps`` 1.7.2.
 """
 
 import json

@@ -163,7 +163,7 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(server, tmp_path)
     download(server, folder)
     labels = [set(one.labels) for one in read_folder(folder)["a"].revisions]
     assert labels == [set(), {"production"}, {"latest"}]
-    # What was deleted is no longer in the folder, or it would have labels still.
+    # The deleted version leaves the folder; otherwise it would still have labels.
     server.delete("a", 2)
     download(server, folder)
     assert [one.number for one in read_folder(folder)["a"].revisions] == [1, 3]
@@ -181,7 +181,7 @@ def test_a_listed_version_that_is_not_found(name, server, tmp_path):
 
 
 class _Lists:
-    """An API whose lists are these."""
+    """An API that answers with these lists."""
 
     def __init__(self, list_page: Any) -> None:
         self._list_page = list_page
@@ -223,7 +223,7 @@ def test_a_list_without_an_end(monkeypatch):
     assert empty.pages == 1
 
 
-# What psql's \copy writes of the table: JSON and arrays are text.
+# The output of psql's \copy for the table: JSON and arrays are text.
 TABLE = r'''id,created_at,project_id,created_by,prompt,name,version,type,is_active,config,tags,labels,commit_message
 c1,2024-05-01 10:20:30.5,p1,grace@example.com,"""Say \""hi\"" to {{name}}.\nBye.""",hi,1,text,,"{""model"": ""m""}","{}",{},
 c2,2024-05-02 10:20:30,p1,grace@example.com,"""Hello.""",hi,2,text,,{},"{short,""two words""}","{production,latest}",Shorter
@@ -295,7 +295,7 @@ def test_lists_in_tables(array, labels):
 def test_answers_of_lists_have_no_texts():
     listed = {"name": "a", "versions": [1], "labels": [], "tags": [], "lastConfig": {}}
     assert read({"data": [listed], "meta": {"page": 1}}) == []
-    # But where somebody has put versions into one, they are read.
+    # If such a list also contains versions, they are read.
     (history,) = read({"data": [listed, VERSION]})
     assert history.where == "entry 1, entry 2"
 

@@ -110,7 +110,7 @@ def test_imports_until_the_day_of_the_move(served, tmp_path):
 
 
 def test_commits_come_after_their_parents():
-    """Whatever their times are, and whatever the order of the list."""
+    """The order depends neither on their times nor on the list."""
     at = "2025-01-0{}T00:00:00Z".format
     commits = [
         commit("3", "c", parent_commit_hash="b", created_at=at(1)),

@@ -130,7 +130,7 @@ def test_a_key_is_missing(served, tmp_path):
      {"content": [{"id": "1"}]}, {"content": [{"id": "1"}], "total": 10**9}],
 )  # fmt: skip
 def test_an_api_of_another_kind(answer):
-    """It is asked once, whatever it says of how much there is."""
+    """One request is sent, whatever total the answer claims."""
 
     class Api:
         asked = 0

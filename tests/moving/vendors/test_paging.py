@@ -9,7 +9,7 @@ from moving.vendors.paging import ENTRIES_MAX, list_entries, path_part
 
 
 def ask_for(*answers: Any) -> tuple[list[Any], list[tuple[int, int]]]:
-    """The entries of these pages, and what was asked for."""
+    """The entries of these pages, and the requests that were sent."""
     asked: list[tuple[int, int]] = []
 
     def ask(page: int, count: int) -> Any:

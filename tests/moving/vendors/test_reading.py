@@ -1,4 +1,4 @@
-"""What the modules of several vendors do with what they read."""
+"""Rules that the modules of several vendors share."""
 
 from moving.vendors.reading import read_parameters
 
@@ -13,7 +13,7 @@ def test_parameters_in_our_names():
 
 
 def test_keys_of_tools_are_left_out():
-    """Of any vendor's: what is published here is read by many."""
+    """This holds for every vendor, as published prompts have many readers."""
     warnings: list[str] = []
     tool = {"type": "mcp", "server_url": "https://example.com"}
     tools = [tool | {"headers": {"Authorization": "sk"}}, tool | {"authorization": "sk"}, 5]
