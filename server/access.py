@@ -1,7 +1,7 @@
-"""Who may ask /mcp and /account: the Host and Origin of a request, against DNS rebinding.
+"""Checks the Host and Origin of requests to /mcp and /account, against DNS rebinding.
 
-For MCP the transport's specification asks for it, though what is served there is public. Also
-checks the origins and addresses that operators give.
+MCP's transport specification requires it, even though the content is public. Also parses the
+origins and addresses that operators give.
 """
 
 import re
@@ -14,17 +14,17 @@ ANY = "*"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 HEADER_BYTES_MAX = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# urlsplit is lenient: it finds a host in what a proxy reads otherwise.
+# urlsplit is lenient: it finds a host in text that a proxy reads in another way.
 _is_authority = re.compile(
     r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?:[1-9][0-9]{0,4})?)?"
 ).fullmatch
 
 
 class Access:
-    """The hosts that are served, and the origins whose pages may ask.
+    """The hosts that are served, and the origins whose pages may send requests.
 
-    These are the base URL's, this machine's own with any port, and those of ``origins``: each
-    like ``https://app.example.org``, or ``*`` for any.
+    These are the base URL's, this machine's own with any port, and those of ``origins``: each like
+    ``https://app.example.org``, or ``*`` for any.
     """
 
     def __init__(self, base_url: str, origins: tuple[str, ...] = ()) -> None:
@@ -32,16 +32,18 @@ class Access:
         urls = [urlsplit(url) for url in (base_url, *origins) if url != ANY]
         self._origins = {(url.scheme, url.hostname, _port(url)) for url in urls}
         self._hosts = {(url.hostname, _port(url)) for url in urls}
-        # What is looked up is remembered, so it must have an end.
+        # Results are remembered, so their number is limited.
         self._serves = lru_cache(maxsize=1000)(self._serves)
         self._admits = lru_cache(maxsize=1000)(self._admits)
 
     def serves(self, host: bytes | None) -> bool:
-        """Whether a request with this Host header is for us."""
+        """True if a request with this Host header is for this hub."""
         return self._is_open or (len(host or b"") <= HEADER_BYTES_MAX and self._serves(host))
 
     def admits(self, origin: bytes | None) -> bool:
-        """Whether a page of this origin may ask; who sends none is no page of another site."""
+        """True if a page of this origin may send the request. Without an Origin header, the request
+        comes from no page of another site.
+        """
         if self._is_open or origin is None:
             return True
         return len(origin) <= HEADER_BYTES_MAX and self._admits(origin)
@@ -57,7 +59,7 @@ class Access:
             return False
         if url.hostname in LOOPBACK:
             return True
-        # Without the scheme, either default port may be meant.
+        # Without a scheme, the host may mean either default port.
         ports = (port,) if port else _DEFAULT_PORTS.values()
         return any((url.hostname, port) in self._hosts for port in ports)
 
@@ -79,7 +81,7 @@ def _port(url) -> int | None:
 
 
 def parse_origin(text: str) -> str:
-    """Check an origin of an operator. Raises OperatorError."""
+    """The origin that an operator gave, checked. Raises OperatorError."""
     scheme, _, authority = text.partition("://")
     try:
         is_origin = (
@@ -87,7 +89,7 @@ def parse_origin(text: str) -> str:
             and _is_authority(authority) is not None
             and urlsplit(text).port != 0
         )
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         is_origin = False
     if text != ANY and not is_origin:
         raise OperatorError(

@@ -23,12 +23,12 @@ from builder.model.routes import is_account_url
 from server.app import Receive, Scope, Send
 
 FLUSH_SECONDS = 1.0
-# What may wait for a disk that takes nothing; lines that come then are lost.
+# The most bytes that wait for a disk that accepts no data. Further lines are lost and counted.
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 LINES_AT_ONCE = 1000
 
 _THEN = "Choose another file with --access-log, or let the user who runs hubctl write to it."
-# Addresses are personal data.
+# Not readable for everyone, since addresses are personal data.
 _MODE = 0o640
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -36,19 +36,19 @@ _unsafe = re.compile(rb'[^\x20-\x7e]|["\\]')
 
 
 class AccessLog:
-    """A log file, as a context manager that writes what is left at its end.
+    """A log file, as a context manager that writes the remaining lines at its end.
 
-    A file that was moved away or deleted, as logrotate does, is made anew within ``FLUSH_SECONDS``.
-    Raises OperatorError where it cannot be opened at first.
+    A file that was moved away or deleted, as logrotate does, is created again within
+    ``FLUSH_SECONDS``. Raises OperatorError if it cannot be opened at first.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._lines: deque[bytes] = deque()
-        # What is being written; after a disk took a part of it, the rest.
+        # The lines under way. If the disk accepted a part of them, the rest.
         self._chunk = b""
         self._is_failing = False
-        # Each is changed by one thread only: the server's, and the one that writes.
+        # One thread changes each: the server's, or the thread that writes.
         self._added_bytes = self._lost_lines = 0
         self._done_bytes = self._told_lines = 0
         self._ended = threading.Event()
@@ -68,7 +68,7 @@ class AccessLog:
             os.close(self._file)
 
     def add(self, line: bytes) -> None:
-        """Write a line, which ends with its newline, soon. For one thread."""
+        """Write a line, which ends with its newline, soon. Only for the server's thread."""
         if self._added_bytes - self._done_bytes > WAITING_BYTES_MAX:
             self._lost_lines += 1
             return
@@ -125,8 +125,8 @@ class AccessLog:
 
 
 class Logged:
-    """An ASGI application whose requests are logged, those of the account settings without their
-    queries, which may be secrets. ``root`` is the path of the base URL.
+    """An ASGI application whose requests are logged. Requests to the account settings are logged
+    without their queries, which may be secrets. ``root`` is the path of the base URL.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], log: AccessLog, root: str = "") -> None:
@@ -140,11 +140,11 @@ class Logged:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # The server answers so itself where the application raises.
+        # The server sends this status if the application raises.
         status = 500
         size = 0
 
-        # A coroutine of its own would cost each message more than the rest of this does.
+        # Not a coroutine: one for each message would cost more than the rest of the logging.
         def noting(message: dict[str, Any]) -> Awaitable[None]:
             nonlocal status, size
             if message["type"] == "http.response.start":
@@ -170,7 +170,7 @@ class Logged:
             target = b"%b?%b" % (target, query)
         client = scope["client"]
         return b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b"\n' % (
-            # A proxy may have passed on as an address whatever it was sent.
+            # A proxy may have forwarded any text as the address.
             _escaped(client[0].encode()).replace(b" ", b"\\x20") if client else b"-",
             self._now(),
             scope["method"].encode(),
@@ -186,7 +186,7 @@ class Logged:
         second = int(time.time())
         if second != self._second:
             moment = time.gmtime(second)
-            # Not strftime, which writes the months of the locale.
+            # Not strftime, which uses the locale's names of months.
             self._time = b"%02d/%b/%d:%02d:%02d:%02d +0000" % (
                 moment.tm_mday,
                 _MONTHS[moment.tm_mon - 1],
@@ -200,7 +200,7 @@ class Logged:
 
 
 def _escaped(data: bytes) -> bytes:
-    """Without quotes, backslashes and bytes that do not print, each as ``\\xHH``."""
+    """The bytes, with each quote, backslash and non-printable byte as ``\\xHH``."""
     if _unsafe.search(data):
         return _unsafe.sub(lambda byte: b"\\x%02X" % byte[0][0], data)
     return data

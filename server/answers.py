@@ -1,4 +1,4 @@
-"""What goes over the wire: bodies with their headers, from files or from memory.
+"""Answers and their headers: bodies from files or from memory.
 
 Owns the headers of every answer. Knows HTTP's conditions and encodings, not the catalogue.
 """
@@ -32,12 +32,13 @@ from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions
 
 CACHE_BYTES_MAX = 128 * 1024 * 1024
-# Reading and compressing a file up to this size takes no noticeable time.
+# Reading and compressing a file up to this size takes no noticeable time. Larger ones are read in a
+# thread.
 QUICK_BYTES_MAX = 256 * 1024
-# A larger file is not kept in memory but sent from the disk in pieces, and not compressed.
+# A larger file is sent from the disk in pieces, uncompressed, and not kept in memory.
 IN_MEMORY_BYTES_MAX = 1024 * 1024
 PIECE_BYTES = 64 * 1024
-# What an open file counts in the cache, which so holds at most 64 of them.
+# The size that an open file counts in the cache, so the cache holds at most 64 of them.
 OPEN_FILE_BYTES = CACHE_BYTES_MAX // 64
 
 
@@ -54,8 +55,8 @@ class _OpenFile:
 class FilePart:
     """The bytes of an open file from ``start`` to ``stop``.
 
-    They stay the same when another file is moved to its path, and all answers from it share one
-    file descriptor.
+    They stay the same when another file replaces it at its path. All answers from it share one file
+    descriptor.
     """
 
     __slots__ = ("_file", "_start", "_stop")
@@ -78,13 +79,13 @@ class FilePart:
         while at < self._stop:
             piece = os.pread(self._file.descriptor, min(PIECE_BYTES, self._stop - at), at)
             if not piece:
-                return  # somebody has made the file shorter
+                return  # the file was truncated in place
             at += len(piece)
             yield piece
 
 
 class Answer(NamedTuple):
-    """A whole answer. A HEAD request gets it without the body."""
+    """A whole answer. The answer to a HEAD request is sent without its body."""
 
     status: int
     headers: Headers
@@ -92,7 +93,7 @@ class Answer(NamedTuple):
 
 
 class Body:
-    """A representation with its headers made, plain and, if it is in memory, compressed."""
+    """A representation with its headers: plain and, if it is in memory, compressed."""
 
     __slots__ = (
         "_not_modified",
@@ -108,7 +109,7 @@ class Body:
 
     def __init__(self, data: bytes | FilePart, media: str, cache: str) -> None:
         is_in_memory = isinstance(data, bytes)
-        # The tag follows from the bytes, so no clock can make a stale answer look fresh.
+        # The ETag depends only on the bytes, so no clock can make a stale answer look fresh.
         digest = _digest([data] if is_in_memory else data.pieces())
         self.etag = f'"{digest}"'
         self.gzip_etag = f'"{digest}-gzip"'
@@ -126,17 +127,17 @@ class Body:
         self.plain = _full_answer(fixed, data, self.etag)
         self.gzipped = None
         if is_compressible:
-            # The time in gzip's header would make every copy different.
+            # A time in gzip's header would make each copy different.
             packed = gzip.compress(data, GZIP_LEVEL, mtime=0)
             if len(packed) < len(data):
                 fixed.append((b"content-encoding", b"gzip"))
                 self.gzipped = _full_answer(fixed, packed, self.gzip_etag)
-        # By the header that a client sends who got one of them here.
+        # 304 answers, by the ETag that the client sends.
         self._not_modified = {
             etag: Answer(304, [*self.headers, (b"etag", etag)], b"")
             for etag in (self.etag.encode(), self.gzip_etag.encode())
         }
-        # Bytes of the cache that it takes.
+        # The bytes that it counts in the cache.
         self.size = len(data) if is_in_memory else OPEN_FILE_BYTES
         if self.gzipped:
             self.size += len(self.gzipped.body)
@@ -203,8 +204,8 @@ def _full_answer(headers: Headers, body: bytes | FilePart, etag: str) -> Answer:
 def error_answer(
     error: RequestError, retry_after_seconds: int | None = None, allow: str = READ_METHODS
 ) -> Answer:
-    """The envelope of an error, with its status and headers. ``allow`` goes with a 405; with a 503,
-    when to ask again.
+    """The envelope of an error, with its status and headers. ``allow`` belongs to a 405; the
+    seconds after which to try again belong to a 503.
     """
     details = [ErrorDetail(*detail) for detail in error.details] or None
     body = envelopes.error_envelope(ErrorBody(error.code, str(error), details))
@@ -236,7 +237,7 @@ async def send_answer(
 
 
 class FileBodies:
-    """Bodies of the site's files, kept in memory as long as the file is the same."""
+    """The bodies of the site's files, kept in memory while a file is unchanged."""
 
     def __init__(self, root: str, bytes_max: int = CACHE_BYTES_MAX) -> None:
         self._root = root
@@ -245,7 +246,7 @@ class FileBodies:
         self._lock = threading.Lock()
 
     async def get(self, file: str, media: str, cache: str) -> Body | None:
-        """The body of a file relative to the site; None if there is no such file."""
+        """The body of a file, by its path relative to the site; None if the file does not exist."""
         try:
             status = os.stat(f"{self._root}/{file}")
         except (FileNotFoundError, NotADirectoryError):
@@ -257,7 +258,7 @@ class FileBodies:
             return body
         if status.st_size <= QUICK_BYTES_MAX:
             return self._read(file, media, cache)
-        # However many ask at once, it is read once.
+        # Concurrent requests share one read of a file.
         reading = self._reading.get((file, mark))
         if reading is None:
             reading = asyncio.ensure_future(asyncio.to_thread(self._read, file, media, cache))
@@ -270,7 +271,7 @@ class FileBodies:
             opened = _OpenFile(os.open(f"{self._root}/{file}", os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:
             return None
-        # Of the file that was opened: it may have been replaced since.
+        # The mark is that of the opened file: the path may have a new file by now.
         status = os.fstat(opened.descriptor)
         data = FilePart(opened, 0, status.st_size)
         in_memory = b"".join(data.pieces()) if len(data) <= IN_MEMORY_BYTES_MAX else None

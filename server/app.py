@@ -1,7 +1,7 @@
-"""The embedded read server, ASGI: every read from the table of routes and the site's files.
+"""The embedded read server, ASGI: answers every read from the table of routes and the site's files.
 
-Only ``q`` and several tags at once are computed, in the thread of queries. A path becomes a
-file only through the table, parameter by parameter, so no path leads out of the site.
+Only searches (``q``) and lists by several tags are computed, in the thread of queries. A path
+becomes a file only through the table, parameter by parameter, so no path leads out of the site.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class RunningApp(Protocol):
-    """An ASGI application that answers only inside ``running()``."""
+    """An ASGI application that answers only while ``running()`` is entered."""
 
     def running(self) -> AbstractAsyncContextManager[Any]: ...
 
@@ -65,10 +65,10 @@ class RunningApp(Protocol):
 
 
 class ReadApp:
-    """The ASGI application. ``throttle`` counts what each client reads; None for no limit.
+    """The ASGI application. ``throttle`` counts the reads of each client; None for no limit.
 
-    Both it and ``queries`` may be shared with others. A thread of queries that is given is closed
-    by who made it; without one, there is one of its own.
+    ``throttle`` and ``queries`` may be shared with others. The caller closes the ``queries`` that
+    it passes; without one, ReadApp has its own.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ReadApp:
             await send({"type": "http.response.body", "body": body})
 
     def close(self) -> None:
-        """Answer the queries that are under way, and close what is open."""
+        """Answer the queries under way, and close open files."""
         if self._owns_queries:
             self._queries.close()
 
@@ -109,7 +109,7 @@ class ReadApp:
         return below is not None and is_api_path(below)
 
     def below_base(self, path: str) -> str | None:
-        """The path relative to the base URL; None for one that is not below it."""
+        """The path relative to the base URL; None if it is not below that."""
         if not f"{path}/".startswith(f"{self._base_path}/"):
             return None
         return path[len(self._base_path) :] or "/"
@@ -129,7 +129,7 @@ class ReadApp:
             body = await self._find_body(path, query)
             headers = dict(scope["headers"])
             if scope["method"] == "HEAD":
-                headers.pop(b"range", None)  # only a GET has ranges
+                headers.pop(b"range", None)  # RFC 9110 §14.2 defines ranges for GET only
             return body.answer(headers)
         except _Withdrawn as error:
             return error.answer
@@ -141,7 +141,7 @@ class ReadApp:
                 return page or error_answer(error)
             return error_answer(error)
         except Exception:
-            # The edge of the process: the log gets the cause, the client the envelope.
+            # Last resort for any error: the log gets the cause, the client the envelope.
             log.error("Cannot answer a %s request\n%s", scope["method"], traceback.format_exc())
             return error_answer(RequestError("internal_error", MESSAGES["internal_error"]))
 
@@ -163,7 +163,7 @@ class ReadApp:
         return body
 
     def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
-        """What a URL asks for, by its grammar alone. Raises RequestError."""
+        """The row or the list that a URL names, from its grammar alone. Raises RequestError."""
         below = self.below_base(path)
         if below is None:
             raise RequestError(
@@ -179,7 +179,7 @@ class ReadApp:
             wanted = parse_list_query(query)
             return wanted.match() or wanted
         if found.route.name in ASKED_TEXTS and query and path == found.url:
-            return _asked_text(found, parse_parameters(query))
+            return _requested_text(found, parse_parameters(query))
         if found.route.name == "langfuse_prompt" and query:
             return _langfuse(found, query)
         if found.route.name == "langfuse_list" and query and path == found.url:
@@ -193,7 +193,7 @@ class ReadApp:
         return Body(data, JSON, "query" if has_rows(data) else "nothing")
 
     async def _missing(self, found: Match) -> RequestError:
-        """Why there is no file for a URL that the table knows."""
+        """The error for a URL of the table that has no file."""
         route, params = found
         if not is_built(self.settings.out):
             return RequestError("unavailable", "The site is being built. Try again in a moment.")
@@ -208,7 +208,7 @@ class ReadApp:
         return RequestError(reason.code, reason.message.format_map(params))
 
     async def _withdrawn(self, found: Match) -> Body | None:
-        """What says why a file is not there any more."""
+        """The body that says why a file was withdrawn; None if it was not."""
         media = JSON if found.route.has_json_errors else HTML
         for template in withdrawn(found.route):
             body = await self._files.get(template.format_map(found.params), media, "none")
@@ -217,7 +217,7 @@ class ReadApp:
         return None
 
     def _redirected(self, path: str) -> Answer | None:
-        """To the page without the slash at the end, if there is one."""
+        """A redirect to the page without the final slash; None if there is no such page."""
         below = self.below_base(path)
         if below is None or not below.endswith("/"):
             return None
@@ -255,7 +255,7 @@ class ReadApp:
 
 
 class _Withdrawn(RequestError):
-    """What was asked for is not there any more; ``answer`` says why."""
+    """The requested text was withdrawn; ``answer`` says why."""
 
     def __init__(self, body: Body) -> None:
         super().__init__(WITHDRAWN, "")
@@ -263,7 +263,9 @@ class _Withdrawn(RequestError):
 
 
 def _check_taken(found: Match, path: str, query: bytes) -> None:
-    """Raises RequestError where an address does not take a parameter, or not with another one."""
+    """Raises RequestError if a URL does not accept a parameter, or not together with
+    another one.
+    """
     taken = ()
     if path == found.url and found.route.name in ("repos", *ASKED_TEXTS):
         taken = LIST_PARAMETERS if found.route.name == "repos" else TEXT_PARAMETERS
@@ -274,8 +276,8 @@ def _check_taken(found: Match, path: str, query: bytes) -> None:
         raise RequestError("invalid_parameter", misplaced({**found.params, **meant}))
 
 
-def _asked_text(latest: Match, query: Mapping[str, str]) -> Match:
-    """The text that a query asks for instead of the latest. Raises RequestError."""
+def _requested_text(latest: Match, query: Mapping[str, str]) -> Match:
+    """The text that a query names instead of the latest. Raises RequestError."""
     version, label = query.get("version"), query.get("label")
     if version is not None:
         params = {**latest.params, "version": str(Version.parse(version))}
@@ -295,7 +297,7 @@ def _langfuse_parameters(query: bytes) -> dict[str, str]:
 
 
 def _langfuse_list(query: bytes) -> Match:
-    """The page of a list that a query asks for. Raises RequestError."""
+    """The page of a list that a query names. Raises RequestError."""
     given = _langfuse_parameters(query)
     page, tag = given.get("page", "1"), given.get("tag")
     if (
@@ -308,7 +310,7 @@ def _langfuse_list(query: bytes) -> Match:
 
 
 def _langfuse(default: Match, query: bytes) -> Match:
-    """The version that a query asks for instead of the default. Raises RequestError."""
+    """The version that a query names instead of the default. Raises RequestError."""
     given = _langfuse_parameters(query)
     ordinal, label = given.get("version"), given.get("label")
     if ordinal is not None and label is not None:
@@ -324,7 +326,9 @@ def _langfuse(default: Match, query: bytes) -> Match:
 
 
 def _unmatched(path: str) -> RequestError:
-    """Why a path fills no row of the table: a name out of its grammar, or nothing there."""
+    """The error for a path that matches no row of the table: an invalid name, or no such
+    address.
+    """
     if f"{path}/".startswith(f"{LANGFUSE_ROOT}/"):
         return RequestError(LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])
     segments = path.split("/")[1:]
@@ -345,12 +349,12 @@ def _unmatched(path: str) -> RequestError:
 
 
 async def _send_pieces(part: FilePart, receive: Receive, send: Send) -> None:
-    """Send a body as fast as its reader takes it; stop when the reader is gone."""
+    """Send a body as fast as its reader reads; stop when the client disconnects."""
     gone = asyncio.create_task(_wait_until_gone(receive))
     try:
         for piece in part.pieces():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
-            # Without this a fast reader would hold up all others.
+            # Without this, one fast reader would delay all others.
             await asyncio.sleep(0)
             if gone.done():
                 return

@@ -1,34 +1,37 @@
-"""Bodies of requests that come slowly, or never: who waits for one, and how long.
+"""Reads the bodies of requests within limits of time and size.
 
-An application that waits in a thread is stopped by as many clients as it has threads. So bodies
-that are small are read before, and the others are waited for only so long.
+An application that waits for bodies in threads stops when as many slow clients as it has threads
+send bodies. So small bodies are read before the application runs, and it waits for others only for
+a limited time.
 """
 
 import asyncio
 
 from server.app import Receive, Scope
 
-# The most that is read of a request from somebody without a token: a form, or a CI job's ID token.
+# The longest body of a request without a token: a form, or a CI job's ID token. The rest of a
+# longer one is not read.
 VISITOR_BYTES_MAX = 64 * 1024
-# The most that is read of a publication, from a program or out of the editor's form.
+# The longest body of a publication, from a program or from the editor's form. The rest of a longer
+# one is not read.
 PUBLICATION_BYTES_MAX = 2 * 1024 * 1024
 
 
 def is_long(scope: Scope, bytes_max: int) -> bool:
-    """Whether a request's head says that its body is longer."""
+    """True if the head of a request says that its body is longer than ``bytes_max``."""
     return _length(scope) > bytes_max
 
 
 def is_chunked(scope: Scope) -> bool:
-    """Whether a request's head leaves open how long its body is."""
+    """True if the head of a request does not say how long its body is."""
     return any(name == b"transfer-encoding" for name, _ in scope["headers"])
 
 
 async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: float) -> Receive:
-    """Read a request's body, but no more than ``bytes_max`` and a byte. An application that reads
-    on where it is not whole, as time is over or its client is gone, gets a TimeoutError at once.
+    """Read a request's body: at most ``bytes_max`` bytes and one more. If time runs out or the
+    client disconnects, the application gets a TimeoutError when it reads past the end of what came.
 
-    A body whose head says that it is longer is not read at all.
+    A body that is longer by its head is not read at all.
     """
     body = bytearray()
     is_whole = False
@@ -42,7 +45,7 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
                     body += message.get("body", b"")
                     is_whole = not message.get("more_body", False)
         except TimeoutError:
-            pass  # told to whoever reads on
+            pass  # ``receive_again`` raises it
     read = [{"type": "http.request", "body": bytes(body), "more_body": not is_whole}]
 
     async def receive_again() -> dict:
@@ -54,8 +57,8 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
 
 
 def in_time(receive: Receive, seconds: float) -> Receive:
-    """The same, but that it raises TimeoutError so long after it was asked for the first time, and
-    ConnectionResetError when the client is gone: else its body would look whole.
+    """``receive``, which raises TimeoutError ``seconds`` after its first call, and
+    ConnectionResetError when the client disconnects: else a cut body would look whole.
     """
     end: float | None = None
 
@@ -73,5 +76,5 @@ def in_time(receive: Receive, seconds: float) -> Receive:
 
 
 def _length(scope: Scope) -> int:
-    """What the head says, which the server has checked; 0 where it says nothing."""
+    """The length in the head, which the server has checked; 0 without one."""
     return next((int(value) for name, value in scope["headers"] if name == b"content-length"), 0)

@@ -1,4 +1,6 @@
-"""What HTTP says of conditions, ranges and encodings (RFC 9110). Pure functions of headers."""
+"""Conditions, ranges and encodings of HTTP (RFC 9110 §13, §14 and §12.5.3). Pure functions of
+headers.
+"""
 
 import re
 
@@ -15,7 +17,7 @@ def matches_none(if_none_match: str, etags: tuple[str, ...]) -> str | None:
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header allows gzip."""
+    """True if an Accept-Encoding header allows gzip."""
     weights = {}
     for part in accept_encoding.lower().split(","):
         coding, _, parameters = part.partition(";")
@@ -32,7 +34,7 @@ class RangeNotSatisfiable(ValueError):
 def parse_range(text: str, size: int) -> tuple[int, int] | None:
     """The (start, stop) of a Range header with one range of bytes.
 
-    None where the header is to be ignored: malformed, another unit, or several ranges.
+    None if the header must be ignored (RFC 9110 §14.2): malformed, another unit, or several ranges.
     Raises RangeNotSatisfiable.
     """
     found = _range.fullmatch(text.strip().lower())
@@ -51,5 +53,7 @@ def parse_range(text: str, size: int) -> tuple[int, int] | None:
 
 
 def _number(digits: str) -> int | None:
-    """A number of a range; None where it is left out. Larger than any file is large enough."""
+    """A number of a range; None if it is left out. A larger one than any file size counts
+    as large.
+    """
     return int(digits.lstrip("0")[:18] or "0") if digits else None

@@ -1,6 +1,6 @@
-"""Limits on what a connection may hold: a place, memory for the head of a request, and time.
+"""Limits of a connection: the number of connections, memory for the head of a request, and time.
 
-uvicorn has no such limits. Here they are added to its protocol class, by its public methods: those
+uvicorn has no such limits. This module adds them to its protocol class by its public methods: those
 of asyncio's Protocol, the callbacks of the parser (httptools), ``send_400_response`` and
 ``timeout_keep_alive_handler``.
 """
@@ -28,36 +28,38 @@ STALLED = Gauge(
 )
 
 CONNECTIONS_MAX = 4096
-# Files that the rest of the process may open: databases, publications, builds, large answers.
+# Files reserved for the rest of the process: databases, publications, builds, large answers.
 FILES_RESERVED = 384
 
 
 class ConnectionLimits(NamedTuple):
-    """What one connection, or one client address, may have."""
+    """The limits of one connection or one client address."""
 
     per_network: int = 128
     head_bytes: int = 64 * 1024
     headers: int = 100
-    # Requests that were sent without waiting for an answer.
+    # Requests that a client may send before it gets an answer. One more is refused.
     pipelined: int = 100
     tick_seconds: float = 1
-    # Ticks for the head of a request, from its first byte; for the first, from the connection on.
+    # Ticks for the head of a request, from its first byte; for the first one, from the connection.
+    # Then the connection is closed.
     head_ticks: int = 10
-    # Ticks without a request after an answer. Clients keep idle connections as well (httpx for 5
-    # seconds, aiohttp for 15): a request on one that is just being closed would fail.
+    # Ticks without a request after an answer; then the connection is closed. Longer than clients
+    # keep idle connections (httpx 5 seconds, aiohttp 15), since a request fails if its connection
+    # is being closed.
     idle_ticks: int = 20
-    # The same for proxies: Google's load balancers keep connections for 600 seconds, others for 60.
+    # The same for proxies. Google's load balancers keep connections for 600 seconds, others for 60.
     proxy_idle_ticks: int = 650
-    # Ticks in which the client takes nothing of an answer.
+    # Ticks in which the client reads nothing of an answer; then the connection is aborted.
     blocked_ticks: int = 60
 
 
 class Connections:
-    """The open connections of a server: ``total`` is their number, ``by_network`` has those of each
-    client.
+    """The open connections of a server. ``total`` is their number; ``by_network`` has the
+    connections of each client.
 
-    ``proxies`` are addresses and networks, or ``*`` for all, whose connections do not count by
-    network, as they come from many clients.
+    ``proxies`` are addresses and networks, or ``*`` for all. Their connections do not count by
+    network, since they carry many clients.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Connections:
     ) -> None:
         self.limits = limits or ConnectionLimits()
         self.total = 0
-        # By monotonic time: when the server that has them last got its turn.
+        # The last time, by the monotonic clock, that the event loop of the server ran.
         self.turned_at = time.monotonic()
         self.by_network: defaultdict[str, set[_LimitedProtocol]] = defaultdict(set)
         self._total_max = total_max
@@ -73,8 +75,8 @@ class Connections:
         self._proxy_networks = [found for proxy in proxies if (found := _network_of(proxy))]
 
     def enter(self, connection: "_LimitedProtocol", address: str) -> RequestError | None:
-        """Count a connection; with an error it is refused, and does not count. Where its client has
-        too many, the one that is idle for longest is closed instead.
+        """Count a connection. Returns an error if it is refused and not counted. If its client has
+        too many, closes the connection that has been idle longest instead.
         """
         if self.total >= self._total_max:
             LIMITS_HIT.count("connections")
@@ -91,13 +93,13 @@ class Connections:
                     f"Your address already has {self.limits.per_network} open connections. Close "
                     "some, or reuse one for several requests.",
                 )
-            min(idle, key=lambda one: one.asked_at).transport.close()
+            min(idle, key=lambda one: one.requested_at).transport.close()
         self.total += 1
         theirs.add(connection)
         return None
 
     def leave(self, connection: "_LimitedProtocol", address: str) -> None:
-        """Count a connection no more that ``enter`` has counted."""
+        """Uncount a connection that ``enter`` counted."""
         client = network(address)
         self.total -= 1
         self.by_network[client].remove(connection)
@@ -105,7 +107,7 @@ class Connections:
             del self.by_network[client]
 
     def idle_ticks(self, address: str) -> int:
-        """Ticks that a connection from this address may be idle."""
+        """The ticks that a connection from this address may be idle."""
         limits = self.limits
         return limits.proxy_idle_ticks if self._is_proxy(address) else limits.idle_ticks
 
@@ -133,8 +135,8 @@ class _LimitExceeded(Exception):
 
 
 class _LimitedProtocol(HttpToolsProtocol):
-    """One connection. An answer to a head that is too large is followed by reading for a while,
-    without keeping anything: to close at once would take the answer from a client who still sends.
+    """One connection. After the answer to a head that is too large, it keeps reading for a while
+    and discards the data: closing at once would lose the answer for a client that still sends.
     """
 
     def __init__(self, connections: Connections, **options: Any) -> None:
@@ -145,15 +147,15 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._idle_ticks_max = 0
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
-        # Bytes since the parser last told of anything, which it keeps until it does.
-        self._untold_bytes = 0
+        # Bytes since the last callback of the parser, which buffers them until the next one.
+        self._unparsed_bytes = 0
         self._has_exceeded = self._is_refused = False
-        # All of a request has come, and nothing of the next one.
+        # True between requests: the last one came whole, and nothing of the next one yet.
         self._is_between = False
-        # When the last request began, by monotonic time.
-        self.asked_at = 0.0
-        # Ticks that the client has owed a head, and has taken nothing. Counted, as a clock would
-        # blame clients for time in which this process was stopped.
+        # The time at which the last request began, by the monotonic clock.
+        self.requested_at = 0.0
+        # Ticks for which the client has owed a head, or has read nothing. Ticks rather than a
+        # clock: a clock would count time in which this process was stopped against clients.
         self._head_ticks = self._blocked_ticks = 0
         self._unsent_bytes = 0
 
@@ -178,9 +180,9 @@ class _LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
-        self._untold_bytes += len(data)
+        self._unparsed_bytes += len(data)
         super().data_received(data)
-        if self._untold_bytes > self._limits.head_bytes and not self._is_refused:
+        if self._unparsed_bytes > self._limits.head_bytes and not self._is_refused:
             self._has_exceeded = True
             self.send_400_response("")
 
@@ -192,9 +194,9 @@ class _LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= self._limits.pipelined:
             raise _LimitExceeded
         super().on_message_begin()
-        self._head_bytes = self._untold_bytes = self._head_ticks = 0
+        self._head_bytes = self._unparsed_bytes = self._head_ticks = 0
         self._is_between = False
-        self.asked_at = time.monotonic()
+        self.requested_at = time.monotonic()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -207,7 +209,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        self._untold_bytes = 0
+        self._unparsed_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -218,16 +220,18 @@ class _LimitedProtocol(HttpToolsProtocol):
         """Leave idle connections to ``_tick``, as all others that wait for a client."""
 
     def is_idle(self) -> bool:
-        """Whether it waits for a next request, and would be gone at once if it were closed."""
+        """True if it waits for the next request and would close at once, with nothing left
+        to send.
+        """
         if not self._is_between or self._is_answering() or self.transport.is_closing():
             return False
-        # What is not sent yet would keep it open.
+        # Unsent data would keep the connection open.
         return not self.transport.get_write_buffer_size()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that cannot be read: with 431 if its head is too large."""
+        """Answer a request that cannot be parsed; with 431 if its head is too large."""
         if self._is_answering():
-            # It would become a part of the answer that is being sent.
+            # Another answer is under way, and this one would become a part of it.
             self.transport.close()
         elif self._has_exceeded:
             LIMITS_HIT.count("head")
@@ -246,7 +250,7 @@ class _LimitedProtocol(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _count(self, size: int) -> None:
-        self._untold_bytes = 0
+        self._unparsed_bytes = 0
         self._head_bytes += size
         if self._head_bytes > self._limits.head_bytes:
             self._exceed()
@@ -269,7 +273,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         )
 
     def _tick(self) -> None:
-        """Close the connection if its client has let us wait too long."""
+        """Close the connection if its client has kept it waiting too long."""
         self._head_ticks = 0 if self._is_answering() else self._head_ticks + 1
         unsent_bytes = self.transport.get_write_buffer_size()
         is_blocked = unsent_bytes and unsent_bytes >= self._unsent_bytes
@@ -284,9 +288,9 @@ class _LimitedProtocol(HttpToolsProtocol):
 
 
 def raise_open_files_limit() -> int:
-    """Raise the soft limit of open files to the hard one; returns it."""
+    """Raise the soft limit of open files to the hard one; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Where there is no hard limit, some systems refuse a soft one without an end.
+    # Without a hard limit, some systems reject an unlimited soft limit.
     wanted = hard
     if hard == resource.RLIM_INFINITY:
         wanted = max(soft, CONNECTIONS_MAX + FILES_RESERVED)
@@ -295,7 +299,7 @@ def raise_open_files_limit() -> int:
 
 
 def connections_max(open_files: int) -> int:
-    """How many connections there may be, where the process may have so many files open."""
+    """The most connections of a process that may open ``open_files`` files."""
     return min(CONNECTIONS_MAX, open_files - min(FILES_RESERVED, open_files // 2))
 
 

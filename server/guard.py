@@ -1,7 +1,7 @@
-"""A private hub: who sends a request is asked for before anything of the hub is looked at.
+"""A private hub: identifies the reader before any other work on a request.
 
-Whether somebody may read is asked of the accounts in threads, and remembered for KNOWN_SECONDS: so
-long a session or token that has ended is still good. Nothing is answered where nobody can tell.
+The accounts answer in threads whether a reader may read. Results count for KNOWN_SECONDS, so an
+ended session or token can read for that long. If the accounts cannot answer, nobody can read.
 """
 
 import asyncio
@@ -31,29 +31,32 @@ from builder.model.routes import (
 from server.answers import Answer, error_answer, send_answer
 from server.throttle import READER
 
-# How long what was found out about a reader counts, and of how many it is remembered.
+# Seconds for which the result about a reader counts, and the most readers in memory. The oldest
+# results go first.
 KNOWN_SECONDS = 5
 KNOWN_MAX = 10_000
-# Each waits for the database, which takes turns anyway.
+# Each look-up waits for the database, which handles them one after another anyway.
 LOOKUPS_AT_ONCE = 4
-# Of the page to go on to; the sign-in keeps it in a cookie.
+# The longest path to return to after sign-in, which a cookie keeps. For a longer one, sign-in leads
+# to the default page.
 PAGE_CHARS_MAX = 1500
 
 log = logging.getLogger("hub.serve")
 
-# The reader by the headers Cookie and Authorization, which are empty where there is none.
+# Returns the reader, by the headers Cookie and Authorization; each is empty if the request lacks
+# it.
 Check = Callable[[str, str], str]
 
 _NOT_STORED = (b"cache-control", b"no-store")
 
 
-# A reader, or why a request may not read.
+# A reader, or the error for a request that may not read.
 _Found = str | RequestError
 
 
 class Guard:
-    """Lets members through. ``check`` names the reader and raises RequestError for who may not
-    read; it runs in a thread and may take its time. ``root`` is the path of the base URL.
+    """Admits members. ``check`` returns the reader, or raises RequestError for a request that may
+    not read; it runs in a thread and may block. ``root`` is the path of the base URL.
     """
 
     def __init__(
@@ -63,8 +66,8 @@ class Guard:
         self._root = root
         self._clock = clock
         self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "members")
-        # The time until which a result counts, and the result. By a hash, so that no secret stays
-        # in memory.
+        # The result, and the time until which it counts. By a hash of the secrets, so that memory
+        # holds no secret.
         self._known: TLRUCache[bytes, tuple[float, _Found]] = TLRUCache(
             KNOWN_MAX, ttu=lambda key, known, now: known[0], timer=clock
         )
@@ -74,30 +77,31 @@ class Guard:
         self._threads.shutdown()
 
     def is_open(self, path: str) -> bool:
-        """Whether strangers may read what is at a URL's path."""
+        """True if anyone may read a URL's path."""
         below = path.removeprefix(self._root)
-        # By the table, so that nothing else hides below such a root.
+        # Only paths of the table are open, so nothing else is open below such a root.
         is_open_file = below.startswith(OPEN_ROOTS) and match_url(below) is not None
         return is_open_file or below.startswith(WELL_KNOWN)
 
     async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Tell a server in front of us whether who sends a request may read, and by what name the
-        reader's requests are counted.
+        """Answer a server in front of the hub: whether the request may read, and the name under
+        which the reader's requests count.
         """
         found = await self._look_up(scope)
         if isinstance(found, RequestError):
             answer = self._refused(found)
             answer.headers.append((b"hub-access", found.code.encode()))
         else:
-            told = [(b"hub-access", b"read"), (b"hub-reader", found.encode())]
-            answer = Answer(204, [_NOT_STORED, *told], b"")
+            granted = [(b"hub-access", b"read"), (b"hub-reader", found.encode())]
+            answer = Answer(204, [_NOT_STORED, *granted], b"")
         await send_answer(answer, scope, send)
 
     async def pass_on(
         self, app: Callable[..., Awaitable[None]], scope: dict[str, Any], receive: Any, send: Any
     ) -> None:
-        """Let an application answer a member; send others to sign in, or answer them with 401."""
-        if scope["method"] != "OPTIONS":  # which says nothing about the hub, and has no secrets
+        """Pass a member's request to an application; send others to sign in, or answer 401."""
+        # OPTIONS reveals nothing about the hub, and carries no secrets
+        if scope["method"] != "OPTIONS":
             found = await self._look_up(scope)
             if isinstance(found, RequestError):
                 await send_answer(self._refused(found, scope), scope, send)
@@ -108,8 +112,8 @@ class Guard:
     async def pass_back(
         self, app: Callable[..., Awaitable[None]], scope: dict[str, Any], receive: Any, send: Any
     ) -> None:
-        """Let an application answer, with headers that keep its answer to who has asked."""
-        # MCP itself says which origins may ask; it is asked with a token that a page must know.
+        """Let an application answer, with headers that keep the answer private to the reader."""
+        # MCP checks origins itself, and a page needs the reader's token to call it.
         keeps_origins = scope["path"].removeprefix(self._root).rstrip("/") == MCP_URL
 
         async def send_private(event: dict[str, Any]) -> None:
@@ -120,7 +124,7 @@ class Guard:
         await app(scope, receive, send_private)
 
     async def _look_up(self, scope: dict[str, Any]) -> _Found:
-        """The reader who sends a request, or why it may not read."""
+        """The reader who sent a request, or the error for a request that may not read."""
         cookies = [value for name, value in scope["headers"] if name == b"cookie"]
         tokens = [value for name, value in scope["headers"] if name == b"authorization"]
         cookie = b"; ".join(cookies).decode("latin-1")
@@ -128,7 +132,7 @@ class Guard:
         key = hashlib.sha256(f"{cookie}\n{authorization}".encode()).digest()
         if known := self._known.get(key):
             return known[1]
-        # However many ask at once, the accounts are asked once.
+        # Concurrent requests of a reader share one look-up.
         asking = self._asking.get(key)
         if asking is None:
             asking = asyncio.ensure_future(self._ask(key, cookie, authorization))
@@ -137,16 +141,17 @@ class Guard:
         return await asyncio.shield(asking)
 
     async def _ask(self, key: bytes, cookie: str, authorization: str) -> _Found:
-        # From before the question: what ends meanwhile may not be seen by it.
+        # Counted from before the look-up, which may miss a session that ends meanwhile.
         until = self._clock() + KNOWN_SECONDS
         loop = asyncio.get_running_loop()
         found: _Found
         try:
             found = await loop.run_in_executor(self._threads, self._check, cookie, authorization)
         except RequestError as error:
-            found = RequestError(error.code, str(error))  # without the way here, and what was sent
+            # without the traceback and the request's data
+            found = RequestError(error.code, str(error))
         except Exception:
-            # The edge of the process: the log gets the cause, and nobody gets in.
+            # Last resort for any error: the log gets the cause, and the request is refused.
             log.error("Cannot look up who reads\n%s", traceback.format_exc())
             found = RequestError("internal_error", MESSAGES["internal_error"])
         if isinstance(found, str) or found.status == 401:
@@ -166,16 +171,16 @@ class Guard:
     def _to_login(self, scope: dict[str, Any]) -> Answer:
         path = scope.get("raw_path") or quote(scope["path"]).encode()
         page = b"?".join(filter(None, (path.partition(b"?")[0], scope["query_string"])))
-        asked = quote(page, safe="/%?&=+:@!$'()*,;~-._")
+        quoted = quote(page, safe="/%?&=+:@!$'()*,;~-._")
         location = self._root + LOGIN_URL
-        if len(asked) <= PAGE_CHARS_MAX:
-            location += f"?page={asked}"
+        if len(quoted) <= PAGE_CHARS_MAX:
+            location += f"?page={quoted}"
         headers = [_NOT_STORED, (b"location", location.encode()), (b"content-length", b"0")]
         return Answer(303, headers, b"")
 
 
 def _private(headers: Headers, keeps_origins: bool) -> Headers:
-    """The headers of an answer that is for its reader alone."""
+    """The headers of an answer that only its reader may cache."""
     kept = [
         (name, private_cache(value.decode()).encode() if name == b"cache-control" else value)
         for name, value in ((name.lower(), value) for name, value in headers)

@@ -1,4 +1,4 @@
-"""An application that is made when it is first asked, because that takes long."""
+"""An application that is created at its first request, since that takes long."""
 
 import asyncio
 import contextlib
@@ -8,8 +8,8 @@ from server.app import Receive, RunningApp, Scope, Send
 
 
 class Late:
-    """Stands for the ASGI application that ``make`` gives, which may take its time: it runs in a
-    thread. The first requests wait for it; if it fails, all of them fail with its error.
+    """Stands for the ASGI application that ``make`` returns. ``make`` may block: it runs in a
+    thread. The first requests wait for it; if it fails, every request fails with its error.
     """
 
     def __init__(self, make: Callable[[], RunningApp]) -> None:
@@ -17,21 +17,22 @@ class Late:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While this is entered, requests can be answered. Once only."""
-        self._asked = asyncio.Event()
+        """Answers requests while entered. Can be entered once."""
+        self._requested = asyncio.Event()
         self._ended = asyncio.Event()
         self._app: asyncio.Future[RunningApp] = asyncio.get_running_loop().create_future()
-        # One task enters the application and leaves it, as its own tasks may demand.
+        # The same task enters and leaves the application, since task groups of the application may
+        # require that.
         task = asyncio.create_task(self._run())
         try:
             yield
         finally:
             self._ended.set()
-            self._asked.set()
+            self._requested.set()
             await task
 
     async def _run(self) -> None:
-        await self._asked.wait()
+        await self._requested.wait()
         if self._ended.is_set():
             return
         try:
@@ -44,7 +45,7 @@ class Late:
             await self._ended.wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._asked.set()
-        # Shielded: a client that goes away must not cancel what the others wait for.
+        self._requested.set()
+        # Shielded: a client that disconnects must not cancel the creation for the others.
         app = await asyncio.shield(self._app)
         await app(scope, receive, send)

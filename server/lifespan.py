@@ -1,4 +1,4 @@
-"""How an ASGI application starts and ends."""
+"""The start and the end of an ASGI application."""
 
 import traceback
 from contextlib import AbstractAsyncContextManager
@@ -12,7 +12,7 @@ async def run_lifespan(
     receive: Receive, send: Send, running: AbstractAsyncContextManager[Any]
 ) -> None:
     """Speak ASGI's lifespan protocol for an application that starts by entering ``running`` and
-    ends by leaving it. What either raises stops the server, with a message; it is raised, too.
+    ends by leaving it. An error in either stops the server with a message, and is raised, too.
     """
     await receive()
     phase = "startup"
@@ -22,8 +22,9 @@ async def run_lifespan(
             phase = "shutdown"
             await receive()
     except Exception as error:
-        # Servers show the message only: an operator's tells all, a defect's has to.
-        told = str(error) if isinstance(error, OperatorError) else traceback.format_exc()
-        await send({"type": f"lifespan.{phase}.failed", "message": told})
+        # Servers show only this message. An OperatorError's text is complete; a defect needs its
+        # traceback.
+        reason = str(error) if isinstance(error, OperatorError) else traceback.format_exc()
+        await send({"type": f"lifespan.{phase}.failed", "message": reason})
         raise
     await send({"type": "lifespan.shutdown.complete"})

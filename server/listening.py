@@ -1,4 +1,4 @@
-"""Listening on a port and serving an ASGI application, the same for each command that does."""
+"""Listens on a port and serves an ASGI application, for all commands that serve."""
 
 import contextlib
 import gc
@@ -16,7 +16,7 @@ from server.access_log import AccessLog, Logged
 from server.connections import Connections, connections_max, raise_open_files_limit
 
 CONNECTIONS_WAITING_MAX = 2048
-# A publication that is under way is answered.
+# Longer than a publication waits for its build, so a publication under way gets its answer.
 GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
 
 
@@ -25,14 +25,14 @@ _METRICS_REMEDY = "Choose another address with --metrics or HUB_METRICS, like 12
 
 
 def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
-    """Take the port before anything else, so that a wrong one is told at once. ``remedy``: what to
-    do where it cannot be taken. Raises OperatorError.
+    """Bind the port before any other work, so that a taken port is reported at once. ``remedy``:
+    the advice if it cannot be bound. Raises OperatorError.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
     except OSError as error:
-        # Python adds the address to what the system says.
+        # Python appends the address to the system's message.
         cause = error.strerror.partition(" (while attempting")[0]
         raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {remedy}") from None
 
@@ -43,7 +43,7 @@ def listen_for_metrics(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket, host: str) -> str:
-    """The URL by which a browser on this machine finds the server."""
+    """The URL at which a browser on this machine reaches the server."""
     port = listener.getsockname()[1]
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
@@ -84,7 +84,7 @@ class _Server(uvicorn.Server):
 
 
 def count_connections(trusted_proxies: tuple[str, ...]) -> Connections:
-    """Counts and limits connections, as many as this process may have."""
+    """The counter and limits of connections, for as many as this process may have open."""
     return Connections(connections_max(raise_open_files_limit()), trusted_proxies)
 
 
@@ -100,7 +100,7 @@ def _run(
         loop="uvloop",
         http=connections.protocol,
         ws="none",
-        # Warnings are of requests that are no HTTP: strangers could fill a log with them.
+        # uvicorn warns about requests that are no HTTP: strangers could fill a log with them.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -110,10 +110,12 @@ def _run(
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = _Server(config, is_over, connections)
-    # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
+    # Until uvicorn handles signals itself, an interrupt could get lost in the libraries that it
+    # loads.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-    # What is loaded by now stays: looking through it again would stop all answers for a moment.
+    # Objects that exist now stay. Freezing them spares the collector the long pass over them, which
+    # would delay all answers.
     gc.collect()
     gc.freeze()
     server.run(sockets=[listener])

@@ -1,7 +1,7 @@
-"""The port on which monitors read the metrics, apart from what readers see.
+"""The port from which monitors read the metrics, apart from the readers' port.
 
-Bounded like the port of the hub, and more narrowly: few connections, whose requests have to come
-in time. What is shown is made at most once a second, in a thread of its own.
+Bounded like the hub's port, but tighter: few connections, whose requests have to arrive in time.
+The page is created at most once a second, in a thread of its own.
 """
 
 import socket
@@ -47,8 +47,8 @@ _FAMILIES = {
 class MetricsPort:
     """While entered, answers ``GET /metrics`` on ``listener``, and closes it at the end.
 
-    ``sources`` are asked for the values of gauges when they are shown, ``parts`` for their status;
-    all of them in a thread of this port, one after the other.
+    For each page, ``sources`` give the values of gauges, and ``parts`` their statuses; all are
+    called in a thread of this port, one after the other.
     """
 
     def __init__(
@@ -79,7 +79,8 @@ class MetricsPort:
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
-        # A daemon: a WSGI server runs exit handlers, which end this port, after all other threads.
+        # A daemon thread: a WSGI server runs exit handlers, which end this port, only after all
+        # other threads.
         self._thread = threading.Thread(
             target=self._server.run, args=([listener],), name="metrics", daemon=True
         )
@@ -118,14 +119,14 @@ class MetricsPort:
 
 
 class _Collector:
-    """Our metrics as those of the library."""
+    """The hub's metrics, as those of prometheus_client."""
 
     def __init__(self, sources: list[Source], parts: Parts) -> None:
         self._sources = sources
         self._parts = parts
 
     def describe(self) -> list[Metric]:
-        """Nothing: by this, registering asks no source."""
+        """Returns nothing, so registering calls no source."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""``min_serial`` in the query of a read: the reader wants nothing older than that serial."""
+"""``min_serial`` in the query of a read: the reader accepts no site older than that serial."""
 
 import os
 import re
@@ -10,18 +10,20 @@ from builder.search.queries import parse_parameters
 from builder.store.site import Mark, mark_of, read_hub
 
 PARAMETER = "min_serial"
-# When to ask again.
+# Seconds after which the reader may try again.
 CATCH_UP_SECONDS = 1
 
 _number = re.compile("[0-9]{1,12}")
 
 
 class TooOld(RequestError):
-    """The site does not have yet what a reader wants. Try again after ``CATCH_UP_SECONDS``."""
+    """The site is older than the serial that the reader requires. The reader may try again after
+    ``CATCH_UP_SECONDS``.
+    """
 
 
 class MinSerial:
-    """Holds reads to what their queries say, for the site in a folder."""
+    """Applies ``min_serial`` to reads of the site in a folder."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -54,7 +56,7 @@ class MinSerial:
         return b"&".join(part for part in query.split(b"&") if not _is_ours(part))
 
     def _read(self) -> int | None:
-        """The serial that hub.json has now; None where there is no site."""
+        """The serial of hub.json now; None if there is no site."""
         try:
             mark = mark_of(os.stat(self._hub))
         except FileNotFoundError:

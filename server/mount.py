@@ -1,4 +1,4 @@
-"""The whole hub as one ASGI application: who answers which request, and how it starts and ends."""
+"""The whole hub as one ASGI application: routes requests, and starts and ends the parts."""
 
 import contextlib
 import time
@@ -45,15 +45,16 @@ REQUEST_SECONDS = Histogram(
     **{"class": REQUEST_CLASSES},
 )
 
-# How many requests are answered at once, each of which holds a thread; apart, so that none of
-# these has to wait for the others. A publisher waits until its version can be read.
+# Requests that each pool answers at once; each holds a thread. The pools are separate, so no kind
+# waits for another. A publisher waits until its version can be read.
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
 JOBS_AT_ONCE = 16
-# Checks of drafts; those whose bodies are long hold a thread while they come.
+# Checks of drafts. Those with long bodies hold a thread while the body arrives.
 CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
 MONITORS_AT_ONCE = 2
-# How long the whole body of a request may take: a stranger's, and a publisher's, who has a token.
+# Seconds for the whole body of a request: without a token, and of a publisher with a token. Then
+# the request fails.
 VISITOR_SECONDS = 10
 PUBLISHER_SECONDS = 30
 
@@ -61,10 +62,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Hub:
-    """Reads, and beside them the publish service, a WSGI application, and MCP where it is given.
+    """Routes requests to the reads, the publish service (a WSGI application), and MCP if there is
+    one.
 
-    The publish service gets the bodies of strangers whole, or not in time. As long as
-    ``is_ready()`` is false, nothing is answered but how the builds are doing, and 503. With a
+    The publish service gets bodies of requests without a token whole, or a timeout. While
+    ``is_ready()`` is false, only the status of the builds is answered; all else gets 503. With a
     ``guard``, only members read. ``is_measured``: requests are counted and timed for the metrics.
     """
 
@@ -88,10 +90,10 @@ class Hub:
         self._checks = WSGIMiddleware(publisher, CHECKS_AT_ONCE)
         self._long_checks = WSGIMiddleware(publisher, LONG_CHECKS_AT_ONCE)
         self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
-        # Apart: it may have to wait for the accounts database.
+        # A pool of its own, since it may have to wait for the accounts database.
         self._ready_monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         self._root = reads.settings.base_path
-        # Looked up with each request, so by whole paths.
+        # By whole paths, since it is looked up with each request.
         self._apps: dict[str, App] = {
             self._root + HEALTH_URL: self._monitor,
             self._root + READY_URL: self._monitor_ready,
@@ -102,13 +104,7 @@ class Hub:
         if guard:
             self._apps[self._root + ACCESS_URL] = guard.answer
         self._is_measured = is_measured
-        self._cells = {
-            kind: (
-                [REQUESTS.cell(kind, each) for each in STATUS_CLASSES],
-                REQUEST_SECONDS.cell(kind),
-            )
-            for kind in REQUEST_CLASSES
-        }
+        self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
             **dict.fromkeys((self._visit, self._write), "account"),
@@ -129,8 +125,8 @@ class Hub:
             await run_lifespan(receive, send, self._running())
 
     def _guarded(self, app: App, guard: Guard, scope: Scope) -> App:
-        """An application as a private hub has it: with a guard, unless it looks itself at who asks
-        or has nothing to hide.
+        """The application on a private hub: behind the guard, unless it checks the reader itself or
+        reveals nothing.
         """
         if app in (self._monitor, self._monitor_ready, guard.answer, _say_not_ready):
             return app
@@ -157,14 +153,14 @@ class Hub:
         return self._reads
 
     async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # It looks at who sends it before it reads.
+        # Read while the application runs: it checks the sender before it reads the body.
         receive = in_time(receive, PUBLISHER_SECONDS)
         await self._publishers(self._below_root(scope), receive, send)
 
     async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._long_checks
         if is_long(scope, VISITOR_BYTES_MAX) or is_chunked(scope):
-            # It counts who sends it before it reads.
+            # Read while the application runs: it counts the sender before it reads the body.
             receive = in_time(receive, VISITOR_SECONDS)
         else:
             receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
@@ -173,7 +169,7 @@ class Hub:
 
     async def _write(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_long(scope, VISITOR_BYTES_MAX):
-            # It looks at who sends it before it reads.
+            # Read while the application runs: it checks the sender before it reads the body.
             receive = in_time(receive, PUBLISHER_SECONDS)
         else:
             receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
@@ -212,7 +208,7 @@ class Hub:
             await app(scope, receive, noting)
         finally:
             if not status:
-                counts[-1][0] += 1  # the server answers 500 itself
+                counts[-1][0] += 1  # the server itself answers 500
 
     def _class_of(self, app: App, scope: Scope) -> str:
         if app is not self._reads:
@@ -239,3 +235,7 @@ class Hub:
 async def _say_not_ready(scope: Scope, receive: Receive, send: Send) -> None:
     error = RequestError("unavailable", "The site is being built. Try again in a moment.")
     await send_answer(error_answer(error), scope, send)
+
+
+def _cells(kind: str) -> tuple[list[list[int]], list[float]]:
+    return [REQUESTS.cell(kind, each) for each in STATUS_CLASSES], REQUEST_SECONDS.cell(kind)

@@ -1,8 +1,8 @@
-"""Limits on requests by client and time: the library ``limits``, on a storage of our own.
+"""Rate limits by client and time: the library ``limits`` with a storage of its own.
 
-Each process counts for itself, or together with others in what is ``Shared``. The library's memory
-storage starts a thread that looks through all clients, a hundred times a second. Ours forgets
-clients once a minute, and a hit costs less than a tenth of a small read.
+Each process counts for itself, or with others through ``Shared``. The library's memory storage
+starts a thread that looks through all clients a hundred times a second. This one forgets clients
+once a minute, and a hit costs less than a tenth of a small read.
 """
 
 import contextlib
@@ -28,20 +28,22 @@ _R = TypeVar("_R")
 
 
 class SharedAway(Exception):
-    """The counts that processes share cannot be reached just now."""
+    """The counts that processes share cannot be reached."""
 
 
 class Shared(Protocol):
     """Counts that several processes share."""
 
     def ask(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
-        """What ``work`` makes of the shared counts. May wait for the network, so it is not for an
-        event loop. Raises SharedAway.
+        """The result of ``work`` with the shared counts. May block on the network, so never call it
+        on an event loop. Raises SharedAway.
         """
 
 
 class _WindowStorage(Storage):
-    """Counts by key, each for the window that its first hit began. For one thread at a time."""
+    """Counts by key, each for the window that began with its first hit. Not safe for concurrent
+    threads.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,8 +85,8 @@ class _WindowStorage(Storage):
 
 @lru_cache(maxsize=_REMEMBERED)
 def network(address: str) -> str:
-    """The key under which requests from an address are counted: the /64 of an IPv6 address, or an
-    IPv4 address, also where it is written as ``::ffff:192.0.2.7``. Other text stays unchanged.
+    """The key under which requests from an address count: the /64 of an IPv6 address, or the IPv4
+    address, also if it is written as ``::ffff:192.0.2.7``. Other text stays as it is.
     """
     try:
         parsed = ipaddress.ip_address(address)
@@ -97,24 +99,25 @@ def network(address: str) -> str:
     return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
 
 
-# Where a guard leaves the name of a private hub's reader in a request's scope.
+# The key of a request's scope under which a guard stores the reader's name.
 READER = "hub.reader"
 
 
 def client_of(scope: Mapping[str, Any]) -> str:
-    """The key under which a request counts: the token or session that reads a private hub, else the
-    network of its address.
+    """The key under which a request counts: the reader's token or session on a private hub, else
+    the network of the address.
     """
     reader, client = scope.get(READER), scope["client"]
     return reader or (network(client[0]) if client else "")
 
 
 class Throttle:
-    """Counts the requests of each client; those that it refuses do not count.
+    """Counts the requests of each client, without those that it refuses.
 
-    ``limit``, at least 1, is how many a client has in ``minutes``, from its first one on; ``name``
-    is what the headers call it, and the metrics, which must know it. With ``shared``, it counts
-    there, apart from others of that name by ``what``; while that is away, in this process.
+    ``limit``, at least 1, is the number of requests in ``minutes`` from a client's first one.
+    ``name`` names it in the headers and the metrics, which must know it. With ``shared``, it counts
+    there, separate from others of that name by ``what``; while that cannot be reached, it counts in
+    this process.
     """
 
     def __init__(
@@ -128,29 +131,31 @@ class Throttle:
     ) -> None:
         self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
-        LIMITS_HIT.count(name, by=0)  # a KeyError here, and not with the first refusal
+        LIMITS_HIT.count(name, by=0)  # an unknown name fails here, not at the first refusal
         self._item = RateLimitItemPerMinute(limit, minutes, f"{name} {what}".rstrip())
         self._limiter = FixedWindowRateLimiter(_WindowStorage())
         self._shared = shared
         self._turn = threading.Lock()
 
     def hit(self, client: str) -> int:
-        """Count a request. 0: go on; else the whole seconds until the client may try again."""
+        """Count a request. Returns 0 if it may continue, else the whole seconds until the client
+        may try again.
+        """
         wait_seconds = self._counted(self._hit, client)
         if wait_seconds:
             LIMITS_HIT.count(self._name)
         return wait_seconds
 
     def give_back(self, client: str) -> None:
-        """Count a request no more that ``hit`` has let go on."""
+        """Uncount a request that ``hit`` allowed."""
         self._counted(self._uncount, client)
 
     def forget(self, client: str) -> None:
-        """Count none of the client's requests until now any more."""
+        """Uncount all of the client's requests so far."""
         self._counted(self._clear, client)
 
     def exhausted(self, wait_seconds: int) -> str:
-        """The RateLimit header for a client who is told to wait so long."""
+        """The RateLimit header for a client that must wait ``wait_seconds``."""
         return answer_headers.exhausted(wait_seconds, self._name)
 
     def _counted(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
@@ -169,7 +174,7 @@ class Throttle:
 
     def _uncount(self, limiter: FixedWindowRateLimiter, client: str) -> None:
         key = self._item.key_for(client)
-        # What was counted in a window that is over is of no account in the next.
+        # Counts of a window that has ended do not matter in the next.
         if limiter.storage.get(key):
             limiter.storage.incr(key, self._item.get_expiry(), -1)
 
