@@ -1,8 +1,8 @@
-"""The thread of a node that commits what waits, and follows what other nodes commit.
+"""The thread of a node that commits the waiting changes, and follows those of other nodes.
 
-All changes that wait are in the next group, so many share a round trip. The thread applies the rows
-that come back to the node's copy in their order, its own among them, and only then answers. After
-any failure, the next group has the same requests again, and finds those that are committed.
+All waiting changes are in the next group, so many share a round trip. The thread applies the rows
+that come back to the node's copy in their order, its own among them. Only then does it answer.
+After any failure, the next group has the same requests again, and finds those that are committed.
 """
 
 import contextlib
@@ -23,14 +23,15 @@ from publisher.nodes import rows
 from publisher.nodes.copy import Copy
 from publisher.nodes.rows import FORGET_ANSWERS, Change, OtherHistory, Page
 
-# How often the thread looks for changes of other nodes.
+# The thread looks for changes of other nodes this often.
 POLL_SECONDS = 0.25
-# How long a publisher waits for a commit, and while the database fails.
+# A publisher waits at most so long for a commit, and this short while the database fails. Then its
+# request fails with ``storage_unavailable``.
 PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 0.5
-# After this time an answer counts as lost.
+# After this time, an answer of the database counts as lost, and the group is sent again.
 ANSWER_SECONDS = 6.0
-# The most that a group has, unless one change alone has more.
+# The most that a group has; a single larger change is a group of its own.
 GROUP_BYTES_MAX, GROUP_CHANGES_MAX = 1024 * 1024, 500
 FORGET_SECONDS = 600.0
 
@@ -48,14 +49,14 @@ log = logging.getLogger("hub.nodes")
 
 
 class StoreUnavailable(RequestError):
-    """It is not known whether something is committed, or nothing can be."""
+    """Nothing can be committed, or it is not known whether a change is committed."""
 
     def __init__(self, message: str = UNAVAILABLE) -> None:
         super().__init__("storage_unavailable", message)
 
 
 class Overtaken(RequestError):
-    """Another change was committed first; decide again when all up to ``serial`` is applied."""
+    """Another change was committed first. Decide again when all up to ``serial`` is applied."""
 
     def __init__(self, serial: int) -> None:
         super().__init__(
@@ -73,8 +74,8 @@ class _Waiting(NamedTuple):
 
 
 class Commits(Background):
-    """While entered, commits changes, and applies all that is committed to ``copy``. For any number
-    of threads.
+    """While entered, commits changes, and applies everything that is committed to ``copy``. For any
+    number of threads.
     """
 
     def __init__(self, connections: Connections, copy: Copy) -> None:
@@ -85,19 +86,20 @@ class Commits(Background):
         self._failures = Failures()
         self._poll_at = self._try_at = 0.0
         self._forget_at = time.monotonic()
-        # The hub's serial at the last look; whether the copy had all up to there, or ever had.
+        # The hub's serial at the last look; whether the copy had all up to it then, and whether it
+        # ever had.
         self._head = copy.mark.serial
         self._is_current = self._was_current = False
         self._is_checked = False
         self.has_other_history = False
-        # What the last failure was, for operators.
+        # The last failure, for operators.
         self.problem: Exception | None = None
 
     def commit(self, change: Change) -> int:
-        """Commit and apply a change; returns its serial, or that of the newest change, where it has
-        no files.
+        """Commits and applies a change; returns its serial. For a change without files, returns the
+        serial of the newest change.
 
-        Raises Overtaken; StoreUnavailable, after which it may be committed nevertheless.
+        Raises Overtaken; StoreUnavailable, in which case the change may be committed nevertheless.
         """
         waiting = _Waiting(change, Future())
         with self._changed:
@@ -114,7 +116,7 @@ class Commits(Background):
                     raise self._unavailable()
 
     def wait_applied(self, serial: int, seconds: float) -> bool:
-        """Whether the copy has all up to a serial within so many seconds."""
+        """True if the copy has all up to a serial within so many seconds."""
         with self._changed:
             if self._copy.mark.serial < serial:
                 self._poll_at = 0.0
@@ -122,8 +124,8 @@ class Commits(Background):
             return self._changed.wait_for(lambda: self._copy.mark.serial >= serial, seconds)
 
     def wait_current(self) -> None:
-        """Wait until this node has all that there was at its last look: it must not decide while it
-        is a page behind. Raises StoreUnavailable.
+        """Waits until this node has everything that its last look found: it must not decide while
+        it is a page behind. Raises StoreUnavailable.
         """
         with self._changed:
             fails = self._failures.count > 0
@@ -133,12 +135,12 @@ class Commits(Background):
                 raise self._unavailable()
 
     def wait_ready(self, seconds: float) -> bool:
-        """Whether the copy has what there was at the start, within so many seconds."""
+        """True if the copy has what the database had at the start, within so many seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._was_current, max(seconds, 0))
 
     def note_other_history(self) -> StoreUnavailable:
-        """Stop writing for good; returns what to raise."""
+        """Stops writing for good; returns the error to raise."""
         with self._changed:
             if not self.has_other_history:
                 log_event(log, logging.ERROR, "commits", reason=OTHER_HISTORY)
@@ -148,7 +150,7 @@ class Commits(Background):
             return self._unavailable()
 
     def status(self) -> dict[str, Any]:
-        """For people and monitors."""
+        """Returns the state of this thread, for people and monitors."""
         with self._changed:
             applied = self._copy.mark.serial
             return {
@@ -170,7 +172,7 @@ class Commits(Background):
             except OtherHistory:
                 self.note_other_history()
             except Exception as error:
-                # The edge of the thread: whatever it was, it is logged, and tried again.
+                # The edge of the thread: any error is logged, and the group is tried again.
                 self._fail(error, group)
             else:
                 with self._changed:
@@ -178,7 +180,9 @@ class Commits(Background):
                     self.problem = None
 
     def _next_group(self) -> list[_Waiting] | None:
-        """What to commit next; none: only look for others' changes. None at the end."""
+        """Returns the changes to commit next, after a wait. An empty list: only look for changes of
+        other nodes. None: the thread ends.
+        """
         with self._changed:
             while True:
                 if self._is_stopping or self.has_other_history:
@@ -197,7 +201,8 @@ class Commits(Background):
             size += waiting.change.size
             if group and (size > GROUP_BYTES_MAX or len(group) == GROUP_CHANGES_MAX):
                 break
-            # Two that share a key do not know each other: the second is decided again.
+            # Two changes that share a key were decided without each other, so the second is decided
+            # again.
             if keys.isdisjoint(waiting.change.keys):
                 keys |= waiting.change.keys
                 group.append(waiting)
@@ -213,7 +218,7 @@ class Commits(Background):
             serial = serials.get(change.requests[-1])
             if serial is None:
                 return Overtaken(applied)
-            # Otherwise it is on a later page.
+            # A change that is not applied yet is on a later page.
             return serial if serial <= applied or not change.files else None
 
         with self._changed:
@@ -227,7 +232,8 @@ class Commits(Background):
         self, connection: psycopg.Connection, changes: list[Change]
     ) -> tuple[dict[uuid.UUID, int], Page]:
         if not self._is_checked and self._copy.highest.request:
-            # A process that was killed may have left more than it knew to be on the disk.
+            # A killed process may have left a folder with later rows than ``.hub-store`` says are
+            # on the disk. So the last one is checked once.
             rows.newer(connection, "", "", self._copy.highest, by_owner=False)
         self._is_checked = True
         if changes:
@@ -240,7 +246,7 @@ class Commits(Background):
     def _end(
         self, group: list[_Waiting], outcome: Callable[[Change], int | RequestError | None]
     ) -> None:
-        """Give the threads that wait for these what became of their changes. Has the lock."""
+        """Gives the waiting threads the outcome of their changes. The caller holds the lock."""
         for change, done in group:
             result = None if done.cancelled() else outcome(change)
             if isinstance(result, RequestError):
@@ -255,14 +261,14 @@ class Commits(Background):
             self._failures.add("A change cannot be committed or applied; the log has the cause.")
             self.problem = error
             if isinstance(error, psycopg.IntegrityError):
-                # A decision contradicts the database; it would do so again.
+                # The decision contradicts the database, and would do so again.
                 self._end(group, lambda _: StoreUnavailable())
             pause = pause_seconds(self._failures.count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             self._try_at = time.monotonic() + pause
             self._changed.notify_all()
             count = self._failures.count
             if isinstance(error, psycopg.OperationalError | RequestError):
-                # For the operator alone: it names hosts and users.
+                # Only in the operator's log: the text names hosts and users.
                 log_event(log, logging.WARNING, "commits", reason=str(error), failures=count)
             else:
                 log_event(log, logging.ERROR, "commits", error, failures=count)

@@ -1,9 +1,9 @@
-"""A node's content folder: a copy of the history, from which it reads, decides and builds.
+"""A node's content folder: a copy of the history. The node reads, decides and builds from it.
 
-One thread applies rows in their order. To apply a row twice changes nothing. ``.hub-store`` in the
+One thread applies rows in their order. Applying a row twice changes nothing. ``.hub-store`` in the
 folder says up to which row the folder is surely on the disk, and which row is the last that may be
-there; after a crash, the node applies all rows in between again. So nothing here waits for the
-disk.
+in it. After a crash, the node applies all rows in between again. So nothing in this module waits
+for the disk.
 """
 
 import contextlib
@@ -25,16 +25,17 @@ from builder.store.content import OWNER_FILE, STORE_FILE
 from publisher.nodes.rows import EVENT, HUB_FILES, PROFILE, VERSION, WITHDRAWAL, Mark, Row
 from publisher.write import durable, synced_files
 
-# How often the copy makes sure that what was applied is on the disk.
+# The copy syncs applied rows to the disk this often. A crash costs at most the rows since then,
+# which are applied again.
 SAVE_SECONDS = 30.0
-# Python asks a file for its own size of a buffer otherwise.
+# A fixed size of the buffer: otherwise Python asks each file for one.
 _BUFFER_BYTES = 8192
 _THEN = "the node tries again by itself"
 
 
 class Saved(Struct, forbid_unknown_fields=True):
-    """The content of ``.hub-store``. ``applied``: all up to there is on the disk; ``serial`` and
-    ``request``: of the last row that may be in the folder.
+    """The content of ``.hub-store``. ``applied``: all rows up to this one are on the disk.
+    ``serial`` and ``request`` name the last row that may be in the folder.
     """
 
     applied: int
@@ -43,11 +44,11 @@ class Saved(Struct, forbid_unknown_fields=True):
 
 
 class Copy:
-    """Applies rows to a folder. Calls ``on_applied`` with the prompts and owners that have changed
-    before ``mark``, the last row that the folder has, says so, and ``on_serial`` afterwards.
+    """Applies rows to a folder. ``mark`` is the last row that the folder has.
 
-    Holds the folder until ``close``: raises OperatorError where another process has it, or where it
-    is no copy.
+    Calls ``on_applied`` with the changed prompts and owners before ``mark`` moves, and
+    ``on_serial`` afterwards. Holds the folder until ``close``. Raises OperatorError where another
+    process holds it, or where it is not a copy.
     """
 
     def __init__(
@@ -77,18 +78,19 @@ class Copy:
         os.close(self._lock)
 
     def apply(self, rows: Sequence[Row]) -> None:
-        """Apply the rows after ``mark``. Raises RequestError ``storage_unavailable``,
-        OperatorError; then apply them again.
+        """Applies the rows after ``mark``. Raises RequestError ``storage_unavailable``,
+        OperatorError; the caller then applies them again.
         """
         if rows:
-            # Before the folder has any of them: it must not follow a history that has none.
+            # Saved before the folder has any of these rows. After a crash, the folder must not
+            # follow a history that lacks them.
             self._save(
                 self._on_disk, max(self.highest, rows[-1].mark, key=lambda mark: mark.serial)
             )
             with synced_files.telling(_THEN):
                 for row in rows:
                     apply_row(self._root, row)
-            # A build looks at the hub's own files each time.
+            # The hub's own files are not reported: a build looks at them each time.
             self._on_applied({_named(row) for row in rows if row.owner})
             self.mark = rows[-1].mark
             self._on_serial()
@@ -110,7 +112,7 @@ class Copy:
 
 
 def apply_row(root: str, row: Row) -> None:
-    """Write the files of a row as the folder of a single machine has them. Raises OSError,
+    """Writes the files of a row as the folder of a single machine has them. Raises OSError,
     RequestError ``storage_unavailable``, OperatorError.
     """
     if row.kind in HUB_FILES:
@@ -121,7 +123,7 @@ def apply_row(root: str, row: Row) -> None:
     if row.kind == VERSION and row.text is None:
         return  # it was withdrawn later
     if row.kind == VERSION:
-        # The record last: it says that there is a version.
+        # The record last: it makes the version exist.
         _put(f"{folder}/{row.name}.md", row.text)
         _put(f"{folder}/{row.name}.json", row.record)
     elif row.kind == EVENT:
@@ -139,7 +141,7 @@ def apply_row(root: str, row: Row) -> None:
 
 
 def remove_left(root: str, repo: str) -> None:
-    """Remove the files of withdrawn versions. Raises RequestError ``storage_unavailable``."""
+    """Removes the files of withdrawn versions. Raises RequestError ``storage_unavailable``."""
     owner, _, name = repo.partition("/")
     left = content.list_versions(root, owner, name).left
     durable.remove_withdrawn(root, owner, name, left, sync=False)
@@ -151,7 +153,9 @@ def _named(row: Row) -> Named:
 
 
 def _put(target: str, data: bytes) -> None:
-    """Write a file, which appears whole. Few system calls: each lets another thread go first."""
+    """Writes a file, which appears whole. Uses few system calls, as each lets another thread run
+    first.
+    """
     folder = os.path.dirname(target)
     temporary = f"{folder}/.store.tmp"
     while True:
@@ -160,12 +164,12 @@ def _put(target: str, data: bytes) -> None:
                 file.write(data)
             return os.replace(temporary, target)
         except FileNotFoundError:
-            # It is new, or a publication that failed has just removed it.
+            # The folder is new, or a publication that failed has just removed it.
             os.makedirs(folder, exist_ok=True)
 
 
 def _read_saved(root: str) -> Saved:
-    """What a folder has, which is made a copy if it has nothing. Raises OperatorError."""
+    """Returns what a folder has. Makes an empty folder a copy. Raises OperatorError."""
     content.check_format(root)
     path = f"{root}/{STORE_FILE}"
     try:
@@ -184,14 +188,12 @@ def _read_saved(root: str) -> Saved:
             "--content. To copy these prompts into a database that has none, run `hubctl store "
             "copy --to database`."
         )
-    # Before there is anything that could be taken for a hub's folder.
+    # Marked before it has any file that could be taken for a hub's own content folder.
     return mark_as_copy(root, Mark(0, None))
 
 
 def mark_as_copy(root: str, mark: Mark) -> Saved:
-    """Say of a folder that it is a copy up to a row. Raises RequestError
-    ``storage_unavailable``.
-    """
+    """Marks a folder as a copy up to a row. Raises RequestError ``storage_unavailable``."""
     saved = Saved(mark.serial, *mark)
     with synced_files.telling(_THEN):
         _put(f"{root}/{STORE_FILE}", msgspec.json.encode(saved))
@@ -199,7 +201,9 @@ def mark_as_copy(root: str, mark: Mark) -> Saved:
 
 
 def lock_folder(root: str) -> int:
-    """Hold a folder for this process."""
+    """Holds a folder for this process until the returned descriptor is closed. Raises OperatorError
+    where another process holds it.
+    """
     os.makedirs(root, exist_ok=True)
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

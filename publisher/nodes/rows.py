@@ -1,10 +1,12 @@
 """The rows that nodes read and commit, each in one round trip.
 
-A group of changes is committed by one message to the server: BEGIN, the function
-``commit_changes`` (see ``shared_tables``), COMMIT, and the page after the rows that this node has.
-The server begins when it has all of the message, and sends the page after COMMIT. So a node that
-stops holds the hub's row at no moment. The answer can be lost; then the node sends the same
-requests again, and the function finds those that are committed.
+A group of changes is committed by one message to the server: BEGIN, the function ``commit_changes``
+(see ``shared_tables``), COMMIT, and the page after the rows that this node has. PostgreSQL calls
+this a simple query with multiple statements
+(https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT). The
+server begins when it has the whole message, and sends the page after COMMIT. So a node that stops
+does not keep the hub's row locked. The answer can be lost. Then the node sends the same requests
+again, and the function finds those that are committed.
 """
 
 import time
@@ -20,17 +22,18 @@ from builder.store.content import FORMAT_FILE, HOME_FILE
 from builder.store.restored import RESTORED_FILE
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
-# The most that one page has.
+# The most that one page has; the rest is on later pages.
 PAGE_ROWS, PAGE_BYTES = 500, 8 * 1024 * 1024
-# How long a commit waits for those of other nodes.
+# A commit waits at most so long for the locks of other nodes (``lock_timeout``,
+# https://www.postgresql.org/docs/current/runtime-config-client.html). Then PostgreSQL cancels it.
 LOCK_SECONDS = 2.0
 
 VERSION, EVENT, WITHDRAWAL, PROFILE = "version", "label", "withdrawal", "profile"
-# Kinds that are files of the hub itself, which has no owner; as of profiles, the last one counts.
+# Kinds that are files of the hub itself, which has no owner. As with profiles, the last row counts.
 HUB_FILES = (FORMAT_FILE, HOME_FILE, RESTORED_FILE)
 
-# With `>=`, the first row is the one that the node has, or this is another history. The server does
-# not send the content of that row, nor of those that the node itself has just committed.
+# With `>=`, the first row is the one that the node has; if it is not, this is another history. The
+# server does not send the content of that row, nor of rows that the node has just committed.
 _PAGE = """SELECT serial, request, owner, repo, kind, name,
     CASE WHEN is_new THEN record END, CASE WHEN is_new THEN text END,
     (SELECT serial FROM hub WHERE id = 1) AS head
@@ -42,8 +45,8 @@ FROM (
 _COMMIT = f"""BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %(lock)s;
 SELECT * FROM commit_changes(%(changes)s, %(serial)s, %(request)s, %(now)s, %(keep_until)s);
 COMMIT; {_PAGE}"""
-# The hub's serial, the request of the row that a decision saw last, and the newest change since
-# then of what it depends on.
+# The hub's serial; the request of the row that a decision saw last; and the newest change since
+# then among those that the decision depends on.
 _NEWER = """SELECT serial, (SELECT request FROM change WHERE serial = %(seen)s),
     greatest(
         (SELECT max(serial) FROM change WHERE repo = %(repo)s AND serial > %(seen)s),
@@ -54,14 +57,14 @@ FORGET_ANSWERS = "DELETE FROM answer WHERE kept_until <= %s"
 
 
 class Mark(NamedTuple):
-    """The last row that a copy has; ``request`` tells which history it is of. None: no row yet."""
+    """The last row that a copy has. ``request`` identifies the history; None: no row yet."""
 
     serial: int
     request: uuid.UUID | None
 
 
 class Row(NamedTuple):
-    """A file that was published. ``text``: of a version that is not withdrawn."""
+    """A file that was published. ``text``: only of a version that is not withdrawn."""
 
     serial: int
     request: uuid.UUID
@@ -78,7 +81,7 @@ class Row(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that is to be published; as in ``Row``."""
+    """A file to publish; the fields are those of ``Row``."""
 
     repo: str
     kind: str | None
@@ -88,7 +91,9 @@ class File(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer to keep with a change. ``known``: how many there were when it was decided."""
+    """An answer to keep with a change. ``known``: how many answers of this request were kept when
+    the change was decided.
+    """
 
     key: IdempotencyKey
     kept: KeptAnswer
@@ -96,8 +101,10 @@ class Answer(NamedTuple):
 
 
 class Change(Struct, frozen=True):
-    """What happens whole or not at all, decided by all that its prompt has up to the serial
-    ``seen``, and ``by_owner`` by all that the owner has. Without ``files`` it is only an answer.
+    """Files that are committed together or not at all.
+
+    The decision depends on everything that its prompt has up to the serial ``seen``, and with
+    ``by_owner`` on everything that the owner has. A change without ``files`` only keeps an answer.
     """
 
     owner: str
@@ -118,11 +125,11 @@ class Change(Struct, frozen=True):
 
 
 class OtherHistory(Exception):
-    """The database does not have what this node has."""
+    """The database does not have the last row that this node has."""
 
 
 class Page(NamedTuple):
-    """The rows after a mark, and the serial of all that there is."""
+    """The rows after a mark, and ``head``, the serial of the newest row in the database."""
 
     rows: list[Row]
     head: int
@@ -136,7 +143,7 @@ def make_change(
     by_owner: bool,
     answer: Answer | None = None,
 ) -> Change:
-    # An answer alone is a row, too.
+    # A change that only keeps an answer has one request, too.
     requests = [uuid.uuid4() for _ in files or [None]]
     return Change(owner, repo, files, seen, by_owner, answer, requests)
 
@@ -144,8 +151,8 @@ def make_change(
 def commit(
     connection: psycopg.Connection, group: Sequence[Change], mark: Mark
 ) -> tuple[dict[uuid.UUID, int], Page]:
-    """Commit the changes of a group that no other overtook; returns the serials of all requests
-    that are committed, and the page after a mark. Raises OtherHistory, psycopg.Error.
+    """Commits the changes of a group that no other change overtook. Returns the serials of all
+    requests that are committed, and the page after a mark. Raises OtherHistory, psycopg.Error.
     """
     now = int(time.time())
     sent = [row for change in group for row in _rows(change)]
@@ -172,7 +179,7 @@ def commit(
 
 
 def read_page(connection: psycopg.Connection, mark: Mark) -> Page:
-    """The page after a mark. Raises OtherHistory, psycopg.Error."""
+    """Returns the page after a mark. Raises OtherHistory, psycopg.Error."""
     found = connection.execute(_PAGE, _page(mark, []), binary=True).fetchall()
     return _after(found, mark, {})
 
@@ -180,11 +187,11 @@ def read_page(connection: psycopg.Connection, mark: Mark) -> Page:
 def newer(
     connection: psycopg.Connection, owner: str, repo: str, seen: Mark, by_owner: bool
 ) -> tuple[int, int | None]:
-    """The hub's serial, and that of the newest change after ``seen``. Raises OtherHistory,
-    psycopg.Error.
+    """Returns the hub's serial, and that of the newest relevant change after ``seen`` or None.
+    Raises OtherHistory, psycopg.Error.
     """
-    asked = {"seen": seen.serial, "repo": repo, "owner": owner, "by_owner": by_owner}
-    ((serial, request, touched),) = connection.execute(_NEWER, asked).fetchall()
+    values = {"seen": seen.serial, "repo": repo, "owner": owner, "by_owner": by_owner}
+    ((serial, request, touched),) = connection.execute(_NEWER, values).fetchall()
     if seen.request and request != seen.request:
         raise OtherHistory
     return serial, touched
@@ -209,8 +216,8 @@ def _after(found: list[tuple], mark: Mark, own: dict[uuid.UUID, File]) -> Page:
 
 
 def _rows(change: Change) -> list[dict[str, object]]:
-    """The arguments of ``commit_changes``. All rows of a change have its key, so all are late
-    alike; the first one has its answer.
+    """Returns the arguments of ``commit_changes``. All rows of a change have its key, so they are
+    overtaken together. The first one carries its answer.
     """
     answer = change.answer
     key = answer.key if answer else None

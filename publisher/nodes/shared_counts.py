@@ -1,9 +1,9 @@
-"""Limits that all nodes of a hub count together, in Redis or Valkey, by the library ``limits``.
+"""Limits that all nodes of a hub count together, in Redis or Valkey, with the library ``limits``.
 
-A hub does not depend on it: while it is away, each node counts for itself, and only one request
-every ``RETRY_SECONDS`` finds out whether it is back. No request waits longer than
-``ANSWER_SECONDS``: the work is done in other threads, so that also a slow name server, or an
-encrypted connection that does not come about, holds nobody up.
+A hub does not depend on Redis. While Redis is unavailable, each node counts for itself, and only
+one request every ``RETRY_SECONDS`` tries whether it is back. No request waits longer than
+``ANSWER_SECONDS``. The work runs in other threads, so a slow name server or an encrypted connection
+that never completes blocks no request.
 
 The only importer of redis, which is an optional dependency.
 """
@@ -54,7 +54,7 @@ _R = TypeVar("_R")
 
 
 class _Windows(RedisStorage):
-    """The library's storage, whose windows end by this machine's monotonic clock."""
+    """The library's storage, with windows that end by this machine's monotonic clock."""
 
     def get_expiry(self, key: str) -> float:
         left_ms = self.get_connection(True).pttl(self.prefixed_key(key))
@@ -62,8 +62,8 @@ class _Windows(RedisStorage):
 
 
 class SharedCounts:
-    """See ``Shared``. While entered, counts at ``url`` under ``prefix``, which each node of a hub
-    gives alike. For any number of threads. Raises OperatorError where the URL is none.
+    """See ``Shared``. While entered, counts at ``url`` under ``prefix``, which is the same for all
+    nodes of a hub. For any number of threads. Raises OperatorError where the URL is invalid.
     """
 
     def __init__(self, url: str, prefix: str) -> None:
@@ -71,7 +71,7 @@ class SharedCounts:
             if not _URL.fullmatch(url):
                 raise ValueError(url)
             storage = _Windows(
-                # One protocol, and one library.
+                # Valkey has the same protocol, and the library of Redis.
                 re.sub("^valkey", "redis", url),
                 key_prefix=f"hub:{prefix}",
                 socket_timeout=ANSWER_SECONDS,
@@ -79,7 +79,7 @@ class SharedCounts:
                 retry=Retry(NoBackoff(), 0),
             )
         except (ValueError, TypeError):
-            # Neither the URL nor what the library says of it: there may be a password in them.
+            # Shows neither the URL nor the library's message: both may have a password.
             raise OperatorError(
                 "--limits is no address of a Redis. Give one such as redis://HOST:6379/0, "
                 "rediss://:PASSWORD@HOST:6379/0, valkey://HOST or unix:///run/redis/redis.sock, "
@@ -93,7 +93,7 @@ class SharedCounts:
         self._again_at = 0.0
 
     def __enter__(self) -> Self:
-        with contextlib.suppress(SharedAway):  # is in the log, and the hub can do without
+        with contextlib.suppress(SharedAway):  # it is in the log, and the hub works without Redis
             self.ask(lambda limiter, key: limiter.storage.get(key), "start")
         return self
 
@@ -102,12 +102,13 @@ class SharedCounts:
         self._client.close()
 
     def ask(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
-        """See ``Shared``. Waits ``ANSWER_SECONDS`` at most."""
+        """See ``Shared``. Waits at most ``ANSWER_SECONDS``."""
         with self._turn:
             if time.monotonic() < self._again_at:
                 raise SharedAway
             if is_trial := self._failures.count > 0:
-                self._again_at = time.monotonic() + RETRY_SECONDS  # others need not try, too
+                # other requests do not try meanwhile
+                self._again_at = time.monotonic() + RETRY_SECONDS
         future = self._threads.submit(work, self._limiter, client)
         try:
             done = future.result(ANSWER_SECONDS)
@@ -120,8 +121,8 @@ class SharedCounts:
         return done
 
     def status(self) -> dict[str, Any]:
-        """For anybody: ``status`` is ``ok``, or ``alone`` while each node counts for itself, as the
-        last request found it.
+        """Returns the state that the last request found, without secrets. ``status`` is ``ok``, or
+        ``alone`` while each node counts for itself.
         """
         with self._turn:
             return {"status": "alone" if self._failures.count else "ok", **self._failures.status()}

@@ -1,8 +1,7 @@
-"""What is published, in a database that many nodes share; see ``publisher.write.store_protocol``.
+"""The store in a database that many nodes share; see ``publisher.write.store_protocol``.
 
-What is published is decided by this node's content folder with the code that decides by any
-folder, and committed by the database. Where something else was committed since, it is decided
-again.
+A change is decided from this node's content folder, with the same code as for any folder, and
+committed by the database. Where another change was committed since, it is decided again.
 """
 
 import contextlib
@@ -25,7 +24,8 @@ from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, Fi
 from publisher.write import durable
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
-# How long a decision is tried again for, because others are faster.
+# A decision is tried again for so long while other nodes are faster. Then it fails with
+# ``version_conflict`` or ``storage_unavailable``.
 PATIENCE_SECONDS = 30.0
 
 _T = TypeVar("_T")
@@ -35,8 +35,8 @@ class Shared:
     """The store in a database, as seen by one node. While entered, ``root`` follows it. For any
     number of threads.
 
-    ``on_applied`` and ``on_serial`` as in Copy. ``has_quotas``: owners have limits, so what they
-    have is a matter of order. Raises OperatorError where the folder cannot be used.
+    ``on_applied`` and ``on_serial`` as in Copy. ``has_quotas``: owners have quotas, so a decision
+    depends on everything that its owner has. Raises OperatorError where the folder cannot be used.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Shared:
 
     @property
     def serial(self) -> int:
-        """Up to where the folder has all that was published, on any node."""
+        """The serial up to which the folder has everything that was published, on any node."""
         return self._copy.mark.serial
 
     @property
@@ -75,7 +75,7 @@ class Shared:
         return getattr(self._turn, "serial", None) or 0
 
     def check(self) -> None:
-        """Raises OperatorError where the node cannot follow the database now, and says why."""
+        """Raises OperatorError, with the reason, where the node cannot follow the database now."""
         if self._commits.has_other_history:
             raise OperatorError(OTHER_HISTORY)
         if self._commits.problem:
@@ -96,7 +96,7 @@ class Shared:
     def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
         def work_alone() -> _T:
             with durable.repo_lock(self.root, owner, name):
-                self._begin_turn()  # whoever had the lock may have committed something
+                self._begin_turn()  # the last holder of the lock may have committed something
                 return work()
 
         return self._decide(owner, f"{owner}/{name}", work_alone, self._has_quotas)
@@ -185,20 +185,24 @@ class Shared:
                     raise
 
     def _try(self, owner: str, repo: str, work: Callable[[], _T], by_owner: bool) -> _T:
-        """What ``work`` comes to, in view of everything that is committed. Raises Overtaken."""
+        """Returns what ``work`` returns, once it has seen everything that is committed. Raises
+        Overtaken.
+        """
         self._begin_turn()
         try:
             result = work()
         except (Overtaken, StoreUnavailable):
             raise
         except Exception:
-            # Whatever it was, it may come from what this node did not have yet.
+            # Any error may come from rows that this node did not have yet.
             if self._turn.serial is None:
                 self._check_newest(owner, repo, by_owner)
             raise
         if self._turn.serial is None:
-            # What is found may be committed on the primary alone, without an answer to anybody: to
-            # confirm it, something is committed after it.
+            # What ``work`` found may be committed on the primary alone, before the standby
+            # confirmed it
+            # (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION).
+            # To confirm it, an empty change is committed after it.
             self._commit(owner, repo, [], by_owner=by_owner)
         return result
 
@@ -208,7 +212,7 @@ class Shared:
         turn.seen, turn.serial, turn.known, turn.answer = self._copy.mark, None, 0, None
 
     def _check_newest(self, owner: str, repo: str, by_owner: bool) -> None:
-        """Raises Overtaken where something was committed that a decision has not seen."""
+        """Raises Overtaken where a change was committed that a decision has not seen."""
         _, touched = self._newer(owner, repo, self._turn.seen, by_owner)
         if touched is not None:
             raise Overtaken(touched)
@@ -232,7 +236,7 @@ class Shared:
         turn.serial = self._commits.commit(change)
         turn.answer = None
         if files:
-            # Nothing of what it was decided by was committed in between.
+            # The commit proves that nothing that the decision depends on changed in between.
             turn.seen = Mark(turn.serial, change.requests[-1])
 
     def _wait(self, serial: int, until: float) -> None:
@@ -241,5 +245,5 @@ class Shared:
 
 
 def _profile(owner: str, data: bytes) -> File:
-    # It has no number that could be given twice.
+    # A profile has no number of its own, so its row gets a random name.
     return File(owner, PROFILE, os.urandom(16).hex(), data)

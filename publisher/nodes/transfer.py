@@ -1,4 +1,4 @@
-"""Copies a whole hub between a content folder and a database, and checks what a database has."""
+"""Copies a whole hub from a content folder into a database, and checks what a database has."""
 
 import contextlib
 import hashlib
@@ -41,7 +41,7 @@ Progress = Callable[[str, int, int], None]
 
 # The most that one transaction copies.
 _GROUP_FILES, _GROUP_BYTES = 100, 1024 * 1024
-# A serial that no change overtakes.
+# As ``seen``, a serial that no change overtakes.
 _LAST_SERIAL = 2**62
 
 _HASHES = """SELECT serial, request, repo, kind, name, sha256(record), sha256(text) FROM change
@@ -60,15 +60,16 @@ _decoders = {
 }
 
 
-def copy_in(root: str, database: Database, told_serial: int, progress: Progress) -> int:
-    """Copy a folder into a database that has nothing, or the first files of this folder, as an
-    interrupted copy leaves it. Makes the folder a copy of the database; returns how many files it
-    has. Readers know ``told_serial``, so the database counts from there.
+def copy_in(root: str, database: Database, known_serial: int, progress: Progress) -> int:
+    """Copies a folder into a database that is empty, or that has the first files of this folder, as
+    an interrupted copy leaves it. Makes the folder a copy of the database; returns how many files
+    it has. Readers know serials up to ``known_serial``, so the database counts on from there.
 
     Raises OperatorError; ContentError; RequestError ``storage_unavailable``; psycopg.Error.
     """
     with contextlib.ExitStack() as held:
-        held.callback(os.close, lock_folder(root))  # a node that runs is not copied
+        # fails where a node still follows a database into it
+        held.callback(os.close, lock_folder(root))
         files = _files(root, progress)
         mark, count = Mark(0, None), 0
         for found, path, hashes in _copied(database):
@@ -77,7 +78,7 @@ def copy_in(root: str, database: Database, told_serial: int, progress: Progress)
                 raise _differs(root, path)
             mark, count = found, count + 1
         if not count:
-            base = max(told_serial, serial_base(root))
+            base = max(known_serial, serial_base(root))
             database.execute("UPDATE hub SET serial = greatest(serial, ?) WHERE id = 1", (base,))
         for group in _groups(files):
             mark = _commit(database, group, mark)
@@ -89,7 +90,9 @@ def copy_in(root: str, database: Database, told_serial: int, progress: Progress)
 
 
 def _copied(database: Database) -> Iterator[tuple[Mark, str, Hashes]]:
-    """What the database has, in its order."""
+    """Yields the files that the database has, in its order: the mark, the path and the hashes of
+    each.
+    """
     serial = 0
     while found := database.execute(_HASHES.format("serial > ?"), (serial, 1000)):
         for serial, request, repo, kind, name, *hashes in found:
@@ -116,7 +119,7 @@ def _differs(root: str, path: str) -> OperatorError:
 
 
 def find_differences(root: str, database: Database, progress: Progress) -> Iterator[str]:
-    """The paths of files that a folder and a database do not have alike."""
+    """Yields the paths of files that differ between a folder and a database."""
     known = {owner for (owner,) in database.execute("SELECT DISTINCT owner FROM change")}
     owners = sorted({"", *content.list_owners(root)} | known)
     for done, owner in enumerate(owners):
@@ -133,7 +136,7 @@ def find_differences(root: str, database: Database, progress: Progress) -> Itera
 
 
 def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
-    """The records that say which numbers were given, with their paths in a content folder."""
+    """Yields the records that use up numbers, with their paths in a content folder."""
     last = 0
     while rows := database.execute(_RECORDS, (last,)):
         last = rows[-1][0]
@@ -143,14 +146,14 @@ def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
 
 
 def put_hub_file(database: Database, name: str, data: bytes) -> None:
-    """Publish a file of the hub itself, one of HUB_FILES."""
+    """Publishes a file of the hub itself, one of HUB_FILES."""
     file = File("", name, uuid.uuid4().hex, data)
     with database.engine.connections.asking() as connection:
         commit(connection, [make_change("", "", [file], _LAST_SERIAL, False)], Mark(0, None))
 
 
 def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[str]:
-    """What is wrong in a database, each as a line. Raises psycopg.Error."""
+    """Yields the faults of a database, each as a line. Raises psycopg.Error."""
     ((serial,),) = connection.execute("SELECT serial FROM hub WHERE id = 1").fetchall()
     withdrawals = "SELECT repo, name, serial FROM change WHERE kind = 'withdrawal'"
     withdrawn = {(repo, name): at for repo, name, at in connection.execute(withdrawals)}
@@ -196,7 +199,7 @@ def _fault_of(row: Row, is_withdrawn: bool) -> str | None:
 
 
 def _files(root: str, progress: Progress) -> Iterator[tuple[str, File]]:
-    """All files of a folder, each with its owner."""
+    """Yields all files of a folder, each with its owner."""
     owners = ["", *content.list_owners(root)]
     for done, owner in enumerate(owners):
         progress("Copying owners", done, len(owners))
@@ -205,7 +208,9 @@ def _files(root: str, progress: Progress) -> Iterator[tuple[str, File]]:
 
 
 def _files_of(root: str, owner: str) -> Iterator[File]:
-    """The files of an owner; those of the hub itself for "". Withdrawals come after versions."""
+    """Yields the files of an owner; those of the hub itself for "". Withdrawals come after
+    versions.
+    """
     if not owner:
         for name in HUB_FILES:
             if os.path.lexists(f"{root}/{name}"):

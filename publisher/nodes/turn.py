@@ -1,8 +1,9 @@
-"""What only one node does at a time: a row says whose turn it is, by the database's clock alone.
+"""Work that only one node does at a time: a row says whose turn it is, by the database's clock
+alone.
 
-The turn has a generation, which rises each time that another process takes it. Who has it takes it
-again long before it ends, and makes sure of it before each batch of its work. After so many seconds
-without that, another node takes it.
+The turn has a generation, which rises each time that another process takes it. The holder takes it
+again long before it ends, and checks it before each batch of its work. Where the holder has not
+done so for the turn's seconds, another node takes it.
 """
 
 import logging
@@ -16,10 +17,12 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.log import log_event
 
 SECONDS = 30.0
-# What was asked is known for so long.
+# The answer of the database is reused for so long.
 KEPT_SECONDS = 1.0
 
-# Also a machine that sleeps loses what it knows; macOS knows this clock by the other name.
+# This clock also counts the time that a machine sleeps, so a holder that slept does not rely on an
+# old answer (https://man7.org/linux/man-pages/man2/clock_gettime.2.html). On macOS, CLOCK_MONOTONIC
+# does so.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _TAKE = """INSERT INTO turn AS t VALUES (%(what)s, 1, %(holder)s,
@@ -42,15 +45,17 @@ class Turn:
         self._connections = connections
         self._what = what
         self._holder = uuid.uuid4()
-        # The greatest serial that any holder has noted, as of the last time that this one took it.
+        # The greatest serial that any holder had noted when this process last took the turn.
         self.noted = 0
         self._generation: int | None = None
-        self._asked_at = -KEPT_SECONDS
+        self._taken_at = -KEPT_SECONDS
 
     def take(self) -> int | None:
-        """The generation of this node's turn, or None: another node has it, or nobody knows."""
+        """Takes or keeps the turn. Returns its generation; None if another node has it, or the
+        database does not answer.
+        """
         now = time.clock_gettime(_CLOCK)
-        if now < self._asked_at + KEPT_SECONDS:
+        if now < self._taken_at + KEPT_SECONDS:
             return self._generation
         before, self._generation = self._generation, None
         try:
@@ -61,7 +66,7 @@ class Turn:
             return None
         if found:
             ((self._generation, self.noted),) = found
-        self._asked_at = now
+        self._taken_at = now
         if self._generation != before:
             status = "held" if found else "lost"
             log_event(log, logging.INFO, "turn", what=self._what, status=status)
@@ -76,22 +81,22 @@ class Turn:
             )
 
     def note(self, serial: int) -> None:
-        """Tell later holders of the greatest serial that was begun with."""
+        """Notes the greatest serial of work that was begun, for later holders."""
         if serial > self.noted:
-            self.noted, self._asked_at = serial, -KEPT_SECONDS
+            self.noted, self._taken_at = serial, -KEPT_SECONDS
             self.take()
 
     def release(self) -> None:
-        """Let another node take it at once. Nothing may be done any more."""
+        """Lets another node take the turn at once. The caller does no more of the work."""
         self._generation = None
         try:
             self._ask(_RELEASE)
         except (psycopg.Error, RequestError) as error:
-            self._log_unknown(error)  # others only have to wait longer
+            self._log_unknown(error)  # other nodes only wait longer
 
     def _log_unknown(self, error: Exception) -> None:
-        told = {"what": self._what, "status": "unknown", "reason": str(error)}
-        log_event(log, logging.WARNING, "turn", **told)
+        entry = {"what": self._what, "status": "unknown", "reason": str(error)}
+        log_event(log, logging.WARNING, "turn", **entry)
 
     def _ask(self, sql: str) -> list[tuple]:
         values = {"what": self._what, "holder": self._holder}

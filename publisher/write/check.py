@@ -1,4 +1,4 @@
-"""A draft that is checked: what its publication would do, by the code that publishes, up to the
+"""Checks a draft: reports what its publication would do, with the code that publishes, up to the
 write.
 """
 
@@ -13,7 +13,7 @@ from publisher.write.store_protocol import Store
 def check(
     store: Store, owner: str, name: str, draft: Draft, *, publisher: str, terms: Terms
 ) -> Checked:
-    """What ``publish`` would do now. Writes nothing. Raises as ``publish`` does."""
+    """Returns what ``publish`` would do now. Writes nothing. Raises as ``publish`` does."""
     store.catch_up(owner, name)
     found = preview(store.root, owner, name, draft, publisher=publisher, terms=terms)
     done = found.decision.answer
@@ -37,7 +37,9 @@ def check(
 
 
 def _compare(found: Preview, text: str) -> tuple[int, str | None]:
-    """The bytes of the difference, and the difference where there was time to find the least."""
+    """Returns the bytes of the difference, and the difference itself. The latter is None where the
+    search for the smallest one ran out of time.
+    """
     if not found.previous:
         return 0, None
     done = found.decision.answer

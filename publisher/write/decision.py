@@ -1,7 +1,8 @@
-"""One decision about a repo: the answer to a request, and what is written for it.
+"""One decision about a repo: the answer to a request, and the files that are written for it.
 
-Publications, changes of labels and withdrawals differ in what they decide. How a decision is made
-again, kept for retries, fitted into quotas and written is the same for all, and stands here.
+Publications, changes of labels and withdrawals decide different things. The rest is the same for
+all of them and is in this module: find the answer of an earlier attempt, keep the answer for
+retries, check the quotas, and write.
 """
 
 import contextlib
@@ -24,8 +25,10 @@ Write = Callable[[Store, bool], None]
 
 
 class Decision(NamedTuple, Generic[Answer]):
-    """``kept``: what a retry finds the answer by; None where there are no retries. ``write``: None
-    where there is nothing to write. ``needs``: what that adds to what the owner has.
+    """An answer, and the write that makes it true.
+
+    ``kept``: a retry finds the answer by it; None where requests are not retried. ``write``: None
+    where there is nothing to write. ``needs``: what the write adds to what the owner has.
     """
 
     answer: Answer
@@ -35,15 +38,15 @@ class Decision(NamedTuple, Generic[Answer]):
 
 
 class Terms(NamedTuple):
-    """How a change is decided and stored.
+    """The terms on which a change is decided and stored.
 
     ``now``: by default the present. ``sync`` as in Store. A request that is sent again with its
-    ``idempotency_key`` gets its first answer instead. A change that does not fit in ``quotas`` is
+    ``idempotency_key`` gets its first answer. A change that does not fit in ``quotas`` raises
     RequestError ``validation_failed``.
 
-    Of a publication: ``source`` is the trusted CI job that publishes, ``front_matter`` as in
-    resolve. ``create_only``: add no version to a repo that has one, but raise RequestError
-    ``not_owner``.
+    Only for publications: ``source`` is the trusted CI job that publishes. ``front_matter`` as in
+    resolve. ``create_only`` adds no version to a repo that has one, and raises RequestError
+    ``not_owner`` instead.
     """
 
     now: datetime | None = None
@@ -66,11 +69,11 @@ def decide(
     find_again: Callable[[KeptAnswer], Answer | None] = lambda kept: None,
     terms: Terms = USUAL,
 ) -> Answer:
-    """Make a decision with the only right to write to the repo, and write what it says.
+    """Makes a decision while holding the only right to write to the repo, and writes what it says.
 
-    ``find_again`` makes the first answer to a request that is sent again of what was kept; None:
-    that is not in the content, as the request died before the commit point. Raises what ``make``,
-    the key and the store do.
+    ``find_again`` rebuilds the first answer to a repeated request from what was kept. It returns
+    None where the content does not have that change: the request died before the commit point.
+    Raises what ``make``, the key and the store raise.
     """
     idempotency_key, quotas, sync = terms.idempotency_key, terms.quotas, terms.sync
 
@@ -97,8 +100,8 @@ def decide(
 
 
 def check_repo(store: Store, owner: str, name: str, by: str, then: str) -> None:
-    """Raises RequestError where names are no names, or there is no such repo, whose lock would make
-    a folder; ``then`` is what to do about that. OperatorError.
+    """Raises RequestError where a name is invalid, or where the repo does not exist: to lock it
+    would create its folder. ``then`` is the advice in that error. Raises OperatorError.
     """
     check_names(store.root, owner, name, by)
     if not store.has_repo(owner, name):

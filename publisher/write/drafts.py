@@ -1,7 +1,7 @@
-"""The body of a publication, of a change of a label, or of a withdrawal: its fields, and whether
-they are well-formed.
+"""The body of a publication, of a change of a label, or of a withdrawal: reads its fields and
+checks that they are well-formed.
 
-Looks at one draft alone: what a repo holds already is not known here. Pure.
+Looks at one draft alone, and does not know what a repo holds already. Pure.
 """
 
 import json
@@ -32,15 +32,15 @@ _Parser = Callable[[Any], Any]
 
 
 def parse_draft(raw: bytes) -> Draft:
-    """Read a publish body. Raises RequestError ``invalid_json``, and as make_draft."""
+    """Reads a publish body. Raises RequestError ``invalid_json``, and as make_draft."""
     return make_draft(_parse_object(raw, '{"content": "…"}'))
 
 
 def make_draft(fields: Mapping[str, Any]) -> Draft:
-    """A draft of these fields.
+    """Returns a draft of these fields.
 
-    Raises RequestError ``validation_failed`` that lists every wrong field,
-    ``content_too_large``, ``invalid_label``, ``name_reserved`` or ``secret_detected``.
+    Raises RequestError ``validation_failed`` that lists every wrong field, ``content_too_large``,
+    ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
     draft = Draft(**_parse_fields(fields, _DRAFT, content="send the text of the prompt"))
     if find_token(msgspec.json.encode(draft).decode()):
@@ -53,37 +53,37 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
 
 
 def parse_label_draft(raw: bytes) -> LabelDraft:
-    """Read the body of a request to move a label. Raises RequestError ``invalid_json``, and as
+    """Reads the body of a request to move a label. Raises RequestError ``invalid_json``, and as
     make_label_draft.
     """
     return make_label_draft(_parse_object(raw, '{"version": "1.2.0"}'))
 
 
 def make_label_draft(fields: Mapping[str, Any]) -> LabelDraft:
-    """What is to be done to a label.
+    """Returns the move of a label that these fields describe.
 
     Raises RequestError ``validation_failed`` that lists every wrong field, or ``secret_detected``.
     """
-    told = "send the version that the label is to name"
-    return _without_token(LabelDraft(**_parse_fields(fields, _LABEL_DRAFT, version=told)))
+    then = "send the version that the label is to name"
+    return _without_token(LabelDraft(**_parse_fields(fields, _LABEL_DRAFT, version=then)))
 
 
 def parse_label_removal(raw: bytes) -> LabelRemoval:
-    """Read the body of a request to remove a label, which may be empty. Raises as
+    """Reads the body of a request to remove a label; the body may be empty. Raises as
     parse_label_draft.
     """
     return make_label_removal(_parse_object(raw, '{"note": "…"}') if raw else {})
 
 
 def make_label_removal(fields: Mapping[str, Any]) -> LabelRemoval:
-    """How a label is to be removed. Raises as make_label_draft."""
+    """Returns the removal of a label that these fields describe. Raises as make_label_draft."""
     return _without_token(LabelRemoval(**_parse_fields(fields, _LABEL_REMOVAL)))
 
 
 def make_withdrawal_draft(fields: Mapping[str, Any]) -> WithdrawalDraft:
-    """Why something is to be withdrawn. Raises as make_label_draft."""
-    told = f"choose one of {', '.join(BECAUSE)}"
-    return _without_token(WithdrawalDraft(**_parse_fields(fields, _WITHDRAWAL_DRAFT, reason=told)))
+    """Returns the withdrawal that these fields describe. Raises as make_label_draft."""
+    then = f"choose one of {', '.join(BECAUSE)}"
+    return _without_token(WithdrawalDraft(**_parse_fields(fields, _WITHDRAWAL_DRAFT, reason=then)))
 
 
 def _without_token(draft: LabelDraft | LabelRemoval | WithdrawalDraft) -> Any:
@@ -97,9 +97,10 @@ def _without_token(draft: LabelDraft | LabelRemoval | WithdrawalDraft) -> Any:
 
 
 def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
-    """The fields of a body. Raises RequestError ``invalid_json``."""
+    """Returns the fields of a body. Raises RequestError ``invalid_json``."""
     try:
-        # Not msgspec: half of a surrogate pair is for the fields' parsers to name with its field.
+        # Not msgspec, which refuses half of a surrogate pair as invalid JSON: here the field's
+        # parser reports it, with the name of the field.
         fields = json.loads(
             raw.decode("utf-8"), parse_constant=_parse_number, parse_float=_parse_number
         )
@@ -116,10 +117,11 @@ def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
 def _parse_fields(
     fields: Mapping[str, Any], parsers: Mapping[str, _Parser], **required: str
 ) -> dict[str, Any]:
-    """The fields as their parsers read them; ``required`` says what to do where one is missing.
+    """Returns the fields as their parsers read them. ``required`` maps each required field to the
+    advice for where it is missing.
 
-    Raises RequestError ``validation_failed`` that lists every wrong field, and at once what else
-    a parser raises.
+    Raises RequestError ``validation_failed`` that lists every wrong field. Any other error of a
+    parser is raised at once.
     """
     values: dict[str, Any] = {}
     details: list[Detail] = []
@@ -143,7 +145,7 @@ def _parse_fields(
 
 
 def _unknown(field: str, known: Sequence[str], faults: int) -> Detail:
-    # Only what is shown is worth the search for what was meant.
+    # The error shows only the first faults, so only for these a suggestion is searched for.
     near = suggest(field, known) if faults < MESSAGES_MAX else ""
     shown = field[:100].encode("utf-8", "replace").decode()
     return Detail(shown, f"is not a known field{near}: the fields are {', '.join(known)}")

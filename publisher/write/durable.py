@@ -1,28 +1,35 @@
-"""Puts a version on the disk so that it is there whole or not at all, whatever happens.
+"""Puts a version on the disk so that all of it exists or none of it, whatever happens.
 
 The order, under the repo's lock: the owner's profile (on a first publication), the text, the
-record. Each goes to a temporary name in the repo's folder, is written and synced, and gets its
-name by an exclusive ``link``, so nothing published is ever overwritten. The record's link is
-the commit point; then the folder is synced. The folders above are synced before the first
-commit, so a committed version never hangs in a folder that a power cut can take away.
+record. Each is written to a temporary name in the repo's folder and synced. Then it gets its name
+by ``link``, which is atomic and fails where the name exists (POSIX,
+https://pubs.opengroup.org/onlinepubs/9799919799/functions/link.html). So nothing published is ever
+overwritten. The link of the record is the commit point. Then the folder is synced: ``fsync`` of a
+file does not sync its entry in the folder (https://man7.org/linux/man-pages/man2/fsync.2.html). The
+folders above are synced before the first commit, so a power cut cannot take away the folder of a
+committed version.
 
-What a crash can leave: a temporary file (its name starts with a dot, and the next one who writes
-there removes it), a text without record (no version; replaced when its number is used), an empty
-folder. The lock is ``flock`` on the repo's folder itself: it needs no file of its own in the
-content, a crash releases it, and it holds between threads as between processes of one machine.
-Over NFS a folder cannot be locked so; publish on the machine that has the disk.
+A crash can leave a temporary file (its name starts with a dot, and the next writer of that folder
+removes it), a text without record (no version; it is replaced when its number is used), or an empty
+folder.
 
-A change of a label is one file in the folder ``labels`` of the repo, and gets there the same way;
-its link is its commit point. The repo's folder is synced before, so it never names a version that
-a power cut can take away.
+The lock is ``flock`` on the repo's folder itself. It needs no file of its own in the content, and a
+crash releases it. It belongs to the open file, so it holds between threads as well as between
+processes of one machine (https://man7.org/linux/man-pages/man2/flock.2.html). NFS emulates it with
+``fcntl`` locks, and the exclusive one needs a file that is open for writing, which a folder never
+is: publish on the machine that has the disk.
 
-A withdrawal is one file in the folder ``withdrawn`` of the repo, and gets there the same way; its
-link is its commit point. Only then the text and the record that it takes away are removed.
+A change of a label is one file in the folder ``labels`` of the repo, written in the same way; its
+link is its commit point. The repo's folder is synced before. So the change never names a version
+that a power cut can take away.
 
-The file system has to keep the order of a folder's changes, as all do that have a journal or a
-log (ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a
-record without its text, which stops the repo until somebody removes it; what was acknowledged
-is safe there too.
+A withdrawal is one file in the folder ``withdrawn`` of the repo, written in the same way; its link
+is its commit point. Only then are the withdrawn text and record removed.
+
+The file system has to keep the order of a folder's changes, as all with a journal or a log do
+(ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a record
+without its text. That stops the repo until an operator removes the record. What was acknowledged is
+safe there too.
 """
 
 import contextlib
@@ -46,11 +53,12 @@ _THEN = "send the same request again: nothing is saved twice"
 
 @contextlib.contextmanager
 def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
-    """Hold the only right to publish to a repo or to move its labels; waits for who has it.
+    """Holds the only right to publish to a repo or to move its labels; waits for the current
+    holder.
 
-    Makes the repo's folder, and removes it if the work fails before a version is in it.
-    Raises RequestError ``storage_unavailable``; OperatorError where the content is half restored,
-    or that of a newer release.
+    Creates the repo's folder, and removes it if the work fails before a version is in it. Raises
+    RequestError ``storage_unavailable``; OperatorError where the content is half restored, or was
+    written by a newer release.
     """
     check_not_restoring(root)
     with synced_files.telling(_THEN), contextlib.ExitStack() as held:
@@ -64,8 +72,8 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
 
 
 def remove_empty(root: str, owner: str, name: str) -> None:
-    """Remove the folder of a repo that has nothing, and that of its owner; the caller holds the
-    repo's lock.
+    """Removes the folder of a repo that has nothing, and its owner's folder if that is empty then.
+    The caller holds the repo's lock.
     """
     with contextlib.suppress(OSError):
         os.rmdir(repo_path(root, owner, name))
@@ -82,12 +90,12 @@ def write_version(
     profile: bytes | None = None,
     sync: bool = True,
 ) -> None:
-    """Store a new version of ``owner/name``, for good when this returns; the caller holds the
+    """Stores a new version of ``owner/name``, durably when this returns. The caller holds the
     repo's lock.
 
-    ``profile`` is given with a repo's first version, for an owner of whom there is nothing
-    yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it
-    tells anybody. Raises RequestError ``storage_unavailable``, ``version_conflict``.
+    ``profile`` comes with a repo's first version, for an owner who has nothing yet. Without
+    ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it acknowledges the
+    version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
     owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
@@ -102,7 +110,7 @@ def write_version(
                     synced_files.sync_folder(f"{root}/{owner}")
                     synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
-                synced_files.unlink(text_path)  # a crash's rest
+                synced_files.unlink(text_path)  # what a crash left
             _put(folder, text_path, text, made, sync)
             _put(folder, record_path, record, made, sync)
         if sync:
@@ -112,8 +120,8 @@ def write_version(
 def write_events(
     root: str, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
 ) -> None:
-    """Store changes of labels, each a number and a file, for good when this returns; the caller
-    holds the repo's lock. All of them or none, unless the process is killed in between.
+    """Stores changes of labels, each a number and a file, durably when this returns. The caller
+    holds the repo's lock. Stores all of them or none, unless the process is killed in between.
 
     ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
@@ -137,8 +145,8 @@ def write_events(
 def write_withdrawal(
     root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool = True
 ) -> None:
-    """Store a withdrawal (``what`` as in ``withdrawn_file``), for good once ``remove_withdrawn``
-    returns; the caller holds the repo's lock.
+    """Stores a withdrawal (``what`` as in ``withdrawn_file``), durably once ``remove_withdrawn``
+    returns. The caller holds the repo's lock.
 
     ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
@@ -146,7 +154,8 @@ def write_withdrawal(
     with synced_files.telling(_THEN):
         synced_files.make_folder(f"{folder}/{WITHDRAWN}")
         if sync:
-            # Or a disk that does not keep the order could remove the text, and have no reason why.
+            # Without this, a disk that does not keep the order could remove the text and lose the
+            # withdrawal that says why.
             synced_files.sync_folder(folder)
         path = f"{folder}/{withdrawn_file(what)}"
         conflict = f"Another process withdrew it from {owner}/{name} at the same time."
@@ -157,8 +166,8 @@ def write_withdrawal(
 def remove_withdrawn(
     root: str, owner: str, name: str, files: Iterable[str], *, sync: bool = True
 ) -> None:
-    """Make sure that withdrawals outlast a power cut, then remove the ``files`` of the repo's
-    folder that they take away; the caller holds the repo's lock. Raises RequestError
+    """Makes sure that withdrawals outlast a power cut, then removes the ``files`` of the repo's
+    folder that they withdraw. The caller holds the repo's lock. Raises RequestError
     ``storage_unavailable``.
     """
     folder = repo_path(root, owner, name)
@@ -175,11 +184,13 @@ def remove_withdrawn(
 def replace_profile(
     root: str, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
 ) -> None:
-    """Put the bytes of a profile in the place of the one before, for good when this returns; only
-    if it ``may`` once no one else writes it.
+    """Replaces an owner's profile by these bytes, durably when this returns. Does so only if
+    ``may``, called under the lock of the owner's folder, returns True.
 
-    Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
-    folder. Raises RequestError ``storage_unavailable``, and what ``may`` raises.
+    Readers find the old or the new profile, whole: ``rename`` is atomic (POSIX,
+    https://pubs.opengroup.org/onlinepubs/9799919799/functions/rename.html). Of two concurrent
+    writers, the last one wins. Creates the owner's folder. Raises RequestError
+    ``storage_unavailable``, and what ``may`` raises.
     """
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_PROFILE_TEMPORARY}"
@@ -188,7 +199,7 @@ def replace_profile(
         held.callback(os.close, descriptor)
         if not may():
             return
-        synced_files.unlink(temporary)  # a crash's rest
+        synced_files.unlink(temporary)  # what a crash left
         held.callback(synced_files.unlink, temporary)
         synced_files.write_new(temporary, data)
         os.rename(temporary, f"{folder}/{OWNER_FILE}")
@@ -197,9 +208,9 @@ def replace_profile(
 
 
 def sync_repo(root: str, owner: str, name: str) -> None:
-    """Make sure that the versions and labels seen in a repo's folder outlast a power cut.
+    """Makes sure that the versions and labels seen in a repo's folder outlast a power cut.
 
-    Who committed one may have died before it could. Raises RequestError
+    The process that committed one may have died before it synced the folder. Raises RequestError
     ``storage_unavailable``.
     """
     folder = repo_path(root, owner, name)
@@ -210,12 +221,12 @@ def sync_repo(root: str, owner: str, name: str) -> None:
 
 
 def _lock_folder(root: str, owner: str, name: str) -> int:
-    """The descriptor of the repo's folder, locked until it is closed."""
+    """Returns the descriptor of the repo's folder, locked until it is closed."""
     path = repo_path(root, owner, name)
 
     def make() -> None:
         synced_files.make_folder(f"{root}/{owner}")
-        # Not found: who made the owner's folder has failed, and removed it again.
+        # Not found: another publication created the owner's folder, failed, and removed it again.
         with contextlib.suppress(FileNotFoundError):
             synced_files.make_folder(path)
 
@@ -223,10 +234,10 @@ def _lock_folder(root: str, owner: str, name: str) -> int:
 
 
 def is_alone(root: str, owner: str, name: str) -> bool:
-    """Whether the owner has nothing but this repo.
+    """True if the owner has nothing but this repo.
 
-    Two first repos at once may each see the other; then the owner has no profile, and the
-    site shows what it would have said: the handle, and the time of the first repo.
+    Two concurrent first repos may each see the other. Then the owner has no profile, and the site
+    shows what it would have said: the handle, and the time of the first repo.
     """
     return not any(
         entry != name and not entry.startswith(".") for entry in os.listdir(f"{root}/{owner}")
@@ -235,14 +246,18 @@ def is_alone(root: str, owner: str, name: str) -> bool:
 
 @contextlib.contextmanager
 def _all_or_none(commit: str, conflict: str) -> Iterator[list[_Made]]:
-    """Gathers what is put in place, and takes it back if that fails before the file ``commit`` is
-    there. Raises RequestError ``version_conflict`` with this message where one of the files is.
+    """Gathers the files that are put in place. Removes them again if the work fails before the file
+    ``commit`` exists.
+
+    Raises RequestError ``version_conflict`` with the message ``conflict`` where one of the files
+    exists already.
     """
     made: list[_Made] = []
     try:
         yield made
     except BaseException as error:
-        # Only the commit point tells whether all is there, even if link failed.
+        # A failed ``link`` may have made the name nevertheless, so only the commit point says
+        # whether all files are in place.
         if not os.path.lexists(commit):
             _take_back(made)
         if isinstance(error, FileExistsError):
@@ -251,17 +266,17 @@ def _all_or_none(commit: str, conflict: str) -> Iterator[list[_Made]]:
 
 
 def _take_back(made: list[_Made]) -> None:
-    """Remove what was put in place, as far as the disk lets."""
+    """Removes the files that were put in place, as far as the disk allows."""
     with contextlib.suppress(OSError):
         for path, status in reversed(made):
-            # Unless its owner has written another profile meanwhile.
+            # The owner may have written another profile meanwhile: that one stays.
             if os.path.samestat(status, os.stat(path)):
                 os.unlink(path)
 
 
 def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:
     temporary = f"{folder}/{_TEMPORARY}"
-    # A crash may have left it as a second name of a published file: never write into it.
+    # A crash may have left this name as a second link to a published file: never write into it.
     synced_files.unlink(temporary)
     try:
         status = synced_files.write_new(temporary, data, sync=sync)

@@ -1,6 +1,6 @@
 """One metadata field at a time: strictly for a publish body, loosely for front matter.
 
-Owns no limit: a value is right if it can be read back from a version's record. Pure.
+Has no limits of its own: a value is valid if it can be read back from a version's record. Pure.
 """
 
 import re
@@ -22,7 +22,7 @@ METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "para
 
 _SHOWN_CHARS_MAX = 80
 
-# A record that is right, to put one field into.
+# A valid record, to put one field into.
 _SAMPLE = {
     "publisher": "nobody",
     "published_at": "2000-01-01T00:00:00Z",
@@ -39,7 +39,7 @@ _decode = msgspec.json.Decoder(VersionFile).decode
 
 
 def parse_field(field: str, value: Any) -> Any:
-    """``value`` as a version's record holds it in ``field``.
+    """Returns ``value`` as a version's record holds it in ``field``.
 
     Raises RequestError ``validation_failed`` with one detail, which names the place.
     """
@@ -58,10 +58,10 @@ def parse_field(field: str, value: Any) -> Any:
 
 
 def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What is right among ``values`` that a person wrote in a file, by field.
+    """Returns the valid ``values`` that a person wrote in a file, by field, and warnings.
 
-    The rest is left out, with a warning that says why; an empty value is no value. Tags may be
-    a string and have capitals and spaces, variables may be a mapping.
+    Leaves the others out, each with a warning that says why. A value of None counts as missing.
+    Tags may be a string and have capitals and spaces; variables may be a mapping.
     """
     fields: dict[str, Any] = {}
     warnings: list[str] = []
@@ -74,27 +74,29 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             continue
         try:
             tidy = _TIDY[key](value, warnings)
-            if tidy != [] or value == []:  # a list of which nothing is right says nothing
+            if tidy != [] or value == []:  # a list without any valid item counts as missing
                 fields[key] = parse_field(key, tidy)
         except (RequestError, ValueError) as error:
             warnings.append(f"Ignored front-matter key {key!r}: {_reason(error, key)}.")
     if unknown:
-        told = ", ".join(
+        listed = ", ".join(
             f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
         )
         more = len(unknown) - MESSAGES_MAX
-        told += f" and {more:,} more" if more > 0 else ""
-        warnings.append(f"Ignored unknown front-matter keys: {told}.")
+        listed += f" and {more:,} more" if more > 0 else ""
+        warnings.append(f"Ignored unknown front-matter keys: {listed}.")
     return fields, warnings
 
 
 def split_tags(text: str) -> list[str]:
-    """The tags in a string: between commas or semicolons if it has any, else between spaces."""
+    """Returns the tags in a string: between commas or semicolons if it has any, else between
+    spaces.
+    """
     return re.split("[,;]", text) if re.search("[,;]", text) else text.split()
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """What was probably meant by ``word``, to put behind it; often nothing."""
+    """Returns a suggestion to append to an unknown ``word``; empty if no known word is similar."""
     near = next(iter(alike(word, known)), None)
     return f" (did you mean {near!r}?)" if near else ""
 
@@ -107,7 +109,7 @@ def _reason(error: RequestError | ValueError, key: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as a message quotes it."""
+    """Returns a value as a message quotes it."""
     return cut(repr(value), _SHOWN_CHARS_MAX)
 
 
@@ -166,7 +168,9 @@ def _tidy_variables(value: Any, warnings: list[str]) -> Any:
 
 
 def _tidy_variable(entry: Any) -> Any:
-    """Texts as they are spelled, and of variables of other types the values."""
+    """Returns a variable whose texts are kept as they are spelled. For types other than string, the
+    default, example and enum become values.
+    """
     if not isinstance(entry, dict):
         return spellings(entry)
     if entry.get("default") is not None:

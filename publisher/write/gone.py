@@ -1,4 +1,4 @@
-"""What is refused because of a withdrawal: nothing that was taken back comes again by itself."""
+"""Refuses what a withdrawal forbids, so that nothing withdrawn comes back unnoticed."""
 
 from builder.model.errors import RequestError
 from builder.model.names import Version
@@ -20,7 +20,9 @@ def check_open(root: str, owner: str, name: str, listing: RepoListing) -> None:
 def check_label_target(
     root: str, owner: str, name: str, listing: RepoListing, version: Version
 ) -> None:
-    """Raises RequestError ``version_withdrawn`` where no label can name a version; ContentError."""
+    """Raises RequestError ``version_withdrawn`` where the version is withdrawn, so no label can
+    name it; ContentError.
+    """
     if str(version) in listing.withdrawn.versions:
         stored = read_withdrawn(root, f"{owner}/{name}", str(version))
         latest = f"The latest is {listing.versions[-1]}." if listing.versions else ""

@@ -1,18 +1,21 @@
 """Idempotency keys: a request that is sent again gets its first answer, also after a crash.
 
-What a request is about to publish is stored, for good, before the version is written: the
-version's number and the hash of its record. Sent again, the request finds either that very
-record in the content, and has been answered then; or not, for it died before the commit
-point, and is done anew. So no crash, at whatever moment, makes two versions of one request.
-``publish`` finds that out, and makes the answer of the record and the request. For a change of a
-label it is the same, with the file of that change in the place of the record.
+The header follows the IETF draft
+(https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/).
 
-What was kept stays when the request is done anew; at most one of these attempts is ever in the
-content. Where many nodes share a database, it is stored in the transaction of the version itself.
+What a request is about to publish is stored durably before the version is written: the version's
+number and the hash of its record. When the request is sent again, it looks for that record in the
+content. If the content has it, the request is answered from it. If not, the request died before the
+commit point, and is run again. So no crash, at any moment, makes two versions of one request.
+``publish`` does this, and builds the answer from the record and the request. A change of a label
+works alike, with its file instead of a record.
 
-A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
-at most ``kept_max`` keys; beyond that, requests with a new key are refused until the oldest is
-a day old: to forget one earlier would publish its request twice.
+Earlier attempts stay stored when the request is run again; the content has at most one of them.
+Where many nodes share a database, the row is stored in the transaction of the version itself.
+
+A row has some hundred bytes, whatever was published, and is deleted when it is a day old. An owner
+has at most ``kept_max`` keys. Beyond that, requests with a new key are refused until the oldest key
+is a day old: to delete one earlier would let its request publish twice.
 """
 
 import hashlib
@@ -25,26 +28,30 @@ from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 
 KEPT_SECONDS = 86_400
-# The last attempts of one request are looked for in the content.
+# At most so many attempts of one request are looked for in the content, the latest first.
 ATTEMPTS_MAX = 100
 
 _encode = msgspec.json.Encoder().encode
 
 
 def fingerprint(*request: str | None, body: bytes) -> bytes:
-    """What tells one request from another: what it is about (the repo and the condition of a
-    publication; the repo, the label and the method of a label's change), and the body's bytes.
+    """Returns a hash that differs between requests: of the body's bytes, and of ``request``, the
+    target. For a publication that is the repo and its condition; for a label's change the repo, the
+    label and the method.
     """
     return hashlib.sha256(_encode(request) + body).digest()
 
 
 class KeptAnswer(NamedTuple):
-    """What a request was about to write. The rest of its answer is in the version's record, or
-    follows from the request. ``record_sha256``: of that record; None: nothing was to be written.
+    """The write that a request was about to make. The rest of its answer is in the version's
+    record, or follows from the request.
 
-    ``label_number``: where the request changes a label, and no new version says so, the number of
-    that change (or of the one that made the label what it is); ``record_sha256`` is of its file.
-    ``version`` is empty where a label is removed.
+    ``record_sha256`` is the hash of that record; None: nothing was to be written.
+
+    ``label_number``: where the request changes a label without a new version, the number of that
+    change; where the label was so already, the number of the change that made it so.
+    ``record_sha256`` is then the hash of that change's file. ``version`` is empty where a label is
+    removed.
     """
 
     version: str
@@ -58,7 +65,7 @@ class KeptAnswer(NamedTuple):
 
 
 class TooManyKept(RequestError):
-    """An owner has as many keys as are kept. ``wait_seconds``: until there is room for another."""
+    """An owner has as many keys as are kept. ``wait_seconds`` until there is room for another."""
 
     def __init__(self, wait_seconds: int) -> None:
         super().__init__(
@@ -72,8 +79,8 @@ class TooManyKept(RequestError):
 class IdempotencyKey(NamedTuple):
     """The key of one request, and the answer that is kept for it. Used under the repo's lock.
 
-    A key is its owner's: others may use the same. ``fingerprint``: of the request. ``kept_max``:
-    how many keys are kept for an owner; 0: any number.
+    A key belongs to its owner: other owners may use the same one. ``fingerprint``: of the request.
+    ``kept_max``: the most keys that are kept for an owner; 0 for no limit.
     """
 
     database: Database
@@ -83,8 +90,8 @@ class IdempotencyKey(NamedTuple):
     kept_max: int = 0
 
     def find(self) -> list[KeptAnswer]:
-        """What is kept of the request, if it was sent in the last day: of each attempt that made
-        something else of it, first of those that were to write.
+        """Returns what is kept of the request, if it was sent in the last day: one entry for each
+        attempt that decided differently, those that were to write first.
 
         Raises RequestError ``idempotency_key_reused``, ``storage_unavailable``.
         """
@@ -98,7 +105,7 @@ class IdempotencyKey(NamedTuple):
         return sorted((KeptAnswer(*kept) for _, *kept in rows), key=lambda kept: not kept.writes)
 
     def store(self, kept: KeptAnswer) -> None:
-        """Keep what the request is about to publish; durable when this returns.
+        """Keeps what the request is about to publish; durable when this returns.
 
         Raises RequestError ``idempotency_key_reused``, ``rate_limited`` (a TooManyKept),
         ``storage_unavailable``.
@@ -106,7 +113,7 @@ class IdempotencyKey(NamedTuple):
         now = int(time.time())
         with self.database.transaction():
             self.database.execute("DELETE FROM answer WHERE kept_until <= ?", (now,))
-            # Another repo's request may have taken the key since: its lock is another.
+            # A request about another repo may have taken the key since: it holds another lock.
             if kept in self.find():
                 return
             self.database.execute(
@@ -117,14 +124,14 @@ class IdempotencyKey(NamedTuple):
             self.check_room(0)
 
     def check_room(self, more: int) -> None:
-        """Raises RequestError ``rate_limited`` (a TooManyKept) where there is no room for so many
-        ``more`` keys.
+        """Raises RequestError ``rate_limited`` (a TooManyKept) where there is no room for ``more``
+        keys.
         """
         if not self.kept_max:
             return
         now = int(time.time())
-        # The last key for which there is no room. Rows are seldom more than keys, and counted
-        # faster.
+        # Finds when the key expires that stands in the way. A key has one row as a rule, and rows
+        # are counted faster than keys, so rows are tried first.
         where = "FROM answer WHERE owner = ? AND kept_until > ?"
         for sql in (f"SELECT kept_until {where}", f"SELECT max(kept_until) {where} GROUP BY key"):
             rows = self.database.execute(

@@ -1,6 +1,6 @@
-"""Changes of a repo's labels: which version each names from now on, durable.
+"""Changes which version each label of a repo names, durably.
 
-Knows nothing of HTTP, of tokens, or of who may move what. Does not build the site.
+Knows nothing of HTTP, tokens or permissions. Does not build the site.
 """
 
 import contextlib
@@ -25,15 +25,15 @@ from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.store_protocol import Store
 
-# Numbers and files of changes that are not stored yet.
+# Changes that are not stored yet: the number and the file of each.
 Events = list[tuple[int, bytes]]
 
 _THEN = "Publish its first version, then label it."
 
 
 class LabelChange(Struct, frozen=True):
-    """What a change of a label came to. ``unchanged``: it named ``version`` already; then the rest
-    says who moved it there, and when.
+    """The result of a change of a label. ``unchanged``: it named ``version`` already; the other
+    fields then say who moved it there, and when.
     """
 
     owner: str
@@ -57,7 +57,7 @@ def change_label(
     by: str,
     terms: Terms = USUAL,
 ) -> LabelChange:
-    """Let a label name ``draft.version``, or remove it; or find that there is nothing to do.
+    """Lets a label name ``draft.version``, or removes it; or finds that there is nothing to do.
 
     Raises what the key of ``terms`` does; RequestError: ``invalid_name``, ``invalid_label``,
     ``name_reserved``, ``repo_not_found``, ``version_not_found``, ``version_withdrawn``,
@@ -79,7 +79,9 @@ def change_label(
 def plan_events(
     labels: Labels, wanted: Collection[str], version: str | None, at: str, by: str, note: str = ""
 ) -> Events:
-    """The changes that let the ``wanted`` labels name a version, which they do not yet."""
+    """Returns the changes that let the ``wanted`` labels, which do not name a version yet, name
+    it.
+    """
     first = labels.next_number
     return [
         (number, render(LabelFile(label, version, at, by, note)))
@@ -88,33 +90,35 @@ def plan_events(
 
 
 def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) -> None:
-    """Raises RequestError ``validation_failed``, about ``field``, where a repo cannot have the
-    ``wanted`` labels beside those that it has, or so many ``files`` of changes; ``name_reserved``.
+    """Checks the limits of labels and of their changes.
+
+    Raises RequestError ``validation_failed``, about ``field``, where a repo cannot have the
+    ``wanted`` labels beside its own, or so many ``files`` of changes; ``name_reserved``.
     """
     added = [label for label in wanted if label not in labels.current]
     for label in added:
         names.check_new("label", label, field)
     count = len(labels.current) + len(added)
     if added and count > names.LABELS_PER_REPO_MAX:
-        told = (
+        message = (
             f"would be one of {count} labels, but a prompt has at most "
             f"{names.LABELS_PER_REPO_MAX}. Remove a label first"
         )
-        raise validation_failed(Detail(field, told))
+        raise validation_failed(Detail(field, message))
     last_number = labels.next_number + len(wanted)
     if files > names.LABEL_EVENTS_PER_REPO_MAX or last_number > names.LABEL_NUMBER_MAX:
-        # A publication carries its moves in its own record, so it still can.
-        told = (
+        # A publication still works at the limit: it carries its moves in its own record.
+        message = (
             f"cannot change: the prompt has {names.LABEL_EVENTS_PER_REPO_MAX:,} changes of labels, "
             "which is the limit. Publish the text that it is to name as a new version with this "
             "label"
         )
-        raise validation_failed(Detail(field, told))
+        raise validation_failed(Detail(field, message))
 
 
 def time_of_next(labels: Labels, now: datetime | None) -> str:
-    """When the next change is: now, but no earlier than the last one, even if a clock was set
-    back.
+    """Returns the time of the next change: now, but no earlier than the last one, in case a clock
+    was set back.
     """
     last = max((past[0].moved_at for past in labels.history.values()), default="")
     return max(records.format_time(now or datetime.now(UTC)), last)
@@ -123,7 +127,7 @@ def time_of_next(labels: Labels, now: datetime | None) -> str:
 def write_events(
     owner: str, name: str, events: Events, kept: KeptAnswer, answer: Answer
 ) -> Decision[Answer]:
-    """The decision to write these files of changes, if there are any."""
+    """Returns the decision to write these files of changes, if there are any."""
     if not events:
         return Decision(answer, kept, None)
 
@@ -134,7 +138,7 @@ def write_events(
 
 
 def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
-    """SHA-256 of the file of a change; None where there is no such file."""
+    """Returns the SHA-256 of the file of a change; None where the file does not exist."""
     with contextlib.suppress(FileNotFoundError):
         path = f"{content.repo_path(root, owner, name)}/{event_file(number)}"
         with open(path, "rb") as file:
@@ -145,7 +149,7 @@ def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
 def _answer_again(
     root: str, owner: str, name: str, label: str, kept: KeptAnswer
 ) -> LabelChange | None:
-    """The first answer to a request that is sent again, as ``find_again`` of ``decide``."""
+    """Returns the first answer to a repeated request, as ``find_again`` of ``decide``."""
     number = kept.label_number
     if kept.record_sha256 not in (None, hash_event(root, owner, name, number)):
         return None

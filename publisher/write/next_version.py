@@ -1,7 +1,7 @@
-"""The number of a new version, and the step that it is from the one before. Pure.
+"""The number of a new version, and the step from the version before it. Pure.
 
-A caller that fills a prompt in keeps working after a patch or a minor version, and must look after
-a major one.
+As in Semantic Versioning (https://semver.org), a program that fills in a prompt keeps working after
+a patch or a minor version. After a major version, it may need a change.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,17 @@ from publisher.write.resolve import Metadata
 
 Bump = Literal["major", "minor", "patch"]
 
-# Variables that a reason names; it counts the others.
+# A reason names at most so many variables; it counts the others.
 NAMED_MAX = 5
 
-# By type, the types that take all of its values.
+# By type, the wider types that take all of its values.
 _WIDER = {"integer": ("number", "string"), "number": ("string",), "boolean": ("string",)}
 
 
 class Interface(NamedTuple):
-    """What callers meet: the variables that a text uses, by name, and whether it has messages."""
+    """The part of a prompt that callers depend on: the variables that its text uses, by name, and
+    ``is_chat``, True if it has messages.
+    """
 
     variables: dict[str, Variable]
     is_chat: bool
@@ -45,8 +47,8 @@ class Step(NamedTuple):
 
 
 def next_version(highest: Version | None, count: int, bump: str, floor: int) -> Version:
-    """The number after the ``highest`` of ``count`` versions; no part that ``bump`` raises is below
-    ``floor``. Raises RequestError ``version_conflict`` where the prompt has all that it may have.
+    """Returns the number after the ``highest`` of ``count`` versions; no part that ``bump`` raises
+    is below ``floor``. Raises RequestError ``version_conflict`` at the limit of versions.
     """
     if not highest:
         return names.FIRST_VERSION.lifted("patch", floor)
@@ -59,7 +61,7 @@ def next_version(highest: Version | None, count: int, bump: str, floor: int) -> 
 
 
 def check_ordinal(ordinal: int) -> int:
-    """Return ``ordinal`` if it can be given. Raises RequestError ``version_conflict``."""
+    """Returns ``ordinal`` if it is within the limit. Raises RequestError ``version_conflict``."""
     if ordinal > names.ORDINAL_MAX:
         raise RequestError(
             "version_conflict",
@@ -72,7 +74,7 @@ def check_ordinal(ordinal: int) -> int:
 def take_step(
     draft: Draft, previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile
 ) -> tuple[str, list[str]]:
-    """The bump that a publication after ``previous`` takes, and warnings of what it breaks."""
+    """Returns the bump of a publication after ``previous``, and warnings of what it breaks."""
     if not previous:
         return "patch", []
     step = propose_step(interface_of(*previous), interface_of(new, draft.content))
@@ -86,7 +88,7 @@ def take_step(
 
 
 def interface_of(one: Metadata | VersionFile, text: str) -> Interface:
-    """The interface of a version with this text."""
+    """Returns the interface of a version with this text."""
     body = body_of(text, one.front_matter_bytes)
     found = {*variable_names(body)}
     used = {variable.name: variable for variable in one.variables if variable.name in found}
@@ -94,11 +96,11 @@ def interface_of(one: Metadata | VersionFile, text: str) -> Interface:
 
 
 def propose_step(before: Interface, after: Interface) -> Step:
-    """The step from a version to the next.
+    """Returns the step from one version to the next.
 
-    Major: filling in as before can fail or mean something else, as a required variable is new, or
-    one is gone, became required, or takes fewer values, or as a text became messages or the
-    reverse. Minor: an optional variable is new. Patch: all else.
+    Major: filling in as before can fail or mean something else. That is the case where a variable
+    is new and required, is gone, became required, or takes fewer values, or where a text became
+    messages or the reverse. Minor: an optional variable is new. Patch: all else.
     """
     old, new = before.variables, after.variables
     both = [(old[name], new[name]) for name in old if name in new]
@@ -126,7 +128,7 @@ def propose_step(before: Interface, after: Interface) -> Step:
 
 
 def _say(names: Iterable[str], one: str, many: str) -> Iterator[str]:
-    """A sentence about some variables; none about none."""
+    """Yields a sentence about these variables; nothing where there are none."""
     found = list(names)
     if not found:
         return
@@ -136,7 +138,7 @@ def _say(names: Iterable[str], one: str, many: str) -> Iterator[str]:
 
 
 def _is_required(variable: Variable) -> bool:
-    """Whether a caller that leaves the variable out fails."""
+    """True if a caller that leaves the variable out fails."""
     return bool(variable.required) and variable.default is None
 
 
@@ -145,13 +147,13 @@ def _takes_type(variable: Variable, other: Variable) -> bool:
 
 
 def _takes_enum(variable: Variable, other: Variable) -> bool:
-    """Whether a variable takes all the values that another takes, as far as their enums say."""
+    """True if a variable takes all the values that another takes, as far as their enums say."""
     if not variable.enum:
         return True
     return bool(other.enum) and {*map(as_text, other.enum)} <= {*map(as_text, variable.enum)}
 
 
 def _declared(variable: Variable) -> tuple[str, bool, str, str]:
-    """What a variable asks for, without the words about it."""
+    """Returns what a variable demands of callers, without its description."""
     default = as_text([variable.default])
     return variable.type, _is_required(variable), default, as_text(variable.enum)

@@ -1,6 +1,6 @@
-"""An owner's profile, ``content/{owner}/owner.json``: what its owner says there, durable.
+"""An owner's profile, ``content/{owner}/owner.json``: the owner's name, bio and address, durable.
 
-All of it is public. Knows nothing of HTTP or of who may change it; does not build the site.
+All of it is public. Knows nothing of HTTP or permissions; does not build the site.
 """
 
 from collections.abc import Iterator
@@ -17,21 +17,22 @@ from publisher.write.characters import check_characters
 from publisher.write.rendering import render
 from publisher.write.store_protocol import Store
 
-# What overrides or isolates the direction of what follows (Unicode Bidirectional Algorithm).
+# The characters that override or isolate the direction of the text after them (Unicode
+# Bidirectional Algorithm, https://www.unicode.org/reports/tr9/).
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 _decode = msgspec.json.Decoder(OwnerFile).decode
 
 
 def chars_max(field: str) -> int:
-    """How many characters a field of a profile may have."""
+    """Returns the most characters that a field of a profile may have."""
     info = next(one for one in msgspec.inspect.type_info(OwnerFile).fields if one.name == field)
     kinds = getattr(info.type, "types", (info.type,))
     return next(kind.max_length for kind in kinds if isinstance(kind, msgspec.inspect.StrType))
 
 
 def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
-    """The profile with what somebody has written; an empty ``url`` is none.
+    """Returns the profile that an owner has filled in; an empty ``url`` is none.
 
     Raises RequestError ``validation_failed`` and ``secret_detected``, whose details name these
     parameters.
@@ -60,29 +61,29 @@ def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
 
 
 def read_profile(root: str, owner: str) -> OwnerFile | None:
-    """An owner's profile; None where there is none yet.
+    """Returns an owner's profile; None where there is none yet.
 
-    Raises RequestError ``unavailable`` where the file is not as it should be.
+    Raises RequestError ``unavailable`` where the file is broken.
     """
     try:
         return read_owner(root, owner)
     except ContentError as error:
-        told = "; ".join(map(str, error.faults))
+        message = "; ".join(map(str, error.faults))
         raise RequestError(
             "unavailable",
-            f"The file of your profile has an error and was not changed: {told}. Ask the "
+            f"The file of your profile has an error and was not changed: {message}. Ask the "
             "operator of this hub to fix or remove it, then save your profile again.",
         ) from error
 
 
 def write_profile(store: Store, owner: str, profile: OwnerFile) -> None:
-    """Put a profile in the place of the one before, for good when this returns.
+    """Replaces an owner's profile, durably when this returns.
 
-    Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
-    folder. Raises RequestError ``storage_unavailable``.
+    Readers find the old or the new profile, whole. Of two concurrent writers, the last one wins.
+    Creates the owner's folder. Raises RequestError ``storage_unavailable``.
     """
     data = render(profile)
-    _decode(data)  # what could not be read again must not get there
+    _decode(data)  # a profile that cannot be read back must not be stored
     store.replace_profile(owner, data)
 
 
@@ -100,8 +101,8 @@ def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
     if len(bio) > chars_max("bio"):
         yield Detail("bio", f"has {len(bio):,} characters, but {chars_max('bio'):,} is the limit")
     if url and not (len(url) <= chars_max("url") and _is_web_address(url)):
-        told = f"must start with https:// or http:// and have at most {chars_max('url')} characters"
-        yield Detail("url", told)
+        rule = f"must start with https:// or http:// and have at most {chars_max('url')} characters"
+        yield Detail("url", rule)
 
 
 def _is_web_address(url: str) -> bool:

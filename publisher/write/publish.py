@@ -1,6 +1,6 @@
 """One publication, from a well-formed draft to a version that outlasts a power cut.
 
-Knows nothing of HTTP, of tokens, or of who may publish where. Does not build the site.
+Knows nothing of HTTP, tokens or permissions. Does not build the site.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ from publisher.write.store_protocol import Store
 
 
 class Published(Struct, frozen=True):
-    """What a publication came to. ``unchanged``: this is the latest version as it was. ``labels``:
-    those that the request named, which name this version now.
+    """The result of a publication. ``unchanged``: the latest version said the same already.
+    ``labels``: those that the request named, which name this version now.
     """
 
     owner: str
@@ -58,8 +58,8 @@ class Published(Struct, frozen=True):
 
 
 class Preview(NamedTuple):
-    """A publication that is not made. ``previous``: the latest version's record and text, and
-    ``step`` leads from it to the new one's ``metadata``; both None before the first version.
+    """A publication that is not carried out. ``previous`` is the latest version's record and text,
+    and ``step`` leads from it to the new ``metadata``. Both are None before the first version.
     """
 
     decision: Decision[Published]
@@ -69,8 +69,8 @@ class Preview(NamedTuple):
 
 
 class Past(NamedTuple):
-    """A version that was published elsewhere ``at`` a moment; ``ordinal`` is its number there, or
-    0: as high as the next one here, or it takes that.
+    """A version that was published elsewhere ``at`` a moment. ``ordinal`` is its number there, or
+    0. It is used unless the next number here is higher.
     """
 
     draft: Draft
@@ -87,8 +87,8 @@ def publish(
     publisher: str,
     terms: Terms = USUAL,
 ) -> Published:
-    """Store the next version of a repo with the labels that move to it, or find that it says
-    nothing new; then the labels move to the latest version, one after the other.
+    """Stores the next version of a repo with the labels that move to it. Where the draft says
+    nothing new, only the labels move to the latest version, one after the other.
 
     Raises what the key of ``terms`` does; RequestError: ``invalid_name``, ``name_reserved``,
     ``validation_failed``, ``not_owner``, ``base_version_mismatch``, ``version_conflict``,
@@ -116,7 +116,7 @@ def preview(
     publisher: str,
     terms: Terms = USUAL,
 ) -> Preview:
-    """What ``publish`` would decide at this moment; writes nothing. Raises as it does."""
+    """Returns what ``publish`` would decide at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
     try:
         repo = Repo(content_root, owner, name)
@@ -142,13 +142,15 @@ def publish_past(
     publisher: str,
     dry_run: bool = False,
 ) -> Iterator[Published | RequestError]:
-    """Store versions that were published elsewhere, in their order: what came of each, or why it
-    is none. Each says all of itself, so nothing is inherited, and one that is as the version
-    before it is a version nevertheless. Front matter is left alone.
+    """Stores versions that were published elsewhere, in their order. Yields the result of each, or
+    the error that refused it.
 
-    They come ``after`` the latest version that the caller knows of. The repo is looked at once, and
+    Each version is complete, so nothing is inherited. One that equals the version before it is
+    stored nevertheless. Front matter is left alone.
+
+    They come ``after`` the latest version that the caller knows of. The repo is read once, and
     locked until the last version. Nothing waits for the disk: the caller calls ``os.sync()``.
-    ``dry_run``: write nothing, and say what would come of it. Raises as ``publish`` does where no
+    ``dry_run`` writes nothing, and yields what would happen. Raises as ``publish`` does where no
     version can be stored, and ``version_conflict`` if another process has added one.
     """
     _check_names(owner, name, publisher)
@@ -179,8 +181,8 @@ def publish_past(
 def _answer_again(
     root: str, owner: str, name: str, draft: Draft, kept: KeptAnswer, front_matter: bool
 ) -> Published | None:
-    """The first answer to a request that is sent again, as ``find_again`` of ``decide``; none where
-    the version was taken away.
+    """Returns the first answer to a repeated request, as ``find_again`` of ``decide``; None where
+    the version was withdrawn.
     """
     try:
         with open(f"{content.repo_path(root, owner, name)}/{kept.version}.json", "rb") as file:
@@ -229,7 +231,9 @@ def _check_names(owner: str, name: str, publisher: str) -> None:
 
 
 class _Stamp(NamedTuple):
-    """What a record says of its publication. ``ordinal``: its number, if that is not too low."""
+    """The facts about a publication that its record keeps. ``ordinal`` is its number, unless the
+    next one is higher.
+    """
 
     publisher: str
     at: str
@@ -271,7 +275,7 @@ def _decide_version(
     stamp: _Stamp,
     there: Labels = NO_LABELS,
 ) -> tuple[Decision[Published], VersionFile]:
-    """The next version, and its record."""
+    """Returns the decision to store the next version, and its record."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
     gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
     for tag in metadata.tags:
@@ -283,7 +287,7 @@ def _decide_version(
     before += [repo.previous[0].published_at] if repo.previous else []
     record = VersionFile(
         publisher=stamp.publisher,
-        # A clock that was set back must not turn the history around.
+        # A clock that was set back must not reverse the order of the history.
         published_at=max([stamp.at, *before]),
         sha256=sha256,
         changelog=draft.changelog,
@@ -309,7 +313,9 @@ def _decide_version(
 def _kept(
     version: Version, previous: Version | None, written: bytes | None, label_number: int | None
 ) -> KeptAnswer:
-    """What is kept of a publication that has ``written`` a record, or last a change of a label."""
+    """Returns what is kept of a publication whose last file, ``written``, is a record or a change
+    of a label.
+    """
     return KeptAnswer(
         version=str(version),
         previous_version=previous and str(previous),
@@ -325,8 +331,8 @@ def _not_owner(repo: Repo) -> RequestError:
 def _plan_events(
     there: Labels, files: int, wanted: list[str], version: str, at: str, by: str
 ) -> Events:
-    """The changes of those labels that name another version, or none, in a repo with so many
-    ``files`` of changes.
+    """Returns the changes of those ``wanted`` labels that do not name this version yet. The repo
+    has ``files`` files of changes.
     """
     names_now = there.versions()
     moved = [label for label in wanted if names_now.get(label) != version]
@@ -347,7 +353,7 @@ def _check_base(draft: Draft, latest: Version | None) -> None:
 
 
 def _is_same(metadata: Metadata, record: VersionFile) -> bool:
-    # As JSON, where 1, 1.0 and true are not the same, and the order of keys says nothing.
+    # Compared as JSON, where 1, 1.0 and true differ and the order of keys does not matter.
     return _encode_fields(metadata) == _encode_fields(record)
 
 
@@ -363,9 +369,9 @@ def _new_profile(published: Published) -> bytes:
 def _render_record(record: VersionFile) -> bytes:
     raw = render(record)
     if len(raw) > content.RECORD_BYTES_MAX:
-        told = (
+        message = (
             f"the record would have {len(raw):,} bytes, but {content.RECORD_BYTES_MAX:,} is "
             "the limit"
         )
-        raise validation_failed(Detail("parameters", told))
+        raise validation_failed(Detail("parameters", message))
     return raw

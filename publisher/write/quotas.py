@@ -1,13 +1,13 @@
 """The most that an owner may have: repos, versions, and bytes of their texts and records.
 
-What an owner has is counted in the content and kept nowhere else, so it is right after imports,
-crashes and whatever else changes the tree. A repo's folder is listed again only when it has
-changed since: a check costs three ``stat`` for each repo of the owner (its folder, and those of
-its changes of labels and of its withdrawals, which count as bytes), and the listing of those that
-have changed, as a publication lists its own repo anyway.
+The content is the only source of these counts. So they stay right after imports, crashes and any
+other change of the tree. A repo's folder is listed again only when it has changed since. A check
+costs three ``stat`` calls for each repo of the owner: its folder, and those of its label changes
+and withdrawals, which count as bytes. Folders that have changed are listed, as a publication lists
+its own repo anyway.
 
-From the check until its file is written, a publication holds the lock of its owner's folder. So
-the publications of one owner take turns, in all processes, and together stay below the quota.
+From the check until its file is written, a publication holds the lock of its owner's folder. So the
+publications of one owner take turns, in all processes, and together stay below the quota.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from builder.store import content
 from publisher.limits import NO_QUOTAS, Quotas
 from publisher.write import synced_files
 
-# Whose counts are kept in memory; beyond that all are counted anew.
+# Beyond this many owners, all counts in memory are dropped and counted again.
 OWNERS_KEPT = 1000
 
 
-# What tells that a folder, its ``labels`` and its ``withdrawn`` have changed (inodes, change
-# times); what is in them.
+# Inodes and change times, which change with a folder, its ``labels`` and its ``withdrawn``; and the
+# counts of its files.
 _Counted = tuple[tuple[int, ...], Quotas]
 
 
@@ -42,10 +42,11 @@ class QuotaKeeper:
 
     @contextlib.contextmanager
     def room_for(self, owner: str, needs: Quotas) -> Iterator[None]:
-        """Enter with what is to be written, in bytes of texts and records; write it inside.
+        """Enter with the amount that is to be written, in bytes of texts and records; write it
+        inside.
 
-        Holds the right to add to what the owner has; the owner's folder must exist. Raises
-        RequestError ``validation_failed``, whose details name each quota that is full; OSError.
+        Holds the right to add to what the owner has. Raises RequestError ``validation_failed``,
+        whose details name each quota that is full; OSError.
         """
         if not any(self._quotas):
             yield
@@ -58,7 +59,7 @@ class QuotaKeeper:
             yield
 
     def check(self, owner: str, needs: Quotas) -> None:
-        """Raises as ``room_for``. Without its lock, that may not hold for a moment."""
+        """Raises as ``room_for``. Does not hold its lock, so the result may be outdated at once."""
         has = self._count(owner) if any(self._quotas) else NO_QUOTAS
         details = [
             Detail(f"quota_{what}", f"{max(0, limit - had):,} of {limit:,} left, {needed:,} needed")
@@ -69,7 +70,7 @@ class QuotaKeeper:
         ]
         if details:
             LIMITS_HIT.count("quota")
-            told = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
+            counts = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
             what = "version" if needs.versions else "change of labels"
             is_new_repo_refused = details[0].field == "quota_repos"
             advice = (
@@ -79,13 +80,13 @@ class QuotaKeeper:
             )
             raise RequestError(
                 "validation_failed",
-                f"This {what} exceeds the quota of {owner}: {told}. {advice}, or ask the "
+                f"This {what} exceeds the quota of {owner}: {counts}. {advice}, or ask the "
                 "operator of this hub for a larger quota.",
                 details,
             )
 
     def _count(self, owner: str) -> Quotas:
-        """What the owner has, which the owner's lock keeps as it is."""
+        """Returns what the owner has. It stays so while the caller holds the owner's lock."""
         before = self._counted.get(owner, {})
         settled_ns = time.time_ns() - content.CLOCK_GRAIN_NS
         kept: dict[str, _Counted] = {}
@@ -98,11 +99,12 @@ class QuotaKeeper:
                 for folder in (LABELS, WITHDRAWN):
                     mark += _mark(f"{entry.path}/{folder}")
                 if not mark:
-                    continue  # a first publication has failed, and taken its folder away
+                    continue  # a first publication has failed, and removed its folder
                 known_mark, has = before.get(entry.name, ((), NO_QUOTAS))
                 if mark != known_mark:
                     has = _look(entry.path)
-                # A younger folder may change again and look the same.
+                # A folder that has just changed can change again within the clock's grain and keep
+                # its mark.
                 if max(mark[1::2]) < settled_ns:
                     kept[entry.name] = (mark, has)
                 total = [sum(pair) for pair in zip(total, has, strict=True)]
@@ -113,7 +115,7 @@ class QuotaKeeper:
 
 
 def _mark(path: str) -> tuple[int, ...]:
-    """What tells that a folder has changed; empty where there is none."""
+    """Returns a mark that changes with the folder; empty where the folder does not exist."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
@@ -122,8 +124,8 @@ def _mark(path: str) -> tuple[int, ...]:
 
 
 def _look(path: str) -> Quotas:
-    """What a repo's folder adds to what its owner has; nothing before its first version. Withdrawn
-    versions count: their numbers are taken.
+    """Returns what a repo's folder adds to its owner's counts; nothing before its first version.
+    Withdrawn versions count: their numbers are taken.
     """
     names, text_bytes = _count_files(path, (".md", ".json"))
     _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
@@ -133,7 +135,7 @@ def _look(path: str) -> Quotas:
 
 
 def _count_files(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
-    """The names of a folder's files with one of these suffixes, and how many bytes they have."""
+    """Returns the names of a folder's files with one of these suffixes, and their size in bytes."""
     names, size = [], 0
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
         for entry in entries:

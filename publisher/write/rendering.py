@@ -5,5 +5,7 @@ from msgspec import Struct
 
 
 def render(record: Struct) -> bytes:
-    """A record as a person reads and diffs it: two spaces, a newline at the end."""
+    """Returns a record as JSON that a person can read and diff: indented by two spaces, with a
+    newline at the end.
+    """
     return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""A repo as a publication finds it, on which the next version depends."""
+"""A repo as a publication finds it: the next version depends on this."""
 
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from publisher.write.next_version import next_version
 
 
 class Repo:
-    """What a publication depends on of its repo, as it is now. ``withdrawn`` versions are not among
+    """The state of a repo that a publication depends on. ``withdrawn`` versions are not among
     ``versions``; ``previous`` is the latest version's record and text.
 
     Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn, ``name_reserved``
@@ -43,12 +43,14 @@ class Repo:
 
     @cached_property
     def floor(self) -> int:
-        """The least that a part of a new number is to reach."""
+        """The least number that a raised part of a new version may have."""
         return number_floor(self.root)
 
     @cached_property
     def next_ordinal(self) -> int:
-        """Reads the records that this process does not remember."""
+        """The ordinal of the next version. Reads the records that this process has not kept in
+        memory.
+        """
         kept = read_kept(self.root, self.owner, self.name, self.listing)
         stored = [one.ordinal or 0 for one in kept]
         stored += [one.remains.ordinal or 0 for one in self.withdrawn]
@@ -61,7 +63,7 @@ class Repo:
         return next_version(max(taken, default=None), count, bump, self.floor)
 
     def add(self, version: Version, record: VersionFile, text: str) -> None:
-        """Take in a version that has been added, without another look at the folder."""
+        """Adds a version that has just been stored, without reading the folder again."""
         self.versions.append(version)
         self.previous = record, text
         self.next_ordinal = record.ordinal + 1

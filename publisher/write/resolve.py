@@ -18,7 +18,7 @@ VARIABLES_MAX = Variables.__metadata__[0].max_length
 
 
 class Metadata(NamedTuple):
-    """What a version's record says of the prompt: the fields of METADATA_FIELDS, and how many
+    """The facts about a prompt in a version's record: the fields of METADATA_FIELDS, and how many
     bytes of the text are front matter.
     """
 
@@ -34,12 +34,12 @@ class Metadata(NamedTuple):
 def resolve(
     draft: Draft, name: str, previous: tuple[VersionFile, str] | None, *, front_matter: bool = True
 ) -> tuple[Metadata, list[str]]:
-    """The metadata of the version that ``draft`` makes of repo ``name``, and warnings.
+    """Returns the metadata of the version that ``draft`` makes of repo ``name``, and warnings.
 
-    ``previous`` is the latest version's record and text. Without ``front_matter`` the block
-    in the text is left alone: the caller has read it. Raises RequestError
-    ``validation_failed`` where the text has more variables than a record can hold, or front
-    matter that cannot be read and that the caller has not read.
+    ``previous`` is the latest version's record and text. Without ``front_matter`` the block in the
+    text is left alone: the caller has read it. Raises RequestError ``validation_failed`` where the
+    text has more variables than a record can hold, or front matter that neither this function nor
+    the caller can read.
     """
     document = parse_document(draft.content)
     if document.fault and front_matter:
@@ -55,7 +55,7 @@ def resolve(
         if getattr(draft, field) is not UNSET:
             declared[field] = getattr(draft, field)
 
-    # As an example in the front matter, {{name}} is nothing that a reader fills in.
+    # A {{name}} in the front matter is an example, not a variable that a reader fills in.
     found = variable_names(document.body)
     values = {
         "title": title_of(document.body) or name,
@@ -78,7 +78,9 @@ def resolve(
 
 
 def _tell_inexact(metadata: Metadata) -> Iterator[str]:
-    """Warnings of the numbers that readers do not get with all their digits."""
+    """Yields warnings about numbers that readers do not get with all their digits: a double cannot
+    hold them (RFC 8259 §6).
+    """
     places = [(f"Parameter {name!r}", value) for name, value in metadata.parameters.items()]
     for variable in metadata.variables:
         places += [
@@ -100,8 +102,10 @@ def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
 
 
 def _inherit(previous: tuple[VersionFile, str] | None, name: str, content: str) -> dict[str, Any]:
-    """What the previous version says on its own; its variables depend on the text. A title and a
-    description that its publisher did not write are those of the new text.
+    """Returns what the new version takes from the previous one; its variables depend on the text.
+
+    A title or a description that was derived from the old text is left out, so the new text gives
+    its own.
     """
     if not previous:
         return {}
@@ -117,7 +121,7 @@ def _inherit(previous: tuple[VersionFile, str] | None, name: str, content: str) 
 
 
 def _complete(variables: list[Variable], found: list[str]) -> tuple[list[Variable], list[str]]:
-    """The declared variables and those that the text uses beside them."""
+    """Returns the declared variables and those that the text uses beside them, and warnings."""
     declared = {variable.name for variable in variables}
     added = [Variable(variable) for variable in found if variable not in declared]
     unused = [variable.name for variable in variables if variable.name not in found]

@@ -1,25 +1,25 @@
-"""Where everything that is published goes: a content folder on a disk, or behind the same protocol
-something else that many machines share.
+"""The protocol of a store, where everything that is published goes: a content folder on a disk, or
+a database that many machines share.
 
-What is published is read from the folder ``Store.root``, whatever the store. What is written goes
-through the store's methods, each of which has committed when it returns.
+With any store, published files are read from the folder ``Store.root``. Files are written through
+the store's methods, each of which has committed when it returns.
 
 A decision that depends on what a repo has is made by ``decide``, with a function without arguments,
-``work``: it looks at everything that it depends on, from the answer that is kept for an
-``Idempotency-Key`` on, and then writes. A store that many machines share may find, at a write,
-that another machine was first: it raises an exception of its own out of ``work``, and runs ``work``
-again from its beginning. So ``work`` lets exceptions through, and leaves nothing behind that
-changes what its next run decides, except for writes that returned, which stay. ``decide`` returns
-or raises what the last run does:
+``work``. It reads everything that it depends on, from the answer that is kept for an
+``Idempotency-Key`` on, and then writes. With a shared store, a write may find that another machine
+was first. The store then raises an exception of its own out of ``work``, and runs ``work`` again
+from its beginning. So ``work`` lets exceptions through. It leaves nothing behind that changes the
+decision of its next run, except for writes that returned, which stay. ``decide`` returns or raises
+what the last run does:
 
-- Where that has written, at once.
+- Where that run has written, at once.
 - Where it returned or raised a RequestError and has written nothing, the store first makes sure
   that the folder has everything that is committed. If it had not, ``work`` runs again.
   ``sync_repo`` does so earlier, for ``work`` that keeps an answer for good.
 - Any other exception passes at once.
 
 Under ``repo_lock`` nothing runs again: where another machine was first, a write raises RequestError
-``version_conflict``. ``replace_profile`` then asks ``may`` again.
+``version_conflict``. ``replace_profile`` then calls ``may`` again.
 """
 
 import os
@@ -36,42 +36,45 @@ T = TypeVar("T")
 
 
 class Store(Protocol):
-    """``sync`` False: nothing waits for the disk, and the caller calls ``os.sync()`` before it
-    tells anybody.
+    """A store of published files. ``sync`` False: nothing waits for the disk, and the caller calls
+    ``os.sync()`` before it acknowledges anything.
 
-    All raise RequestError ``storage_unavailable``; writes ``version_conflict``, too.
+    All methods raise RequestError ``storage_unavailable``; writes also raise ``version_conflict``.
     """
 
     root: str
     """The content folder, where everything is read."""
 
     decided_serial: int | None
-    """Up to which serial this thread's last decision counts; None: as many as readers see."""
+    """The serial up to which this thread's last decision counts; None: all that readers see."""
 
     def has_repo(self, owner: str, name: str) -> bool:
-        """Whether the folder of the repo is there, in all that is committed."""
+        """True if the repo's folder exists, in all that is committed."""
 
     def catch_up(self, owner: str, name: str) -> None:
-        """Wait until the folder has all of the repo that is committed, for a reader."""
+        """Waits until the folder has all of the repo that is committed, for a reader."""
 
     def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
-        """What ``work`` comes to, with the only right to write to the repo; see above. Makes the
-        repo's folder, and removes it if ``work`` fails before a version is in it.
+        """Returns what ``work`` returns, run with the only right to write to the repo; see above.
+
+        Creates the repo's folder, and removes it if ``work`` fails before a version is in it.
         """
 
     def repo_lock(self, owner: str, name: str) -> AbstractContextManager[None]:
-        """The only right to write to the repo. The folder is made and removed as by ``decide``."""
+        """Holds the only right to write to the repo. Creates and removes the folder as ``decide``
+        does.
+        """
 
     def remove_empty(self, owner: str, name: str) -> None:
-        """Remove the folder of a repo that has nothing, and its owner's; the caller has the right
-        to write to it.
+        """Removes the folder of a repo that has nothing, and its owner's if that is empty then. The
+        caller has the right to write to it.
         """
 
     def find_answers(self, key: IdempotencyKey) -> list[KeptAnswer]:
-        """What is kept of a request; as ``IdempotencyKey.find``."""
+        """Returns what is kept of a request; as ``IdempotencyKey.find``."""
 
     def keep_answer(self, key: IdempotencyKey, kept: KeptAnswer, owner: str, name: str) -> None:
-        """Keep what the request is about to write to the repo, at the latest with the next write;
+        """Keeps what the request is about to write to the repo, at the latest with the next write;
         as ``IdempotencyKey.store``. The caller has the right to write to the repo.
         """
 
@@ -86,35 +89,38 @@ class Store(Protocol):
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
-        """Store a new version; the caller has the right to write to the repo. ``profile``: with a
-        repo's first version, for an owner of whom there is nothing yet.
+        """Stores a new version. The caller has the right to write to the repo.
+
+        ``profile`` comes with a repo's first version, for an owner who has nothing yet.
         """
 
     def write_events(
         self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
     ) -> None:
-        """Store changes of labels, each a number and a file, all or none; the caller has the right
+        """Stores changes of labels, each a number and a file, all or none. The caller has the right
         to write to the repo.
         """
 
     def write_withdrawal(
         self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
     ) -> None:
-        """Store withdrawals, each what it withdraws (as in ``withdrawn_file``) and a file; then
-        remove what they and all before them take away. Of none: only remove what a crash has left.
-        The caller has the right to write to the repo.
+        """Stores withdrawals, each a target (as in ``withdrawn_file``) and a file. Then removes the
+        files that these and all earlier withdrawals remove.
+
+        Without withdrawals, it only removes what a crash has left. The caller has the right to
+        write to the repo.
         """
 
     def replace_profile(
         self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
     ) -> None:
-        """Put the bytes of a profile in the place of the one before, only if it ``may`` once nobody
-        else writes it. Raises what ``may`` does.
+        """Replaces an owner's profile by these bytes, only if ``may``, called while no other writer
+        can change it, returns True. Raises what ``may`` does.
         """
 
     def sync_repo(self, owner: str, name: str) -> None:
-        """Make sure that what is seen of a repo is all there is, and stays; who wrote it may have
-        died before. The caller has the right to write to the repo.
+        """Makes sure that what is seen of a repo is complete and durable: the process that wrote it
+        may have died before. The caller has the right to write to the repo.
         """
 
 
@@ -135,7 +141,7 @@ class Folder:
         return True
 
     def catch_up(self, owner: str, name: str) -> None:
-        """Nothing to do: the folder is all there is."""
+        """Nothing to do: the folder is the store."""
 
     def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         with self.repo_lock(owner, name):
@@ -191,13 +197,15 @@ class Folder:
 
 
 def open_folder(content_root: str) -> Folder:
-    """A folder as a store of its own. Raises OperatorError where it is a copy of another."""
+    """Returns a folder as a store of its own. Raises OperatorError if it is a copy of another."""
     check_is_no_copy(content_root)
     return Folder(content_root)
 
 
 def check_is_no_copy(content_root: str) -> None:
-    """Raises OperatorError where what is written to a folder directly would reach no other node."""
+    """Raises OperatorError where the folder is a copy: what is written to it directly would reach
+    no other node.
+    """
     if os.path.lexists(f"{content_root}/{content.STORE_FILE}"):
         raise OperatorError(
             f"{content_root} is a copy of a database that many nodes share, and what is written "

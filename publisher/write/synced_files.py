@@ -1,6 +1,4 @@
-"""Synced files and folders, locks, and the words for a disk that refuses: what ``durable`` makes a
-version durable with.
-"""
+"""Synced files and folders, locks, and errors of the disk: ``durable`` builds on these."""
 
 import contextlib
 import errno
@@ -11,7 +9,8 @@ from collections.abc import Callable, Iterator
 from builder.model.errors import RequestError
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Each failed attempt means that somebody else's came or went.
+# Each failed attempt means that another process created or removed the folder meanwhile. After so
+# many, the lock fails with EAGAIN.
 _LOCK_ATTEMPTS = 1000
 
 _REMEDIES = {
@@ -26,8 +25,8 @@ _REMEDIES = {
 
 @contextlib.contextmanager
 def telling(then: str) -> Iterator[None]:
-    """Turn a failure of the disk into RequestError ``storage_unavailable``; ``then`` is what to do
-    when it is mended.
+    """Turns a failure of the disk into RequestError ``storage_unavailable``. ``then`` is the advice
+    for when the disk works again.
     """
     try:
         yield
@@ -41,9 +40,9 @@ def telling(then: str) -> Iterator[None]:
 
 
 def lock_folder(path: str, make: Callable[[], None]) -> int:
-    """The descriptor of a folder, locked until it is closed; waits for who has it.
+    """Returns the descriptor of a folder, locked until it is closed; waits for the current holder.
 
-    ``make`` makes the folder, which may be there, or come and go meanwhile.
+    ``make`` creates the folder, which may exist, or come and go meanwhile. Raises OSError.
     """
     for _ in range(_LOCK_ATTEMPTS):
         try:
@@ -63,13 +62,16 @@ def lock_folder(path: str, make: Callable[[], None]) -> int:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder, unless it is there."""
+    """Creates a folder, unless it exists."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path)
 
 
 def write_new(path: str, data: bytes, *, sync: bool = True) -> os.stat_result:
-    """Make a file that is not there yet, whole and on the disk; returns its state."""
+    """Creates a file that does not exist yet, whole and on the disk; returns its state.
+
+    Raises FileExistsError where it exists (``O_EXCL``).
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         view = memoryview(data)
@@ -83,7 +85,11 @@ def write_new(path: str, data: bytes, *, sync: bool = True) -> os.stat_result:
 
 
 def sync_folder(path: str) -> None:
-    """Make sure that the names in a folder outlast a power cut."""
+    """Makes sure that the names in a folder outlast a power cut.
+
+    ``fsync`` of a file does not do this: the folder needs one of its own
+    (https://man7.org/linux/man-pages/man2/fsync.2.html).
+    """
     descriptor = os.open(path, _FOLDER_FLAGS)
     try:
         os.fsync(descriptor)
@@ -92,6 +98,6 @@ def sync_folder(path: str) -> None:
 
 
 def unlink(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Removes a file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)

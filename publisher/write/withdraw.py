@@ -1,10 +1,11 @@
-"""Takes back a version, or a whole repo: its text is gone from the content, and why is told.
+"""Withdraws a version, or a whole repo: removes its text from the content, and publishes the
+reason.
 
 The commit point is the link of one file (``store/withdrawn_files``), which holds all that stays of
-the records; then texts and records are removed. A crash in between leaves files that nobody reads
-any more: the next withdrawal, or the next build, removes them.
+the records. Then texts and records are removed. A crash in between leaves files that readers
+ignore: the next withdrawal, or the next build, removes them.
 
-Knows nothing of HTTP, or of who may withdraw what. Does not build the site.
+Knows nothing of HTTP or permissions. Does not build the site.
 """
 
 import os
@@ -45,10 +46,12 @@ _THEN = "Check the owner and the name."
 
 
 class Withdrawn(Struct, frozen=True):
-    """What a withdrawal came to, or would come to. ``version``: None for the whole repo.
-    ``versions``: those that cannot be read any more, in order. ``labels``: those that named one of
-    them, and name nothing now. ``was_latest`` and ``latest``: the latest version before and after;
-    None where there is none. ``unchanged``: it was withdrawn before, and the rest says how.
+    """The result of a withdrawal, or its preview.
+
+    ``version``: None for the whole repo. ``versions``: those that can no longer be read, in order.
+    ``labels``: those that named one of them, and name nothing now. ``was_latest`` and ``latest``:
+    the latest version before and after; None where the repo has none. ``unchanged``: it was
+    withdrawn before, and the other fields say how.
     """
 
     owner: str
@@ -66,7 +69,7 @@ class Withdrawn(Struct, frozen=True):
 
     @property
     def about_labels(self) -> str:
-        """A sentence about the labels that name nothing now; empty if there is none."""
+        """A sentence about the labels that name nothing now; empty if there are none."""
         if not self.labels:
             return ""
         name = "label {} names" if len(self.labels) == 1 else "labels {} name"
@@ -83,8 +86,8 @@ def withdraw(
     by: str,
     terms: Terms = USUAL,
 ) -> Withdrawn:
-    """Withdraw a version, or the whole repo (None); for good when this returns. Again: finds that
-    there is nothing to do, and removes what a crash has left.
+    """Withdraws a version, or the whole repo (None); durable when this returns. A repeated call
+    finds that there is nothing to do, and removes what a crash has left.
 
     Raises RequestError: ``invalid_name``, ``invalid_version``, ``repo_not_found``,
     ``version_not_found``, ``storage_unavailable``; and ContentError where a file of the repo is
@@ -114,7 +117,7 @@ def preview(
     by: str,
     now: datetime | None = None,
 ) -> Withdrawn:
-    """What ``withdraw`` would come to at this moment; writes nothing. Raises as it does."""
+    """Returns what ``withdraw`` would do at this moment; writes nothing. Raises as it does."""
     check_names(content_root, owner, name, by)
     return _decide(content_root, owner, name, version, draft, by, now)[0]
 
@@ -128,22 +131,22 @@ def _decide(
     by: str,
     now: datetime | None,
 ) -> tuple[Withdrawn, bytes | None]:
-    """What the withdrawal comes to, and its file; None where there is nothing to write."""
+    """Returns the result of the withdrawal, and its file; None where there is nothing to write."""
     listing = content.list_versions(root, owner, name)
-    asked = Version.parse(version) if version is not None else None
+    wanted = Version.parse(version) if version is not None else None
     parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
     if not listing.versions and not parts.versions and not parts.whole:
         raise no_repo(owner, name, _THEN)
     latest = listing.versions[-1] if listing.versions else None
-    done = _find_done(parts, asked)
+    done = _find_done(parts, wanted)
     if done:
-        gone = [one.version for one in parts.versions] if asked is None else [asked]
+        gone = [one.version for one in parts.versions] if wanted is None else [wanted]
         return _answer((owner, name), version, gone, latest, latest, done, unchanged=True), None
-    if asked is not None and asked not in listing.versions:
+    if wanted is not None and wanted not in listing.versions:
         there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
-        told = f"{owner}/{name} has no version {asked}. {there_is}"
-        raise RequestError("version_not_found", told)
-    gone = [*listing.versions] if asked is None else [asked]
+        message = f"{owner}/{name} has no version {wanted}. {there_is}"
+        raise RequestError("version_not_found", message)
+    gone = [*listing.versions] if wanted is None else [wanted]
     labels = fold(read_moves(root, owner, name, listing))
     stored = _withdrawal(labels, gone, draft, by, time_of_next(labels, now))
     remains = {str(one): remains_of(root, owner, name, one) for one in gone}
@@ -153,11 +156,11 @@ def _decide(
     return answer, render(WithdrawnFile(stored, remains))
 
 
-def _find_done(parts: WithdrawnParts, asked: Version | None) -> WithdrawalFile | None:
-    """How it was withdrawn already."""
-    if asked is None:
+def _find_done(parts: WithdrawnParts, wanted: Version | None) -> WithdrawalFile | None:
+    """Returns the earlier withdrawal of this version or repo; None if it is not withdrawn."""
+    if wanted is None:
         return parts.whole
-    return next((one.withdrawal for one in parts.versions if one.version == asked), None)
+    return next((one.withdrawal for one in parts.versions if one.version == wanted), None)
 
 
 def _withdrawal(
@@ -176,7 +179,7 @@ def _withdrawal(
 
 
 def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
-    """What is kept of a version that is withdrawn. Raises RequestError ``storage_unavailable``."""
+    """Returns what is kept of a withdrawn version. Raises RequestError ``storage_unavailable``."""
     record = content.read_record(root, owner, name, version)
     with synced_files.telling("send the same request again"):
         size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
