@@ -1,4 +1,4 @@
-"""What the tests of this package ask for: the publish service, hashes, statements."""
+"""Fixtures of this package: the publish service, hashes, statements."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who may publish: owners, their tokens, and what is remembered of both."""
+"""Owners, their tokens, and the stored facts of both."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -170,7 +170,7 @@ def test_a_mistyped_token_is_told_without_the_database(data: st.DataObject):
         "left out": text[:place] + text[place + 1 :],
         "cut off": text[: place or 1],
     }[kind]
-    # Whatever asks None for rows fails.
+    # A query would fail, as Accounts has no database here.
     error = refusal(Accounts(None), mistyped)
     assert error.code == "invalid_token" and "mistyped" in str(error)
 
@@ -181,7 +181,7 @@ def test_unknown_and_revoked_are_alike(accounts: Accounts):
     revoked, unknown = refusal(accounts, text), refusal(accounts, make_token())
     assert (revoked.code, str(revoked)) == (unknown.code, str(unknown))
     assert revoked.code == "invalid_token" and "mistyped" not in str(revoked)
-    # Not even its age is told any more.
+    # The answer no longer mentions its age.
     assert refusal(accounts, text, NOW + timedelta(days=2)).code == "invalid_token"
 
 

@@ -1,4 +1,4 @@
-"""What is on the disk: databases of older releases, and nothing secret in the clear."""
+"""Data on the disk: databases of older releases, and no secret in the clear."""
 
 import hashlib
 import logging
@@ -27,7 +27,7 @@ NOW_SECONDS = 1_769_851_815
 HOME = "198.51.100.7"
 
 
-# As it was released: not to be changed with the code.
+# The schema of that release: never change it with the code.
 FIRST_RELEASE = """
 CREATE TABLE owner (
     handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL
@@ -142,7 +142,7 @@ def test_nothing_secret_is_at_rest_in_the_clear(tmp_path: Path):
             if not is_open:
                 database.close()
             on_disk = stored()
-            # What should be there is found this way: also while it is in the log of changes alone.
+            # The search finds what should be there, even while it is only in the write-ahead log.
             for told in (b"Firefox/147", HOME.encode(), b"248289761001", b"$argon2id$"):
                 assert told in on_disk
             assert hashlib.sha256(waiting.encode()).digest() in on_disk

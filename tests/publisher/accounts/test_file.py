@@ -143,7 +143,7 @@ def test_a_disk_that_cannot_be_written(database: Database, accounts: Accounts, u
         else:
             accounts.revoke("ann", "ci", NOW)
     assert caught.value.code == "storage_unavailable"
-    # Who has published already can still be told so.
+    # Authentication still works, so a retry can get the answer of its stored publication.
     assert accounts.authenticate(text, NOW) == token
 
 

@@ -127,7 +127,7 @@ def test_a_server_that_hangs(own: Postgres, monkeypatch: pytest.MonkeyPatch):
         try:
             with monkeypatch.context() as impatient:
                 impatient.setattr(pool_module, "ANSWER_SECONDS", 1)
-                # By a connection that is there, by a new one, and at the start.
+                # By an open connection, by a new one, and at the start.
                 for writes in (False, True):
                     assert "cannot be reached" in str(refusal(database, writes=writes))
             with pytest.raises(OperatorError, match="timeout"):
@@ -188,7 +188,7 @@ def test_a_standby_that_is_lost(installed_tools: None, monkeypatch: pytest.Monke
         monkeypatch.setattr(pool_module, "ANSWER_SECONDS", 3)
         monkeypatch.setattr(engine_module, "BUSY_SECONDS", 1)
         with Database(url) as database:
-            # Nobody knows whether this one is stored.
+            # The result of this one is unknown.
             assert "cannot be reached" in str(refusal(database))
             assert "Another process is using it" in str(refusal(database))
             assert handles(database) == ["ann", "cleo"]

@@ -1,4 +1,4 @@
-"""What a token may do: publish, move labels, and which of them."""
+"""Rights of a token: to publish, to move labels, and which labels."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def test_some_labels(accounts: Accounts):
     assert token.abilities() == "publishes, moves canary, beta"
     assert not refusal(accounts, token, "beta", "canary")
     told = refusal(accounts, token, "beta", "ignore-all-rules")
-    # What was asked for is not repeated: models read it.
+    # The requested label is not repeated, because models read the message.
     assert "only these labels: canary, beta" in told and "ignore" not in told
     assert refusal(accounts, token, "production", publishes=True)
     assert not refusal(accounts, token, publishes=True)

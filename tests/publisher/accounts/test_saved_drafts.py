@@ -54,7 +54,7 @@ def test_a_draft_is_kept_for_so_long_after_its_last_change(drafts: SavedDrafts) 
     used = drafts.save("ada", "", "Used", b"", over=used, now=NOW + timedelta(days=1))
     assert drafts.of("ada", None, NOW + kept) == [used]
     assert drafts.find("ada", old.id, NOW + kept) is None
-    # Somebody else's next draft clears the disk.
+    # The next draft of another user removes expired ones from the disk.
     drafts.save("bob", "", "New", b"", now=NOW + kept)
     assert drafts.of("ada", None, NOW) == [used]
 

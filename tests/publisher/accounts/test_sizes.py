@@ -19,7 +19,7 @@ from tests.support.postgres import only_sqlite
 
 
 def whole_tables(database: Database, statements: list[str]) -> list[str]:
-    """What of these statements, as SQLite has run them, looks through a table of everybody."""
+    """The executed statements that scan a table with rows of all users."""
     found = []
     for statement in statements:
         if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):

@@ -10,7 +10,7 @@ from publisher.accounts.database import Database
 from publisher.nodes.store import Shared
 from tests.support.postgres import Postgres
 
-# What a failing wait takes, at most.
+# Seconds after which a wait fails.
 LONG = 300
 
 

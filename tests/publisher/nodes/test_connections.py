@@ -1,4 +1,4 @@
-"""What becomes of publications when the connection to the database fails, at each moment."""
+"""Publications whose connection to the database fails, at each moment."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.publisher.nodes.test_store import key_of, meet, put
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.servers import wait_until
 
-# In the message that commits a group.
+# A part of the message that commits a group.
 COMMIT = "commit_changes"
 
 
@@ -52,7 +52,7 @@ def test_a_lost_answer_makes_no_second_version(
 def test_a_publication_whose_answer_was_lost_is_found_by_its_key(
     nodes: Nodes, proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """The node that committed it never finds out; its client asks another one."""
+    """The node that committed it never learns this; its client asks another node."""
     monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", 0.1)
     one, two = nodes.start("one", url), nodes.start("two")
     proxy.set_rules(Rule("lost", target=COMMIT, times=1), Rule("cut"))

@@ -1,4 +1,4 @@
-"""What the keys of the table refuse, whatever the code forgets to look at."""
+"""Rows that the keys of the table refuse, even if the code forgets a check."""
 
 import pytest
 from msgspec import structs

@@ -109,14 +109,14 @@ def test_readiness_shows_the_store(nodes: tuple[Server, Server, str]):
 
 
 def test_a_fault_of_a_moment_does_not_end_a_new_node(tmp_path: Path, postgres: Postgres):
-    """As where a prompt is withdrawn between a build's looks at it."""
+    """Such a fault occurs when a prompt is withdrawn between two reads of a build."""
     settings = settings_of(tmp_path)
     place = ("--database", postgres.new_database())
     (tmp_path / "story.md").write_text("Tell a story.\n")
     publishing = [HUBCTL, "publish", "ann/story", str(tmp_path / "story.md")]
     done = subprocess.run([*publishing, *place, "--content", settings.content])
     assert done.returncode == 0
-    # No file of the database's, which the node could write anew before it builds.
+    # The file is not in the database, so the node cannot restore it before it builds.
     record = Path(settings.content) / "ann/other/1.0.0.json"
     record.parent.mkdir()
     record.write_bytes(b"{")

@@ -56,7 +56,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 
 
 def hits(throttle: Throttle, client: str = "ann", count: int = 1) -> int:
-    """How many of so many requests may go on."""
+    """The number of allowed requests among ``count``."""
     return sum(throttle.hit(client) == 0 for _ in range(count))
 
 
@@ -74,7 +74,7 @@ def test_nodes_share_a_count(redis: Redis, node: Node) -> None:
     assert hits(other, count=3) == 1
     assert 1 <= one.hit("ann") <= 3600
     assert hits(other, "bob") == 1
-    # What is refused does not count, and what is given back counts no more, on any node.
+    # Refused requests do not count, and returned ones no longer do, on any node.
     one.give_back("ann")
     other.give_back("nobody")
     assert hits(other, count=3) == 1
@@ -101,7 +101,7 @@ def test_a_window_ends(redis: Redis, node: Node) -> None:
     counts = node(redis.url)
     limit = Throttle(1, "publish", 60, shared=counts)
     assert hits(limit, count=2) == 1
-    # Every key ends by itself: Redis remembers nobody for longer than the window.
+    # Every key expires: Redis keeps no client for longer than the window.
     client = counts._client
     keys = client.keys("hub:*")
     assert len(keys) == 1 and 0 < client.ttl(keys[0]) <= 3600
@@ -129,7 +129,7 @@ def test_redis_is_killed_and_comes_back(
     throttles = [Throttle(2, "publish", 60, shared=counts) for counts in nodes]
     assert [hits(throttle) for throttle in throttles] == [1, 1]
     redis.kill()
-    # Each for itself, from the start; a second failure is not told again.
+    # Each node counts alone, from zero; a second failure is not logged again.
     assert [hits(throttle, count=5) for throttle in throttles] == [2, 2]
     wait_until(lambda: throttles[0].hit("ann") and nodes[0].status()["failures"] > 2, "trials")
     status = nodes[0].status()
@@ -154,7 +154,7 @@ def test_a_redis_that_hangs_holds_up_one_request(
     redis.pause()
     try:
         assert hits(throttle, count=500) == 3
-        # Of all of them, only the first has waited.
+        # Only the first request has waited.
         assert counts.status()["failures"] == 1
     finally:
         redis.resume()
@@ -224,7 +224,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         importlib.import_module("publisher.nodes.shared_counts")
 
 
-# As a service
+# The whole service
 
 # A machine that is busy otherwise answers late.
 PATIENT = (

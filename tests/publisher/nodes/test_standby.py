@@ -37,7 +37,7 @@ def nodes(tmp_path: Path, pair: Pair) -> Iterator[Nodes]:
 
 @contextlib.contextmanager
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is not answered soon is taken for lost."""
+    """An answer that takes too long counts as lost."""
     with monkeypatch.context() as patch:
         patch.setattr(pool_module, "ANSWER_SECONDS", 0.5)
         patch.setattr(commits_module, "ANSWER_SECONDS", 0.5)

@@ -122,7 +122,7 @@ def test_all_publications_of_many_at_once_are_there(nodes: Nodes):
 
 
 def test_a_text_that_is_taken_twice_is_refused_by_the_database(nodes: Nodes):
-    """Whatever the code forgets to look at: here, what others have committed."""
+    """The database refuses it even if the code forgets to check what others have committed."""
     one, two = nodes.start("one"), nodes.start("two")
     put(one, "first\n")
     meet(nodes, one, two)

@@ -1,4 +1,4 @@
-"""Nodes whose database has another history, is away, or whose disk refuses."""
+"""Nodes whose database has another history or is unreachable, or whose disk refuses."""
 
 import threading
 
@@ -18,7 +18,7 @@ from tests.publisher.nodes.publishing import (
 
 
 def restore_before(nodes: Nodes, serial: int) -> None:
-    """As a restore to an earlier moment leaves the database."""
+    """Leave the database as a restore to an earlier moment does."""
     nodes.execute(
         f"DELETE FROM change WHERE serial > {serial}", f"UPDATE hub SET serial = {serial}"
     )

@@ -1,4 +1,4 @@
-"""What only one of several nodes does at a time."""
+"""Work that only one of several nodes does at a time."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Make = Callable[..., Turn]
 
 @pytest.fixture
 def make(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Each is another node's, and asks each time."""
+    """Makes turns; each belongs to another node, and queries the database each time."""
     monkeypatch.setattr(turn_module, "KEPT_SECONDS", 0.0)
     url = postgres.new_database()
     Database(url).close()

@@ -1,4 +1,4 @@
-"""A client of OpenID, and the provider that it asks."""
+"""A client of OpenID, and its provider."""
 
 import pytest
 

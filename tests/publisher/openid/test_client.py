@@ -107,7 +107,7 @@ WRONG_CLAIMS = {
     "another nonce": {"nonce": "another"},
     "no nonce": {"nonce": MISSING},
     "another audience": {"aud": "another"},
-    # The party that asked is not whom it is for.
+    # The authorized party (azp) is the client, but the audience is not.
     "another audience, asked for by us": {"aud": "another", "azp": CLIENT_ID},
     "several audiences, none of them us": {"aud": ["another", "third"], "azp": CLIENT_ID},
     "for us and others, asked for by another": {"aud": [CLIENT_ID, "another"], "azp": "another"},

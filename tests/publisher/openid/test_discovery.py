@@ -1,4 +1,4 @@
-"""What an OpenID provider says of itself: when it is asked, and how long it is waited for."""
+"""The discovery document of an OpenID provider: when it is requested, and how long clients wait."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -162,7 +162,7 @@ def test_nobody_waits_long_for_what_another_asks(
         finally:
             go_on.set()
         assert first.result(DEADLINE_SECONDS)
-        # Who knows what it said before does not wait at all.
+        # A client with an earlier document does not wait at all.
         clock.now += FRESH_SECONDS
         asked.clear()
         go_on.clear()

@@ -18,7 +18,7 @@ SETTINGS = {
 
 
 def provider_from(environ: dict[str, str]) -> Provider | None:
-    """What a command gets from these variables."""
+    """The provider that a command gets from these variables."""
     given: list[Provider | None] = []
 
     @click.command()

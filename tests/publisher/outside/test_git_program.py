@@ -1,4 +1,4 @@
-"""git is bounded in time and in what it may say, asks nobody, and tells no password."""
+"""git is limited in time and output, prompts no user, and reveals no password."""
 
 import os
 import socket
@@ -37,14 +37,14 @@ def test_a_remote_that_never_answers(tmp_path: Path, silent_port: int) -> None:
 def test_the_end_of_the_service_ends_git(tmp_path: Path, silent_port: int) -> None:
     made = program_for(tmp_path, f"http://127.0.0.1:{silent_port}/x.git")
     threading.Timer(0.2, made.stop).start()
-    with pytest.raises(GitStopped):  # not GitError, which tells of the limit
+    with pytest.raises(GitStopped):  # not GitError, which reports the limit
         made.run("ls-remote", "hub", seconds=DEADLINE_SECONDS)
     with pytest.raises(GitStopped):
         made.run("version")
 
 
 def environment_of(made: Git) -> dict[str, str]:
-    """What git, and what it starts, finds in its environment."""
+    """The environment of git and of the programs that it starts."""
     lines = made.run("-c", "alias.told=!env", "told").decode().splitlines()
     return dict(line.partition("=")[::2] for line in lines)
 

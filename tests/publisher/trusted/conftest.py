@@ -55,7 +55,7 @@ class Verifier:
     def refusal(self, token: str, later: float = 0) -> RequestError:
         with pytest.raises(RequestError) as caught:
             self.job(token, later)
-        # What the token says may be told, and never the token.
+        # A message may contain the token's claims, and never the token.
         for part in token.split("."):
             assert len(part) < 20 or part not in str(caught.value)
         assert len(str(caught.value)) < 2000

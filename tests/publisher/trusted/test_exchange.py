@@ -1,4 +1,6 @@
-"""An ID token for a token of the hub: once, for whoever trusts the job, and for no longer."""
+"""An ID token is exchanged for a token of the hub: once, for owners that trust the job, and
+briefly.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -82,7 +84,7 @@ def hub(accounts_place: str) -> Iterator[Hub]:
             yield made
 
 
-# What is granted
+# Granted exchanges
 
 
 def test_a_job_of_github_gets_a_token(hub: Hub):
@@ -180,7 +182,7 @@ def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | No
     error = hub.refusal(of_branch(hub, kind, **claims))
     assert error.code == "insufficient_scope"
     assert told in str(error)
-    # Who names no branch trusts them all, and the log tells which it was.
+    # A publisher without a branch trusts them all, and the log has the branch.
     hub.trust("bob")
     add("bob", hub.gitlab, Entered("acme/team/prompts", "", "review"), now=NOW)
     assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
@@ -203,7 +205,7 @@ def test_the_labels_that_a_job_may_move(hub: Hub):
     hub.trust(labels="production, canary")
     hub.trust(repo="", labels="canary beta", branch="main")
     hub.trust(repo="story")
-    # In one repo, what any of them allows; in several, what all of them do.
+    # In one repo, the rights of all its publishers; in several, the rights that each repo has.
     assert hub.exchange(hub.token())[1].labels == ("beta", "canary", "production")
     assert hub.exchange(hub.token(), "ann/story")[1].labels == ("beta", "canary")
     everywhere = hub.exchange(hub.token(), "ann/*")[1]
@@ -229,7 +231,7 @@ def test_repos_that_take_no_other_tokens(hub: Hub):
     hub.accounts.check_may_publish(token, "ann", "review")
 
 
-# What is refused
+# Refused exchanges
 
 
 def test_a_refusal_tells_what_the_job_is_and_nothing_else(hub: Hub):
@@ -241,7 +243,7 @@ def test_a_refusal_tells_what_the_job_is_and_nothing_else(hub: Hub):
         assert part in str(error)
     assert "no environment" in str(hub.refusal(hub.token()))
     assert "hidden" not in str(error) and "secret" not in str(error) and "bob" not in str(error)
-    # As where nothing is configured at all.
+    # The same message as without any trusted publisher.
     nothing = hub.refusal(hub.token(environment="Test"), "cleo/review")
     assert str(nothing) == str(error).replace("ann/", "cleo/")
 

@@ -1,4 +1,4 @@
-"""The body that asks for a token: what is wrong with it, never with its token."""
+"""The body of an exchange: messages name its faults, and never contain its token."""
 
 import json
 

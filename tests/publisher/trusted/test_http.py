@@ -42,7 +42,7 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A hub whose owner ann lets octo/prompts publish ann/review and nothing else do so."""
+    """A hub whose owner ann lets only octo/prompts publish ann/review."""
     settings = settings_in(tmp_path_factory.mktemp("trusted"))
     Path(settings.content).mkdir(exist_ok=True)
     with issuer() as live, issuer() as gitlab:
@@ -84,8 +84,8 @@ def test_a_job_publishes(site: Site):
     with Database(site.settings.state) as database:
         personal, _ = Accounts(database).create_token("ann", "laptop")
     assert error_of(site.publish(personal), 403)["code"] == "insufficient_scope"
-    # What the hub has written down in a folder or a log has neither token. While it builds, there
-    # are files that go again.
+    # Neither token is in a folder or a log of the hub. During a build, temporary files appear and
+    # disappear.
     wait_until(lambda: site.server.get("/healthz").json()["status"] == "ok", "the last build")
     written = [path for path in Path(site.settings.state).parent.rglob("*") if path.is_file()]
     assert any(b"publish.yml" in path.read_bytes() for path in written)

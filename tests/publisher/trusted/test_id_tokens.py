@@ -41,7 +41,7 @@ def test_a_job_of_github(github: Verifier):
     )  # fmt: skip
 
 
-# In lower case, or where case does not count, each is read as a letter of ASCII.
+# Lower-casing or case-insensitive matching turns each of these into an ASCII letter.
 LIKE_ASCII = {
     "Kelvin sign": "\u212a",
     "long s": "\u017f",

@@ -1,4 +1,4 @@
-"""Whose word on CI jobs is believed, as an operator writes it down."""
+"""Issuers of CI tokens that an operator configures."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ def command(context: click.Context, publishing: Publishing) -> None:
 
 
 def by_option(*options: str, **environ: str) -> tuple[Issuer, ...]:
-    """What a command of hubctl gets."""
+    """The issuers that a command of hubctl gets."""
     got: list[Issuer] = []
     CliRunner().invoke(
         command, options, obj=got, env=environ, catch_exceptions=False, standalone_mode=False
@@ -58,7 +58,7 @@ def test_the_service_does_not_start_with_one():
 
 
 def test_what_the_example_of_settings_has():
-    """What is commented out there is right, too, and is a setting of something."""
+    """The settings that are commented out are valid too, and each is an existing one."""
     settings = (PROJECT / "deploy/hub.env").read_text(encoding="utf-8")
     shown = re.sub(r"^#(?=HUB_)", "", settings, flags=re.MULTILINE)
     names = re.findall(r"^(HUB_\w+)=", shown, flags=re.MULTILINE)

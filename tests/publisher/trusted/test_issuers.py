@@ -167,7 +167,7 @@ def test_keys_are_good_for_a_day_while_the_issuer_is_away(
         assert ring.key_for(github, "rsa-1")
     (record,) = caplog.records
     assert record.fields == {"issuer": live.url}
-    # Whether the issuer has this one by now, nobody knows.
+    # The issuer may have this key by now, but the hub cannot know.
     assert refusal(ring, github, "new").code == "unavailable"
     clock.now += USABLE_SECONDS - FRESH_SECONDS - 1
     assert ring.key_for(github, "rsa-1")
@@ -377,7 +377,7 @@ def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Is
     refused.append(RequestError("rate_limited", "Too many."))
     assert ring.key_for(github, "rsa-1")
     clock.now += FRESH_SECONDS
-    # What it has will do, so nobody waits.
+    # The stored key is enough, so no request waits.
     assert ring.key_for(github, "rsa-1")
     asked = dict(live.asked)
     assert refusal(ring, github, "new").code == "rate_limited"

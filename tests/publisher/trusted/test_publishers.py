@@ -1,4 +1,4 @@
-"""Which CI jobs an owner trusts: what can be named, and which jobs are meant by it."""
+"""Trusted CI jobs of an owner: valid fields, and the jobs that they match."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ from tests.support.postgres import only_sqlite
 
 
 def wrong_fields(publishers: TrustedPublishers, *args: object, **more: str) -> dict[str, str]:
-    """What is told of each field that is refused."""
+    """The message of each refused field."""
     with pytest.raises(RequestError) as caught:
         publishers.add(*args, **more)
     assert caught.value.code == "validation_failed"

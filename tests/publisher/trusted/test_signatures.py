@@ -1,4 +1,4 @@
-"""ID tokens that nobody has signed, or somebody else."""
+"""ID tokens without a signature, or with one of a foreign key."""
 
 import base64
 import hmac

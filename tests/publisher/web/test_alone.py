@@ -137,7 +137,7 @@ def test_alone_beside_a_server_of_reads(small: Settings) -> None:
         gunicorn("--workers", "2", **folders) as (_, url),
     ):
         for number in range(1, 9):
-            # By turns through the one and the other; every reader sees it at once.
+            # Through both servers in turns; every reader sees it at once.
             where = url if number % 2 else server.url
             answer = requests.post(
                 where + EVES, json={"content": f"Text {number}."}, headers=headers,

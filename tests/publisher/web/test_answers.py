@@ -1,4 +1,4 @@
-"""What every answer has, and the log of requests."""
+"""Headers of every answer, and the log of requests."""
 
 import io
 import json

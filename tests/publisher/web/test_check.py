@@ -58,7 +58,7 @@ def check(hub: Hub, body: object = None, token: str | None = None, **options: An
 
 
 def said(answer: TestResponse) -> dict[str, Any]:
-    """What a check and a publication have in common."""
+    """The parts that the answers of a check and of a publication share."""
     if answer.status_code >= 400:
         return {"status": answer.status_code, **answer.json["error"]}
     data = answer.json["data"]
@@ -152,7 +152,7 @@ def test_a_token_is_checked_and_not_noted(hub: Hub):
     production, staging = ({"labels": [label]} for label in ("production", "staging"))
     assert code_of(check(hub, production, one_label)) == "insufficient_scope"
     assert check(hub, staging, one_label).status_code == 200
-    # Who comes before what: a stranger's token learns nothing of the body's faults.
+    # Permissions are checked before the body: a foreign token learns nothing of its faults.
     assert code_of(check(hub, b"{", bobs)) == "not_owner"
     assert traces(hub) == before
 

@@ -66,7 +66,7 @@ def count_moves(hub: Hub) -> int:
     return sum(map(len, history.values()))
 
 
-# What is answered
+# Answers
 
 
 def test_a_new_label(hub: Hub):
@@ -98,7 +98,7 @@ def test_moving_and_not_moving(hub: Hub):
     assert again.json["data"] | {"unchanged": False} == moved.json["data"]
     assert "Location" not in moved.headers and "Location" not in again.headers
     assert count_moves(hub) == 2
-    # Whoever is answered sees it, even if another moved it.
+    # After the answer the publisher sees the label, even if another request moved it.
     assert hub.rebuilder.asked == ["ann/story"] * 3
 
 
@@ -115,7 +115,7 @@ def test_a_publication_with_labels(hub: Hub):
     assert "labels" not in hub.post({"content": "Four."}).json["data"]
 
 
-# Who, body, state
+# Permissions, body, state
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How often an owner may publish, and an address may be wrong."""
+"""Limits of publications by owner, and of wrong tokens by address."""
 
 import io
 import json
@@ -152,7 +152,7 @@ def test_the_limit_on_wrong_tokens(make_hub: MakeHub, clock: Clock):
     assert found == ["missing_token", "invalid_token", "invalid_token"]
     refused = try_token("x")
     assert code_of(refused) == "rate_limited" and refused.headers["Retry-After"] == "60"
-    # Who has a right token does not suffer from a neighbour, nor do other addresses.
+    # The limit affects neither right tokens from this address, nor other addresses.
     assert try_token("").status_code == 201
     assert code_of(try_token("x", "198.51.100.2")) == "invalid_token"
     # A network of IPv6 counts as one address.
@@ -177,12 +177,12 @@ def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, li
     refused = exchange(hub, live.token())
     assert code_of(refused) == "rate_limited" and refused.headers["Retry-After"]
     assert not live.asked
-    # What succeeds is no failure, also where it has made the issuer be asked.
+    # A success is no failure, even if it caused a request to the issuer.
     hub.restart()
     assert exchange(hub, live.token()).status_code == 200
     assert live.asked[KEYS] == 1
     assert code_of(hub.post(token="x")) == "invalid_token"
-    # What fails counts once.
+    # One failure counts once.
     hub.limits = Limits(wrong_tokens=2)
     hub.restart()
     TrustedPublishers(hub.database).remove("ann", added.id)

@@ -1,4 +1,4 @@
-"""Log lines are one line of JSON each, whatever is logged, and quote nobody's errors."""
+"""Each log line is one line of JSON, whatever is logged. Messages of foreign errors stay out."""
 
 import io
 import json
@@ -24,7 +24,7 @@ REPORT = Built(
 
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
-    """What the loggers ``hub.*`` write; they are as before afterwards."""
+    """The output of the loggers ``hub.*``; restores them afterwards."""
     log = logging.getLogger("hub")
     before = log.handlers, log.level, log.propagate
     written = io.StringIO()

@@ -1,4 +1,4 @@
-"""Who may read a private hub, and how people get in."""
+"""Readers of a private hub, and their sign-in."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def test_every_token_reads(check: Callable, database: Database, rights: tuple[st
     repos = ["story"] if PUBLISH in rights else []
     text, token = Accounts(database).create_token("ann", "app", Grant(repos, rights=rights))
     for authorization in (f"Bearer {text}", f"bearer  {text} ", basic(f"pk:{text}")):
-        # Whatever else comes with it, it is one reader.
+        # Other parts of the request do not change who the reader is.
         assert check("x=1", authorization) == check("", f"Bearer {text}")
     other, _ = Accounts(database).create_token("ann", "other", Grant(repos, rights=rights))
     assert check("", f"Bearer {other}") != check("", f"Bearer {text}")

@@ -17,7 +17,7 @@ from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL
 from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of, without_serial
 
-# What is answered
+# Answers
 
 
 def test_a_first_publication(hub: Hub):
@@ -60,7 +60,7 @@ def test_the_base_url_may_carry_a_path(make_hub: MakeHub):
     assert answer.json["data"]["url"] == "https://example.org/prompts/ann/story/1.0.0"
 
 
-# Who
+# Permissions
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_names(hub: Hub, path: str, code: str, told: str):
 
 
 def test_a_reserved_owner(hub: Hub):
-    # As one that was added before the name was reserved.
+    # Added before the name was reserved.
     hub.database.execute("INSERT INTO owner (handle, created_at) VALUES ('api', 0)")
     token, _ = hub.make_token("api")
     answer = hub.post(path="/api/v1/repos/api/x/versions", token=token)
@@ -185,7 +185,7 @@ class Stream:
 
     def read(self, size: int = -1) -> bytes:
         assert size >= 0, "reads without a limit"
-        # In small parts, as a network gives them.
+        # In small parts, as from a network.
         part = (self._begin or b" " * 65_536)[: min(size, self.left)]
         self._begin = self._begin[len(part) :]
         self.left -= len(part)

@@ -1,4 +1,4 @@
-"""/readyz: what makes a hub unready, and what it costs to ask."""
+"""/readyz: the reasons why a hub is not ready, and the cost of a request."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def put_site(hub: Hub) -> None:
 
 
 def codes(hub: Hub) -> list[str]:
-    """The reasons of an answer, asked anew; its status fits them."""
+    """The reasons of a fresh answer; checks that its status fits them."""
     hub.restart()  # forgets what was looked at
     answer = hub.app.test_client().get("/readyz")
     found = [reason["code"] for reason in answer.json["reasons"]]
@@ -65,7 +65,7 @@ def test_folders_that_are_gone_or_cannot_be_written(
     assert codes(hub) == ["content_not_writable"]
     content.with_name("moved").rename(content)
     assert codes(hub) == []
-    # As on a disk that was mounted again for reading; permissions do not stop root, who may test.
+    # Simulates a disk mounted read-only. Permissions do not stop root, which may run the tests.
     monkeypatch.setattr(readiness.os, "access", lambda path, mode: not mode & os.W_OK)
     assert codes(hub) == ["content_not_writable", "state_not_writable", "site_not_writable"]
 

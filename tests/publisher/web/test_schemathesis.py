@@ -26,7 +26,7 @@ checks.positive_data_acceptance.enabled = false
 "path.owner" = "ann"
 """
 
-# Why a request that fits the document may be refused all the same: what no schema tells.
+# Facts that no schema has: requests that fit the document may be refused for these.
 STATE = {
     "label_moved": "what the label names now",
     "label_not_found": "which labels there are",
@@ -48,7 +48,7 @@ FIELDS = {
     ("title", "one line of printable text"): "what is printable",
     ("repo", "must be OWNER/NAME"): "how long each half may be",
 }
-# Of any text, at any depth of a field: which characters are none of a text.
+# Any text, at any depth of a field, may have characters that are not allowed.
 ANYWHERE = "has the control character"
 
 
@@ -59,7 +59,7 @@ def before_call(context, case, kwargs) -> None:
         if case.headers.get(header) == "0":
             del case.headers[header]
     if isinstance(case.body, dict) and case.operation.method.upper() in ("PUT", "DELETE"):
-        # A label that moves needs a version that there is.
+        # A label can only move to an existing version.
         if case.body.get("version") == "1.2.0":
             case.body["version"] = "1.0.0"
         if case.body.get("expected") == "1.2.0":
@@ -87,7 +87,7 @@ def refuses_only_what_no_schema_tells(context, response, case) -> None:
 
 @pytest.mark.parametrize("methods", [*some([("POST",), ("PUT", "DELETE")])], ids="-".join)
 def test_what_is_sent(tmp_path: Path, methods: tuple[str, ...]) -> None:
-    """Publications, their checks, and moves of the labels of a repo that is there."""
+    """Requests of publications, of their checks, and of moves of an existing repo's labels."""
     settings = settings_in(tmp_path)
     token = add_publisher(settings, "ann")
     config = CONFIG.format(token=token)

@@ -57,7 +57,7 @@ def test_a_publication_shows_up_everywhere(hub: tuple[Server, str]) -> None:
         changed = server.get(path, headers={"If-None-Match": old.headers["ETag"]})
         assert changed.status_code == 200
         assert ("fun" if "tags" in path else "hello") in changed.text
-    # What may lag does not for long.
+    # Lists may be late, but not for long.
     wait_until(
         lambda: server.get("/api/v1/hub.json").json()["data"]["serial"] == data["serial"],
         "the serial",
@@ -185,7 +185,7 @@ def test_one_who_has_many_answers_to_wait_for_reads_on(hub: tuple[Server, str]) 
         assert server.request("POST", URL, json=BODY).status_code == 201
 
 
-# More than there are threads of any kind.
+# More than the threads of any kind.
 STRANGERS = PUBLISHERS_AT_ONCE + 16
 
 
@@ -204,7 +204,7 @@ def test_who_stalls_stops_nobody_else(hub: tuple[Server, str]) -> None:
         assert server.get("/account/login").status_code == 200
         assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
         assert server.request("POST", URL, json=BODY).status_code == 201
-    # Accounts work here, so nothing is told of them at the start.
+    # Accounts work here, so the start logs nothing about them.
     assert "sign in" not in server.process.text
 
 

@@ -40,7 +40,7 @@ def versions(root: str) -> dict[str, str]:
 
 
 def history(root: str, label: str = "production") -> list[tuple[str | None, str | None]]:
-    """What the label named, and what before; the newest first."""
+    """Pairs of the previous and the new version of the label, the newest first."""
     moves = read_labels(root, *REPO).history.get(label, [])
     return [(move.previous, move.version) for move in moves]
 

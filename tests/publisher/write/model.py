@@ -1,4 +1,4 @@
-"""What the state machine of publications sends, what may come of it, and ways to fail at it."""
+"""Requests of the state machine of publications, their possible results, and ways to fail."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What is kept for a key. ``is_stored``: what it tells of is in the content."""
+    """The stored answer for a key. ``is_stored``: its version is in the content."""
 
     request: Request
     answer: Published
@@ -38,8 +38,8 @@ class Memory(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a request may come to: an answer or a code, the version that it makes, and what is
-    kept for its key.
+    """A possible result of a request: an answer or a code, the new version, and the memory for its
+    key.
     """
 
     answer: Published | str

@@ -18,9 +18,9 @@ from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped
 Repo = tuple[str, str]
 
 REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-y"))
-# Of one size, so that only the builder's care tells their files apart.
+# All of one size, so that builds cannot tell their files apart by size.
 TEXTS = ("One.", "Two.", "Six.")
-# Files of JSON whose object is not one of the catalogue's.
+# Files of JSON that are not about objects of the catalogue.
 NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
 
 
@@ -36,10 +36,10 @@ class Stored(NamedTuple):
 
 
 class Readers:
-    """What readers see of a site, against the versions that are published.
+    """The view of readers of a site, compared with the published versions.
 
     ``versions``: those of each repo, the newest last; ``unbuilt``: repos whose files may be older;
-    ``seen``: the newest that was read of each file; ``complaints``: what was wrong in a build.
+    ``seen``: the newest version read from each file; ``complaints``: faults seen during a build.
     """
 
     settings: Settings
@@ -93,7 +93,7 @@ class Readers:
             if "latest_version" in row:
                 repo = (row["owner"], row["name"])
                 self.see(f"{file} {repo}", Version.parse(row["latest_version"]))
-                # Who follows a list finds what the list says, or something newer.
+                # A reader who follows a list finds the listed version, or a newer one.
                 there = self.read_json(BY_NAME["repo"].file_for(owner=repo[0], name=repo[1]))
                 latest = Version.parse(there["latest_version"])
                 assert latest >= Version.parse(row["latest_version"])

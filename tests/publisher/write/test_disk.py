@@ -18,7 +18,7 @@ from publisher.write import synced_files
     ],
 )
 def test_a_disk_that_refuses(number: int | None, told: str):
-    """Whoever reads it may be the operator, or a visitor, who cannot do a thing about it."""
+    """Its readers may be the operator, or a visitor, who cannot fix the disk."""
     with pytest.raises(RequestError) as caught, synced_files.telling("store it again"):
         raise OSError(number, "x") if number else OSError("x")
     assert caught.value.code == "storage_unavailable"

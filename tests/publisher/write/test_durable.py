@@ -80,8 +80,8 @@ def test_a_call_that_fails(before: tuple[str, list[str]], code: int):
                 assert not isinstance(error, RequestError) or error.code == "storage_unavailable"
         if len(failures) < number:
             break
-        # The version is there whole or not at all, and there if that was said. A folder that
-        # could not be locked may stay, without a version.
+        # The version exists whole or not at all, and it exists if it was acknowledged. A folder
+        # that could not be locked may stay, without a version.
         faults = {fault.reason for fault in check(root)}
         assert faults <= (set() if old else {"no versions"})
         assert texts(root) in ([new] if acknowledged else [old, new])
@@ -130,7 +130,7 @@ def test_a_process_that_dies_at_any_call(before: tuple[str, list[str]]):
     new = [*old, "Two."]
     for number in range(1, 200):
         is_dead = dies_at(number, lambda: put(root, "Two."))
-        # What a crash may leave is no version, and a build passes it by.
+        # Files that a crash may leave are no version, and a build ignores them.
         allowed = ("no versions", "text without record")
         assert all(fault.reason.startswith(allowed) for fault in check(root))
         assert texts(root) in ([old, new] if is_dead else [new])
@@ -181,7 +181,7 @@ def test_the_order_of_writing(tmp_path: Path):
     calls.clear()
     with watched(note):
         assert put(str(tmp_path), "Two.").unchanged
-    # Who wrote it may have died before it was durable.
+    # The writer may have died before the version was durable.
     assert calls == ["fsync ann/story"]
 
 

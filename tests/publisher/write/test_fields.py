@@ -1,4 +1,4 @@
-"""What front matter and forms may say of a prompt, and what they are told of the rest."""
+"""Fields of front matter and of forms, and the messages about unknown ones."""
 
 from typing import Any
 

@@ -41,7 +41,7 @@ class Store:
         self.open()
 
     def open(self) -> "Store":
-        """As a new process does."""
+        """Open the database again, as a new process does."""
         self.database = Database(self._place)
         return self
 
@@ -185,7 +185,7 @@ def test_what_was_seen_before_is_made_durable(store: Store):
     calls = []
     with watched(lambda call, args: calls.append(call)):
         store.put("One.")
-    # Who committed it may have died before it could.
+    # The process that committed it may have died before its fsync.
     assert "fsync" in calls and "link" not in calls
 
 

@@ -61,7 +61,7 @@ def test_repos_that_are_not_there(root: str):
             change_label(Folder(root), owner, name, "production", draft, by="ann")
         assert caught.value.code == "repo_not_found"
         assert not Path(root, owner, name).exists()
-    # What a first publication left that died is no repo.
+    # The folder that a crashed first publication left is no repo.
     Path(root, "ann", "empty").mkdir()
     with pytest.raises(RequestError) as caught:
         change_label(Folder(root), "ann", "empty", "production", draft, by="ann")
@@ -76,7 +76,7 @@ def test_compare_and_set(root: str):
     with pytest.raises(RequestError, match=r"it names 1\.0\.0") as caught:
         move(root, "1.0.1", expected=None)
     assert (caught.value.code, caught.value.details) == ("label_moved", [("expected", "1.0.0")])
-    # Also where nothing would change.
+    # The check also applies to moves that would change nothing.
     assert code_of(lambda: move(root, "1.0.0", expected="1.0.2")) == "label_moved"
     assert code_of(lambda: move(root, None, expected="1.0.2")) == "label_moved"
     assert move(root, "1.0.1", expected="1.0.0").previous == "1.0.0"
@@ -149,7 +149,7 @@ def test_a_damaged_history_stops_it(root: str):
     assert put(root, "New.").version == "1.0.3"
 
 
-# With a publication
+# Labels in a publication
 
 
 def test_labels_of_a_publication(root: str):
@@ -271,7 +271,7 @@ def test_a_request_with_a_key_that_died_anywhere(what: str, tmp_path: Path):
             act()
             assert history(root)[0][1] == {"remove": None, "publish": "1.0.2"}.get(what, "1.0.1")
             assert len(history(root)) == 2
-            # What was there before the retry is what it found, or it had not been done.
+            # The retry found the first attempt's move, or made the move itself.
             assert len(before) in (1, 2)
             if len(before) == 2:
                 move(root, "1.0.0", now=NOON + timedelta(days=1))
@@ -306,7 +306,7 @@ def test_changes_count_as_bytes(root: str, settled: None):
         move(root, "1.0.1", quotas=keeper)
     assert [detail.field for detail in caught.value.details] == ["quota_bytes"]
     assert code_of(lambda: put_within(keeper, root, "Text 2.", ["canary"])) == "validation_failed"
-    # By hand as well, and while counts are kept.
+    # Labels written by hand count too, even while counts are kept.
     Path(root, *REPO, "labels", "1.json").unlink()
     write_label(Path(root), "/".join(REPO), 1, "production", "1.0.0")
     move(root, "1.0.1", quotas=keeper)

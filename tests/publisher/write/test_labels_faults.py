@@ -86,8 +86,8 @@ def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
 
 
 def prepared(folder: Path, act: str) -> str:
-    """A content folder before the act: production is 1.0.0, but there are no labels at all before
-    the first.
+    """A content folder before the act: production is 1.0.0; before the act ``first``, no labels
+    exist.
     """
     template = folder.parent / "template"
     if not template.exists():
@@ -130,7 +130,7 @@ def test_the_order_of_writing(root: str):
     calls.clear()
     with watched(note):
         assert move(root, "1.0.2").unchanged
-    # Who wrote it may have died before it was durable.
+    # The writer may have died before the move was durable.
     assert calls == ["fsync ann/story", "fsync ann/story/labels"]
 
 
@@ -161,7 +161,7 @@ def test_compare_and_set_loses_no_move(root: str):
     acknowledged = [move for moves in moved for move in moves]
     moves = read_labels(root, *REPO).history["production"][::-1]
     stored = [(move.previous, move.version, move.note) for move in moves]
-    # Each move is there once, and started from what the one before had left.
+    # Each move is stored once, and began from the result of the one before.
     assert len(stored) == CLIENTS * MOVES and sorted(stored, key=str) == sorted(
         acknowledged, key=str
     )

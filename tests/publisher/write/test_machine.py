@@ -63,7 +63,7 @@ from tests.support.catalogues import read_tree, settings_in, wait_for_tick
 from tests.support.depth import seeded, some_of
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-# What a crash may leave in the content, which is no version.
+# Faults of files that a crash may leave in the content, which are no version.
 RESTS = ("no versions", "text without record")
 
 
@@ -77,7 +77,7 @@ class Publications(Readers, RuleBasedStateMachine):
         self.database = Database(self.settings.state)
         self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}
         self.moves: dict[Repo, list[Moved]] = {repo: [] for repo in REPOS}  # in order
-        # By owner and key: what may be kept; None: nothing.
+        # By owner and key: possible stored answers; None: no answer stored.
         self.memories: dict[tuple[str, str], list[Memory | None]] = {}
         self.keyed: list[Request] = []
         self.hint: set[Repo] = set()  # what the service knows that it has to build
@@ -109,7 +109,7 @@ class Publications(Readers, RuleBasedStateMachine):
     # The model
 
     def outcomes(self, request: Request, now: datetime) -> list[Outcome]:
-        """What the request may come to, by each of what may be kept for its key."""
+        """Possible results of the request, one for each possible stored answer for its key."""
         found = []
         for memory in self.kept(request):
             if memory and memory.request != request:
@@ -127,7 +127,7 @@ class Publications(Readers, RuleBasedStateMachine):
         return self.memories.get((request.repo[0], request.key), [None])
 
     def plan(self, request: Request, now: datetime) -> tuple[Published | str, Stored | None]:
-        """What the request comes to if nothing is kept of it, and the version that it makes."""
+        """The result of the request without a stored answer, and the version that it makes."""
         owner, name = request.repo
         fields = json.loads(request.body)
         versions = self.versions[request.repo]
@@ -162,7 +162,7 @@ class Publications(Readers, RuleBasedStateMachine):
         return BEGINNING + timedelta(minutes=self.minutes)
 
     def send(self, request: Request, now: datetime) -> Published | str:
-        """What the service does with a request; its answer, or the code of its refusal."""
+        """Handle a request as the service does; returns its answer, or the code of its refusal."""
         owner, name = request.repo
         key = None
         if request.key:
@@ -226,7 +226,7 @@ class Publications(Readers, RuleBasedStateMachine):
         if isinstance(answer, Published):
             if real[0].is_done_now:
                 self.note_moves(request.repo, self.moves_with(request))
-            self.hint.add(request.repo)  # whoever is answered waits for a build before
+            self.hint.add(request.repo)  # the publisher waits for a build before it gets the answer
 
     def note_version(self, repo: Repo, stored: Stored) -> None:
         self.versions[repo].append(stored)
@@ -313,7 +313,7 @@ class Publications(Readers, RuleBasedStateMachine):
             pass
         is_moved = move.version != move.previous
         if answer in (None, "storage_unavailable"):
-            # Nobody was told anything, and the move is there whole or not at all.
+            # No answer was sent, and the move exists whole or not at all.
             self.is_hint_complete = False
             is_moved = is_moved and self.read_moves(repo)[label][-1:] == [move]
         else:
@@ -356,7 +356,7 @@ class Publications(Readers, RuleBasedStateMachine):
         if answer not in (None, "storage_unavailable"):
             self.note_answer(request, possible, answer)
             return
-        # Nobody was told anything, and the version is there whole or not at all.
+        # No answer was sent, and the version exists whole or not at all.
         self.is_hint_complete = False
         made = next((one.stored for one in possible if one.stored), None)
         is_committed = bool(made) and self.read_content(request.repo)[-1:] == [made]
@@ -385,7 +385,7 @@ class Publications(Readers, RuleBasedStateMachine):
                 self.note_moves(request.repo, [move])
 
     def read_content(self, repo: Repo) -> list[Stored]:
-        """What is stored of a repo, as the reader of the content has it."""
+        """The stored versions of a repo, as the reader of the content returns them."""
         root = self.settings.content
         stored = []
         for version in content.list_versions(root, *repo).versions:

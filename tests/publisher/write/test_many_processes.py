@@ -1,4 +1,4 @@
-"""Many processes publish to one repo at once: all get in, each as what it was told."""
+"""Many processes publish to one repo at once: each version is stored as its answer says."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which step a new version is."""
+"""The step of a new version: major, minor or patch."""
 
 import pytest
 

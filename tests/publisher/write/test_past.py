@@ -27,7 +27,7 @@ def past(*texts: str, ordinals: tuple[int, ...] = ()) -> list[Past]:
 
 
 def put(root: Path, *texts: str, after: str = "", **more: object) -> list[str]:
-    """What came of each: its version and ordinal, or the code of its error."""
+    """The version and ordinal of each text, or the code of its error."""
     ordinals = more.pop("ordinals", ())
     done = publish_past(
         Folder(str(root)), *REPO, past(*texts, ordinals=ordinals), publisher="ann",

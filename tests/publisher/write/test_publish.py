@@ -1,4 +1,4 @@
-"""What a publication answers and stores, alone and with others at once."""
+"""Answers and files of a publication, alone and at the same time as others."""
 
 import hashlib
 import json

@@ -34,7 +34,7 @@ THREADS = 8
 
 @pytest.fixture(params=[False, True], ids=["counted", "kept"])
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A content folder, of whose counts nothing can be kept as all is young, or everything."""
+    """A content folder. Its files are all too young to keep counts of, or all old enough."""
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0 if request.param else 10**18)
     return str(tmp_path)
 
@@ -55,7 +55,7 @@ def put(
 
 
 def refusal(act: Callable[[], object]) -> dict[str, str]:
-    """What is left of each quota that is full."""
+    """The remainder of each full quota, by field."""
     with pytest.raises(RequestError) as caught:
         act()
     assert caught.value.code == "validation_failed" and "larger quota" in str(caught.value)
@@ -204,7 +204,7 @@ def test_only_changed_repos_are_listed_again(tmp_path: Path, settled: None):
     listed: list[str] = []
     with watched(lambda call, args: listed.append(args[0]) if call == "scandir" else None):
         put(keeper, root, "ann/story-0", "Three.")
-    # As the publication itself lists it, and once more for the count.
+    # Listed by the publication itself, and once more for the count.
     repo = f"{root}/ann/story-0"
     labels, withdrawn = f"{repo}/labels", f"{repo}/withdrawn"
     assert listed == [labels, repo, withdrawn, f"{root}/ann", repo, labels, withdrawn]

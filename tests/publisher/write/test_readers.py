@@ -1,7 +1,7 @@
-"""Readers of live servers while others publish: nobody sees half of anything, or anything old.
+"""Readers of live servers during publications: none sees a part of a version, or an old one.
 
-Publishers read what they have published at once, with the validators of the state before;
-readers follow every link meanwhile. Servers are stopped, killed and doubled.
+Publishers read what they have published at once, with the validators of the state before; readers
+follow every link meanwhile. Servers are stopped, killed and doubled.
 """
 
 import fcntl
@@ -68,10 +68,10 @@ class Answer:
 
 
 class Client:
-    """One kept connection to one host, with a cache that asks again each time, as browsers do.
+    """One kept connection to one host, with a cache that validates each time, as browsers do.
 
-    ``validator``: the header of an answer that says which state it has, and the one of a
-    request that asks for another. A plain socket: a client library takes longer than the server.
+    ``validator``: the header of an answer that identifies its state, and the header of a
+    conditional request. A plain socket is used, as a client library takes longer than the server.
     """
 
     ETAG = ("etag", "If-None-Match")
@@ -93,7 +93,7 @@ class Client:
         self._socket.close()
 
     def read(self, path: str) -> Answer:
-        """What is there now, or was the last time if the host says that it is the same."""
+        """The current answer, or the last one if the host says that it is unchanged."""
         kept = self._kept.get(path)
         answer = self._ask_for(path, kept)
         if kept and answer.status == 304:
@@ -103,7 +103,7 @@ class Client:
         return answer
 
     def is_unchanged(self, path: str) -> bool:
-        """Whether the host says that what was read is still the same."""
+        """True if the host says that the last answer is unchanged."""
         return self._ask_for(path, self._kept[path]).status == 304
 
     def follow(self, url: str) -> Answer:
@@ -148,9 +148,7 @@ class Client:
 
 
 class Ledger:
-    """What was acknowledged, and what readers have seen: by repo and version, the text. Each
-    text is published once.
-    """
+    """Acknowledged and seen texts by repo and version. Each text is published once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -168,12 +166,12 @@ class Ledger:
             self.serial = max(self.serial, answer.data["serial"])
 
     def note(self, repo: str, version: str, text: str) -> None:
-        """Somebody has read this text as this version."""
+        """Note that a reader has seen this text as this version."""
         with self._lock:
             assert self._seen.setdefault((repo, version), text) == text
 
     def note_latest(self, repo: str, text: str, version: str) -> None:
-        """Somebody has read this text as the latest, who knew of this version."""
+        """Note that a reader who knew this version has seen this text as the latest."""
         self._seen_latest.append((repo, text, version))
 
     def check(self, settings: Settings) -> None:
@@ -353,7 +351,7 @@ def test_readers_and_publishers(settings: Settings):
 
 
 class Hub:
-    """A hub at one address whose server ends and begins again, whatever is under way."""
+    """A hub at one address; its server stops and starts at any moment."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -379,7 +377,7 @@ class Hub:
             return None
 
     def check(self, ledger: Ledger) -> None:
-        """All that was acknowledged can be read, and nothing is there twice."""
+        """Check that all acknowledged versions can be read, and that none exists twice."""
         ledger.check(self.settings)
         with Client(self.url) as client:
             for (repo, version), text in ledger.acknowledged.items():

@@ -286,7 +286,7 @@ def test_front_matter_that_cannot_be_read(yaml_work: YamlWork, text: str):
     (detail,) = caught.value.details
     assert (caught.value.code, detail.field) == ("validation_failed", "content")
     assert "empty line" in detail.message
-    # As the message says: after an empty line, it is text.
+    # As the message says, it is text after an empty line.
     metadata, warnings = resolved(f"\n{text}")
     assert (metadata.front_matter_bytes, warnings) == (0, [])
     # Importers keep it, and do not describe the prompt by it.

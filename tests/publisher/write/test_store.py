@@ -1,4 +1,4 @@
-"""What is decided again from its beginning, where somebody else was first."""
+"""Decisions that are made again because another writer was faster."""
 
 import hashlib
 import os
@@ -40,8 +40,10 @@ class Unseen(RequestError):
 
 
 class Shared(Folder):
-    """A folder that others write to, too. ``faster``: what they do before one of our writes, which
-    is overtaken; ``unseen``: what they did before, of which the folder does not know yet.
+    """A folder that other writers share.
+
+    ``faster``: acts of others just before one of our writes, which then fails; ``unseen``: earlier
+    acts of others that the folder does not know yet.
     """
 
     def __init__(self, root: str) -> None:

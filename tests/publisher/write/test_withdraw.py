@@ -30,7 +30,7 @@ SECRET = "sk-1234"
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    """A content folder with a repo whose versions 1.0.0 to 1.0.2 have a secret in everything."""
+    """A content folder with a repo; its versions 1.0.0 to 1.0.2 have a secret in every field."""
     for number in range(3):
         put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
     terms = Terms(now=NOON)
@@ -262,7 +262,7 @@ def test_the_next_one_removes_what_a_crash_has_left(root: str, version: str | No
         take_back(root, version)
     left = [fault.path for fault in check(root)]
     assert "ann/story/1.0.1.md" in left and "ann/story/1.0.1.json" in left
-    # Nobody reads it meanwhile.
+    # Readers do not see it meanwhile.
     assert "1.0.1" not in versions(root)
     assert take_back(root, version).unchanged
     assert [*check(root)] == []

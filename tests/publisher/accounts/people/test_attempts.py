@@ -43,7 +43,7 @@ def test_one_who_guesses_shuts_out_nobody_else(clock: Clock):
     waits = [attempts.take("ann", HOME) for _ in range(VISITOR_LIMIT + 5)]
     assert waits == [0] * 10 + [15 * MINUTE] * 5
     assert attempts.take("ann", "198.51.100.8") == attempts.take("bob", HOME) == 0
-    # Nor does one who comes back when the time is over, to an account or to a handle of nobody.
+    # A client that returns after each wait locks out no other address, even for an unknown handle.
     for _ in range(4):
         clock.now += 15 * MINUTE
         assert [attempts.take("nobody", HOME) > 0 for _ in range(12)] == [False] * 10 + [True] * 2
@@ -65,7 +65,7 @@ def test_an_address_that_guesses_at_many_accounts(clock: Clock):
     waits = [attempts.take(f"user-{n}", HOME) for n in range(ADDRESS_LIMIT + 5)]
     assert waits == [0] * 30 + [15 * MINUTE] * 5
     assert attempts.take("user-1", "203.0.113.9") == 0
-    # What was refused for the address is no attempt at the account.
+    # Attempts that were refused for the address do not count against the account.
     waits = [attempts.take("user-34", address) for address in addresses(101)]
     assert waits[:100] == [0] * 100 and waits[100] > 0
 

@@ -178,7 +178,7 @@ def test_somebody_who_is_locked_out_gets_back_in(database: Database, invitations
     Accounts(database).add_owner("bob", NOW)
     sessions.begin("bob", "B1", address=HOME, agent="", now=NOW)
     code = invitations.invite("ann", NOW)
-    # Until it is used the old password is good, and nobody is signed out.
+    # Until the invitation is used, the old password works, and all sessions stay.
     assert Passwords(database).verify("ann", GOOD) and len(sessions.of("ann", NOW)) == 2
     accept(invitations, code, OTHER)
     assert Passwords(database).verify("ann", OTHER) and not Passwords(database).verify("ann", GOOD)
@@ -214,7 +214,7 @@ def test_who_is_locked_out_is_not_let_in_by_a_link(database: Database, invitatio
     with pytest.raises(OperatorError, match="hubctl owner unlock ann"):
         invitations.invite("ann", NOW)
     assert Identities(database).find(ISSUER, SUBJECT) is None
-    # It is still nobody else's.
+    # The identity still belongs to ann alone.
     Accounts(database).add_owner("bob", NOW)
     error = refusal(Identities(database).add, "bob", ISSUER, SUBJECT, address=HOME, now=NOW)
     assert "another account" in str(error)

@@ -1,4 +1,4 @@
-"""Passwords: which are taken, whose are right, and that the work tells nothing of handles."""
+"""Passwords: which are accepted, whose are right, and that their work reveals no handles."""
 
 import itertools
 import sys
@@ -42,7 +42,7 @@ def database(accounts_place: str) -> Iterator[Database]:
 
 @pytest.fixture
 def passwords(database: Database) -> Passwords:
-    """Passwords, of which ann has one and bob none."""
+    """Passwords; ann has one, bob none."""
     made = Passwords(database)
     made.put("ann", GOOD)
     return made
@@ -87,7 +87,7 @@ def test_what_guessers_try_first(password: str):
 def test_the_own_handle_is_easily_guessed():
     check_password("mara-okafor!", "somebody-else")
     assert "your handle" in refusal("mara-okafor!", "mara-okafor")
-    # What was said about one is not remembered for the next.
+    # The check for one handle does not affect the next.
     check_password("mara-okafor!", "somebody-else")
 
 
@@ -120,15 +120,15 @@ def test_lengths_in_normal_form():
     assert "at least 12 characters" in refusal("")
     assert "at least 12" in refusal("x7!kQp2#mZ9")
     assert len("x7!kQp2#mZ9") == PASSWORD_CHARS_MIN - 1
-    # Twelve code points, of which the normal form makes eleven.
+    # Twelve code points, which the normal form reduces to eleven.
     assert "at least 12" in refusal("x7!kQp2#mZe\u0301")
     assert "at most 256" in refusal(LONGEST + "!")
-    # Fourteen code points, of which the normal form makes more than 256.
+    # Fourteen code points, which the normal form extends to more than 256.
     assert "at most 256" in refusal("\ufdfa" * 14 + "x7!kQp2#mZ9w")
 
 
 def test_a_hostile_password_is_judged_by_its_beginning():
-    # Of a megabyte of ways to write letters, or the estimate would take for ever.
+    # The estimate of a whole megabyte of letter substitutions would not end.
     hostile = "4@8({[<369|1!70$5+7%2" * 12
     check_password(hostile[:PASSWORD_CHARS_MAX])
     assert "at most" in refusal(hostile * 4000)
@@ -185,7 +185,7 @@ def test_the_same_work_for_handles_without_a_password(
         assert not passwords.verify(handle, "a wrong password")
     assert len(work) == 1 + len(handles) and len(set(work)) == 1
     assert hashes == []
-    # One that is too long is wrong without any work, whoever's it should be.
+    # A password that is too long is wrong without a hash, for every handle.
     work.clear()
     for handle in ("ann", *handles):
         assert not passwords.verify(handle, "x" * (PASSWORD_CHARS_MAX + 1))
@@ -237,7 +237,7 @@ def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: P
 @only_sqlite
 @pytest.mark.costly_hashes
 def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.MonkeyPatch):
-    passwords.verify("no", GOOD)  # the first time makes the hash that nobody has
+    passwords.verify("no", GOOD)  # the first call makes the hash for unknown handles
     turn = threading.Lock()
     running, seen = 0, []
 
@@ -280,7 +280,7 @@ def test_at_most_four_wait_for_a_hash(passwords: Passwords, held_hashes: HeldHas
         ended = itertools.islice(as_completed(asked, DEADLINE_SECONDS), refused)
         errors = [one.exception() for one in ended]
         assert {(error.code, str(error)) for error in errors} == {("unavailable", str(errors[0]))}
-        # Whoever asks now is refused alike, so it tells nothing of handles.
+        # All handles are refused alike here, so the refusal reveals none.
         for handle in ("ann", "bob", "nobody", "a/b", ""):
             with pytest.raises(RequestError) as caught:
                 passwords.verify(handle, GOOD)

@@ -1,4 +1,4 @@
-"""Sign-up: a handle is free, or it is nobody's to take."""
+"""Sign-up: a free handle gets an account; any other is refused."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -128,7 +128,7 @@ def test_content_with_faults_lets_nobody_in(hub: Hub, folder: str):
     for handle in ("newcomer", folder):
         refused(hub, handle, "unavailable", "hubctl check")
     (content / "Not A Name").rename(content.parent / "away")
-    # A link to a folder would be a fault, whoever's name it has.
+    # A link to a folder would be a fault, under any name.
     (content / "newcomer").symlink_to(content / folder)
     refused(hub, "newcomer", "unavailable", "hubctl check")
     (content / "newcomer").unlink()

@@ -1,4 +1,4 @@
-"""What forms do to texts and values, and how the editor undoes it."""
+"""Changes that forms make to texts and values, and how the editor undoes them."""
 
 import json
 from typing import Any

@@ -34,7 +34,7 @@ PASSWORD = "seven quiet herons over Bergen"
 # No two handles made of these look alike.
 _LETTERS = "aehkptxy"
 _LOGOUT = "/account/logout"
-# What stands beside the words before it, not in one with them.
+# Elements that separate their text from the words before.
 _APART = frozenset(("br", "button", "dd", "dt", "input", "label", "li", "option", "td", "th"))
 
 
@@ -81,7 +81,7 @@ class Visitor:
         )
 
     def form(self, action: str = "", *names: str) -> Form:
-        """The one form of the page whose action ends so, with fields of these names."""
+        """The one form of the page whose action ends with ``action``, with fields of ``names``."""
         found = [
             form
             for form in self.page.forms
@@ -131,7 +131,7 @@ class Visitor:
 
 
 class People:
-    """A running hub with sign-up, and those who come to it, each from an address of their own.
+    """A running hub with sign-up, and its visitors, each from an address of their own.
 
     ``github`` and ``gitlab`` are the issuers whose jobs it may trust, if it trusts any.
     """
@@ -153,7 +153,7 @@ class People:
         return Visitor(self.url, f"127.51.{number // 250}.{number % 250 + 1}", agent)
 
     def member(self, handle: str = "", **options: str) -> Visitor:
-        """A browser in which somebody has just signed up."""
+        """The browser of a user who has just signed up."""
         visitor = self.visitor(**options)
         visitor.handle = handle or f"writer-{next(self._handles)}"
         visitor.get("/account/signup")
@@ -199,7 +199,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     """One hub for all tests: each makes the accounts that it needs."""
     settings = settings_in(tmp_path_factory.mktemp("people"))
     write_small_catalogue(settings.content)
-    # Limits count by address, and a proxy tells the address.
+    # Limits count by address, and the proxy's header has the address.
     with issuer() as github, issuer() as gitlab:
         options = (
             "--open-signup", "--trusted-proxy", "127.0.0.1",

@@ -57,7 +57,7 @@ SLOW = HOSTILE_PAIRS | SLOW_WORDS | {
 
 @pytest.mark.parametrize(("old", "new"), SLOW.values(), ids=SLOW)
 def test_no_text_makes_it_long(monkeypatch, pages: Pages, old: str, new: str) -> None:
-    # As always, but that counting takes longer than comparing.
+    # With this limit, as in production, counting takes longer than comparing.
     monkeypatch.setattr(line_diff, "STEPS_MAX", 20_000)
     items = old.count("\n") + new.count("\n") + hunks.COMPARED_CHARS_MAX
     with limited_work(line_diff.STEPS_MAX + hunks.WORD_STEPS_MAX, items):

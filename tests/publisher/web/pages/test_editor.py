@@ -29,14 +29,14 @@ HOSTILE = "<script>alert(1)</script>\N{RIGHT-TO-LEFT OVERRIDE}</textarea>\"'{{a}
 
 @pytest.fixture
 def owner(people: People) -> Visitor:
-    """Somebody who is signed in, and has the editor open."""
+    """A signed-in user with the editor open."""
     visitor = people.guest()
     visitor.get(NEW)
     return visitor
 
 
 def fields_of(visitor: Visitor, **changed: str | list[str] | None) -> list[tuple[str, str]]:
-    """What the editor's form would send, with some fields changed."""
+    """The fields that the editor's form would send, with some changed."""
     form = next(form for form in visitor.page.forms if "content" in form.names)
     sent = [(name, value) for name, value in form.fields if name not in changed]
     for name, value in changed.items():
@@ -173,7 +173,7 @@ def test_front_matter_stays_the_author_s(people: People, owner: Visitor) -> None
     send(owner, "publish")
     record, kept = stored(people, owner, "1.0.0")
     assert (kept, record.title, record.tags, record.license) == (text, "Mine", ["one"], "MIT")
-    # What the form has goes into the text, and back.
+    # The fields move into the text, and back.
     open_story(owner)
     page = send(owner, "to_text")
     assert "license: MIT" in page.html and "# a note" in page.html and "variables:" in page.html
@@ -260,7 +260,7 @@ def test_two_people_edit_the_same_version(people: People, owner: Visitor) -> Non
         assert told in page.words
     assert page.html.count("<ins>") + page.html.count('class="added"') >= 2
 
-    # By hand: my text, with their change beside it. What only they changed is theirs.
+    # A merge by hand: my text beside their change. Fields that only they changed keep their value.
     page = send(owner, "merge")
     sent = dict(fields_of(owner))
     assert (sent["content"], sent["title"]) == ("One.\nTwo.\nMine.", "New")
@@ -313,7 +313,7 @@ def test_drafts(people: People, owner: Visitor) -> None:
     assert "<script>alert" not in page.html
     owner.get(first)
     assert dict(fields_of(owner))["content"] == "Half a thought"
-    # Nobody else sees it, and publishing it ends it.
+    # Other users cannot see the draft, and publishing deletes it.
     assert people.guest().get(first).status == 404
     owner.get(first)
     publish(owner, name="story", title="Story")

@@ -16,7 +16,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script></textarea> {{wo
 
 @pytest.fixture
 def faults() -> Iterator[list[str]]:
-    """What pages should not have done."""
+    """Errors of pages; the test fails if there are any."""
     found: list[str] = []
     yield found
     assert found == []
@@ -76,7 +76,7 @@ def test_write_publish_correct_release_and_roll_back(
 
 
 def text_of(page: Page, scripts: bool = True) -> Locator:
-    """Where one types the text. A script puts it over the field of the form when it has loaded."""
+    """The element for typing the text. A loaded script puts it over the field of the form."""
     return page.locator("#content .cm-content" if scripts else FIELD)
 
 
@@ -154,7 +154,7 @@ def test_what_was_typed_survives_a_crash_and_a_sign_out(
     preview(page)
     page.get_by_role("button", name="Publish 1.0.0").click()
     expect(page.locator(".told")).to_contain_text("is published")
-    # What is published is kept no longer.
+    # Publishing deletes the stored draft.
     page.goto(people.url + NEW)
     expect(page.locator("#unsaved")).to_be_hidden()
     assert page.evaluate("localStorage.length") == 0
@@ -170,7 +170,7 @@ def test_what_was_typed_last_is_sent_and_kept(
     page = context.new_page()
     page.goto(people.url + NEW)
     page.get_by_label("Name", exact=True).fill("last")
-    # In one step, so that no time passes between the last key and what reads the form.
+    # In one step, so that no time passes between the last key and the script that reads the form.
     type_and = """async (it, act) => {
       document.execCommand("insertText", false, "Last words.");
       await null;
@@ -227,8 +227,9 @@ def test_hostile_texts_are_inert(browser: Browser, people: People, faults: list[
 def test_typing_in_a_long_text_waits_for_nothing_long(
     browser: Browser, people: People, faults: list[str]
 ) -> None:
-    """What a key starts does not grow with the text: how long it takes depends on the machine, how
-    much is shown does not.
+    """The work of a key press does not grow with the text.
+
+    Its time depends on the machine, so the test looks at how much is shown.
     """
     guest = people.guest()
     context = context_of(browser, people, guest, faults)

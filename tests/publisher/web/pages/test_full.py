@@ -81,13 +81,13 @@ def test_who_signs_in_is_told_to_come_back(hub: Hub, free: Callable[[], object])
         for browser in browsers
         for handle in handles
     }
-    # Whose handle it is, nobody is told.
+    # The pages do not reveal which handle exists.
     assert len(pages) == 1
-    # Everything else goes on.
+    # Everything else still works.
     assert hub.app.test_client().get("/account/login").status_code == 200
     assert hub.app.test_client().post(TRUSTED_URL, json={}).status_code == 422
     free()
-    # What was not looked at does not count.
+    # Passwords that were not checked do not count as attempts.
     answer = send(browsers[0], "/account/login", handle="ann", password=GOOD)
     assert answer.status_code == 303
 

@@ -1,4 +1,4 @@
-"""Passwords that are guessed: how often, what that tells, and what the owner reads of it."""
+"""Guessed passwords: their limit, what the answers reveal, and the events that the owner sees."""
 
 import re
 
@@ -23,9 +23,9 @@ def test_an_account_is_guessed_at_only_so_often(people: People):
     assert page.status == 429, "the right password does not help a guesser either"
     assert 1 <= int(page.response.headers["Retry-After"]) <= 15 * 60
     assert "Try again in" in page.words
-    # Nobody else is shut out by it, least of all the owner.
+    # Other addresses are not locked out, least of all the owner's.
     assert sign_in(people.visitor(), member.handle, PASSWORD).path == "/account/prompts"
-    # Who does not exist is refused as well.
+    # Unknown handles are refused as well.
     for _ in range(VISITOR_LIMIT):
         page = sign_in(visitor, "nobody-here", OTHER_PASSWORD)
         assert page.status == 422
@@ -39,7 +39,7 @@ def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
     with Database(people.settings.state) as database:
         events = Events(database)
         before = len(events.latest(member.handle, 9))
-        # Until the end of it nobody can write: who tries is refused after a while.
+        # Until it ends no other connection can write: attempts are refused after a while.
         database.execute("BEGIN IMMEDIATE")
         try:
             for handle in ("nobody-at-all", member.handle):

@@ -31,7 +31,7 @@ def test_other_hosts_are_refused(make_hub: MakeHub, host: str, origins: tuple[st
         assert f"Open {BASE}/account instead." in answer.text
         assert "Set-Cookie" not in answer.headers
         assert answer.headers["Cache-Control"] == "no-store"
-    # What needs no cookie is asked by any name.
+    # Addresses without cookies accept any host name.
     assert client.get("/healthz", headers={"Host": host}).status_code == 200
     assert client.post(TRUSTED_URL, json={}, headers={"Host": host}).status_code == 422
 

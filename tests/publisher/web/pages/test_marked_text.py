@@ -278,7 +278,7 @@ def test_one_chooses_the_field(page: Page) -> None:
 def test_the_editor_works_where_the_library_does_not_load(
     browser: Browser, people: People, guest: Visitor
 ) -> None:
-    # The browser tells of what it could not load.
+    # The browser logs files that it could not load, so faults are ignored here.
     context = context_of(browser, people, guest, [])
     page = context.new_page()
 

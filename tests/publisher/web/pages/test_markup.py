@@ -19,7 +19,7 @@ __all__ = ["axe"]  # a fixture
 
 @pytest.fixture(scope="module")
 def member(people: People) -> Visitor:
-    """Somebody of whom each page has something to show, also what is hostile."""
+    """A user with something to show on each page, also hostile values."""
     visitor = people.member(agent="<b>Agent</b>")
     for name in ("gone", "laptop", "a <i>\N{RIGHT-TO-LEFT MARK}name"):
         visitor.get("/account/tokens")
@@ -182,7 +182,7 @@ def test_a_phone_has_all_of_a_table_in_sight(
     for button in page.locator(".records button").all():
         box = button.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
-    # Who cannot see it has a table all the same, and who can has the columns' names.
+    # The wide table's roles remain for screen readers, and each cell shows its column's name.
     assert table_of(page) == wide
     for cell in page.locator(".records td[data-name]").all():
         told = cell.evaluate("it => getComputedStyle(it, '::before').content")
@@ -191,7 +191,7 @@ def test_a_phone_has_all_of_a_table_in_sight(
 
 
 def table_of(page: Page) -> Counter[tuple[str, str]]:
-    """What a screen reader finds of the tables of a page: roles, and names where they have some."""
+    """Roles and names of the tables of a page, as a screen reader finds them."""
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
     roles = ("table", "rowgroup", "row", "rowheader", "columnheader", "cell")
     shown = [node for node in tree["nodes"] if not node["ignored"]]

@@ -48,7 +48,7 @@ def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
     assert "Åsa Öberg" in public and "&lt;b&gt;Prompts" in public and "<b>Prompts" not in public
     page = owner.get(PROFILE)
     assert f'href="/{owner.handle}"' in page.html and "<b>Prompts" not in page.html
-    # What is in the form, sent again, changes nothing.
+    # The same form, sent again, changes nothing.
     before = file_of(people, owner).read_bytes()
     assert "is saved" in store(owner).words
     assert file_of(people, owner).read_bytes() == before

@@ -21,7 +21,7 @@ from tests.support.catalogues import write_version
 from tests.support.servers import PROJECT
 
 PUBLISHERS = "/account/publishers"
-# A project is whose it is once a job has published, so each test takes another.
+# A project belongs to an owner once a job has published, so each test takes another.
 _numbers = itertools.count(1)
 
 
@@ -52,14 +52,14 @@ def set_only(visitor: Visitor, repo: str, who: str) -> Page:
 
 
 def workflow_of(page: Page) -> str:
-    """The workflow that a page shows without being asked."""
+    """The workflow in the open part of a page."""
     (opened,) = re.findall("<details open>.*?</details>", page.html, re.DOTALL)
     (text,) = snippets_of(page._replace(html=opened))
     return text
 
 
 class ShownProject(Project):
-    """Somebody's project whose CI has the workflow that a page shows."""
+    """A user's project; its CI runs the workflow that a page shows."""
 
     def __init__(self, folder: Path, people: People, owner: str, path: str, shown: str) -> None:
         super().__init__(folder, people.url, owner)
@@ -190,7 +190,7 @@ def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
         "Only jobs on this branch. Empty: any branch or tag, so anyone who can push a branch can "
         "publish." in page.words
     )
-    # Who sends the form without the field is not taken to mean any.
+    # A form without the field does not mean every branch.
     for branch, stored in (("main", "main"), (None, "main"), (" refs/heads/Dev/2 ", "Dev/2")):
         page = add(owner, branch=branch)
         assert page.status == 200 and f"Branch {stored} Environment" in page.words

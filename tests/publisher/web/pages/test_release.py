@@ -19,7 +19,7 @@ from tests.support.catalogues import write_version
 
 @pytest.fixture
 def owner(people: People) -> Visitor:
-    """Somebody who has published two versions of a story."""
+    """A user who has published two versions of a story."""
     visitor = people.guest()
     publish(people, visitor, "Tell <b>one</b> story.", "Tell two stories.")
     return visitor

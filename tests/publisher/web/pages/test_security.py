@@ -178,7 +178,7 @@ def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visit
 
 
 def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(make_hub: MakeHub) -> None:
-    """Somebody else who is signed in is changing the password, too."""
+    """During the change, the user ends all sessions, sets another password, or is locked."""
     secret, own = "t" * 43, "the very own one of a thief"
     hub = make_hub("https://hub.example")
     passwords, sessions = Passwords(hub.database), Sessions(hub.database)
@@ -239,7 +239,7 @@ def test_an_owner_changes_only_so_much_a_minute(people: People) -> None:
     page = owner.post("/account/profile", owner.csrf())
     assert page.status == 429 and "Too many changes to this account" in page.words
     assert int(page.response.headers["Retry-After"]) > 0
-    # To look and to sign out are none, and nobody else is held up.
+    # Views and sign-outs do not count, and other users are not limited.
     assert owner.get(SECURITY).status == 200
     assert other.post("/account/publishers/only", other.csrf()).status == 422
     owner.submit("/account/logout")

@@ -140,7 +140,7 @@ def test_the_cookie(app: Flask):
     name, _, rest = cookie.partition("=")
     assert name == "__Secure-hub-account"
     attributes = {part.strip().lower() for part in rest.split(";")[1:]}
-    # Of a visitor who is not signed in it is gone with the browser.
+    # Without a sign-in, the cookie ends with the browser's session.
     assert attributes == {"secure", "httponly", "path=/account", "samesite=lax"}
 
 
@@ -204,7 +204,7 @@ def cookie_with(data: bytes, secret: str = "s" * 43) -> str:
 
 
 def test_what_is_in_the_cookie_gives_no_rights(app: Flask, database: Database):
-    """It is signed with its own secret, so whoever has it can write it."""
+    """It is signed with a secret of its own, so anyone with that secret can write it."""
     Invitations(database).invite("ann")
     client = app.test_client()
     lists = b'{"_flashes":[["message","<b>"]]}', b'{"_flashes":[["a",{" m":"<b>"}]]}'
@@ -289,7 +289,7 @@ def test_links_lead_to_no_other_place(path: str):
 
 @contextmanager
 def while_a_password_is_verified(act: Callable[[], object]) -> Iterator[None]:
-    """Somebody acts before it is known that the next password is right."""
+    """Run ``act`` before the check of the next password returns."""
     real, done = argon2.PasswordHasher.verify, []
 
     def verify(*args: object) -> bool:
@@ -346,7 +346,7 @@ def test_signing_out_leaves_nothing_of_the_session(people: People):
     visitor.submit("/account/logout")
     after = visitor.session.cookies["hub-account"]
     assert after.partition(".")[0] != before.partition(".")[0]
-    # What was signed with the old secret is not taken any more, whoever has kept it.
+    # Cookies signed with the old secret are refused, even if a client has kept one.
     assert visitor.post("/account/login", [("handle", "x")]).status == 400
 
 

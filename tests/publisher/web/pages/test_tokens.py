@@ -180,7 +180,7 @@ def test_nobody_revokes_the_token_of_another(people: People, tokens_owner: Visit
 )
 def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> None:
     tokens_owner.get(TOKENS)
-    # A name is no id, also where there is such a token.
+    # A name is no id, even if a token of that name exists.
     create(tokens_owner, "ci")
     page = tokens_owner.post(f"{TOKENS}/{given}/revoke", tokens_owner.csrf())
     assert page.status == 404 and '<nav class="account"' in page.html
@@ -283,7 +283,7 @@ def test_the_step_for_a_job_publishes(people: People, tmp_path: Path) -> None:
 
 
 def snippets_of(page: Page) -> list[str]:
-    """What a page has to copy, as a browser would."""
+    """Snippets of a page as a browser would copy them."""
     found = re.findall(r'<pre class="snippet">\n(.*?)</pre>', page.html, re.DOTALL)
     entities = {"&#34;": '"', "&#39;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
     return [re.sub("&[^;]+;", lambda entity: entities[entity[0]], text) for text in found]

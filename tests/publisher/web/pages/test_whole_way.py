@@ -1,5 +1,6 @@
-"""From an invitation to a publication and back, in a real browser and with the real client; and
-that nothing secret which came up on the way is anywhere on the disk.
+"""The way from an invitation to a publication and back, in a real browser and with the real client.
+
+No secret that came up on the way is anywhere on the disk.
 """
 
 import re
@@ -207,7 +208,7 @@ def test_an_invitation_where_a_browser_keeps_nothing(people: People, browser: Br
 
 
 def kept(page: Page) -> tuple[list[str], list[str]]:
-    """What the tab keeps, and what the browser keeps for other tabs too."""
+    """Values that the tab stores, and values that the browser stores for other tabs too."""
     session, local, cookies = page.evaluate(
         "[Object.values(sessionStorage), Object.values(localStorage), document.cookie]"
     )

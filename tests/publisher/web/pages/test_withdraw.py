@@ -18,7 +18,7 @@ from tests.support.servers import DEADLINE_SECONDS
 
 @pytest.fixture
 def owner(people: People) -> Visitor:
-    """Somebody who has published two versions of a story, the second with a label."""
+    """A user who has published two versions of a story, the second with a label."""
     visitor = people.guest()
     with Database(people.settings.state) as database:
         token, _ = Accounts(database).create_token(visitor.handle, "setup")

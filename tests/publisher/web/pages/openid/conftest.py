@@ -1,4 +1,4 @@
-"""Hubs whose people sign in with an OpenID provider, and people who go there and back."""
+"""Hubs with sign-in by an OpenID provider, and users who sign in there."""
 
 import contextlib
 import html
@@ -61,7 +61,7 @@ class Traveller(Visitor):
         return self.submit(user=name)
 
     def answer_of(self, name: str) -> str:
-        """Sign in at the provider; the URL to come back with, where nobody has been yet."""
+        """Sign in at the provider; returns the URL back to the hub, which is not opened yet."""
         asked = self.session.post(
             self.page.response.url,
             data={"user": name},
@@ -79,7 +79,7 @@ class Traveller(Visitor):
 
     @property
     def owner(self) -> str | None:
-        """Who is signed in."""
+        """The handle of the signed-in user; None without one."""
         page = self.session.get(f"{self.url}{ACCOUNT_URL}/security", timeout=DEADLINE_SECONDS)
         found = re.search(r"<strong>(.*)</strong>", page.text)
         return found and found[1]
@@ -117,7 +117,7 @@ def fake() -> Iterator[FakeProvider]:
 
 @pytest.fixture(scope="module")
 def closed_hub(fake: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A hub without sign-up, and a provider that says what it is told to."""
+    """A hub without sign-up, and a provider whose answers a test sets."""
     fake.status = 503
     with serving(tmp_path_factory.mktemp("closed"), fake.url, free_port()) as server:
         yield server
@@ -131,7 +131,7 @@ def come(hub: Server) -> Traveller:
 
 
 def join(hub: Server, handle: str) -> Traveller:
-    """Somebody who has signed up with a password."""
+    """A user who has signed up with a password."""
     visitor = come(hub)
     visitor.get("/account/signup")
     page = visitor.submit("/signup", handle=handle, password=PASSWORD, again=PASSWORD)
@@ -140,7 +140,7 @@ def join(hub: Server, handle: str) -> Traveller:
 
 
 def join_elsewhere(hub: Server, handle: str, name: str) -> Traveller:
-    """Somebody who has signed up as ``name`` at the provider."""
+    """A user who has signed up as ``name`` at the provider."""
     visitor = come(hub)
     visitor.get("/account/signup")
     visitor.send("/account/openid/signup", handle=handle)

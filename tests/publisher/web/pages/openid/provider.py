@@ -17,7 +17,7 @@ from tests.support.issuer import DISCOVERY, KEYS, Key, TestIssuer, make_key
 from tests.support.servers import Process, free_port, in_thread
 
 CLIENT_ID = "https://hub.example/"
-# What a header of HTTP and a field of a form would each take for something else.
+# Characters that an HTTP header and a form field would each decode differently.
 CLIENT_SECRET = "100% secret: a+b/c=&d"
 # The name that it has on the pages.
 NAME = "Testers & <Co>"
@@ -41,10 +41,11 @@ def real_provider(callback_url: str) -> Iterator[str]:
 
 
 class FakeProvider:
-    """A provider that gives out whatever a test puts in. ``asked`` counts requests by path, and
-    ``forms`` has what was sent to the token endpoint.
+    """A provider whose answers a test sets.
 
-    ``status``: answer everything so; ``reply``: what the token endpoint gives, as status and body.
+    ``asked`` counts requests by path; ``forms`` has the bodies of requests to the token endpoint.
+    ``status`` is the status of all answers, if set. ``reply`` is the answer of the token endpoint,
+    as status and body.
     """
 
     def __init__(self, url: str) -> None:

@@ -32,7 +32,7 @@ def test_the_four_ways_in_a_browser(hub: Server, browser: Browser, scripts: bool
 
     page.get_by_role("button", name="Sign out", exact=True).click()
     page.get_by_role("link", name=f"Sign in with {NAME}").click()
-    # The provider is asked, and knows who it is.
+    # The provider still has a session, and signs the user in without a form.
     expect(page).to_have_url(f"{hub.url}/account/prompts")
     page.get_by_role("link", name="Security").click()
     page.context.clear_cookies(domain="localhost")

@@ -1,4 +1,4 @@
-"""What each defence of signing in with an OpenID provider keeps out."""
+"""Attacks that the defences of sign-in with an OpenID provider stop."""
 
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -103,7 +103,7 @@ def test_somebody_else_s_answer_signs_nobody_in(hub: Server) -> None:
     page = victim.go(answer)
     assert (page.status, victim.owner) == (400, None)
     assert "in this browser" in page.words
-    # What the victim has begun goes on.
+    # The sign-in that the victim has begun still works.
     victim.go(waiting)
     assert victim.sign_in_there("unknown-victim").status == 403
     # Nor does it connect the attacker's identity to an account.
@@ -120,12 +120,12 @@ def test_an_answer_is_good_once(hub: Server) -> None:
     kept = cookie_of(visitor)
     assert visitor.go(answer).path == "/account/prompts"
     assert visitor.go(answer).status == 400
-    # Nor one that signed nobody in.
+    # The same holds for an answer that signed in no user.
     stranger = come(hub)
     stranger.get(START)
     unknown = stranger.answer_of("ugo-s-cousin")
     assert [stranger.go(unknown).status for _ in range(2)] == [403, 400]
-    # With what the browser had before, the provider refuses the code.
+    # Even with the browser's old cookie, the provider refuses the code.
     copy = come(hub)
     copy.session.headers["Cookie"] = f"hub-account={kept}"
     page = copy.go(answer)

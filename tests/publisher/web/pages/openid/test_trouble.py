@@ -46,7 +46,7 @@ def test_passwords_work_while_the_provider_is_down(fake: FakeProvider, closed_hu
 
 def wait_until_back(hub: Server) -> None:
     def is_back() -> bool:
-        # Each address may ask only so often.
+        # Requests of each address are limited, so each comes from another one.
         number = next(numbers)
         asked = {"X-Forwarded-For": f"127.61.{number // 250}.{number % 250}"}
         return hub.get(START, headers=asked).status_code == 303

@@ -23,7 +23,7 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     assert "You have not set a password, so you cannot sign in with one." in page.words
     visitor.submit("/account/logout")
     assert visitor.owner is None
-    # The provider still knows who it is, and asks no more.
+    # The provider still has a session, and shows no form.
     page = visitor.get("/account/login?next=/security")
     assert f"Sign in with {NAME}" in page.words
     assert 'href="/account/openid?next=/security"' in page.html
