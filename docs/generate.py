@@ -1,7 +1,7 @@
 """Writes the parts of the documents that follow from the code, between their markers.
 
     python docs/generate.py            rewrite them
-    python docs/generate.py --check    exit status 1 if one is not as the code says
+    python docs/generate.py --check    exit status 1 if one is outdated
 
 A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 """
@@ -48,7 +48,7 @@ DOCUMENTS = [
 
 
 def endpoints() -> str:
-    """The public rows of the table of routes."""
+    """Returns the table of the public routes."""
     rows = ["| endpoint | file of the site | returns |", "|---|---|---|"]
     for route in ROUTES:
         if route.summary:
@@ -58,7 +58,7 @@ def endpoints() -> str:
 
 
 def caching() -> str:
-    """Which cache rule each public endpoint has."""
+    """Returns the table of cache rules, with the public endpoints of each."""
     rows = ["| `Cache-Control` | endpoints |", "|---|---|"]
     for cache, header in CACHE_CONTROL.items():
         urls = [f"`{r.query or r.url}`" for r in ROUTES if r.summary and r.cache == cache]
@@ -68,14 +68,14 @@ def caching() -> str:
 
 
 def pages() -> str:
-    """The rows of the table that are pages for people."""
+    """Returns the table of the routes that are pages."""
     rows = ["| page | file of the site |", "|---|---|"]
     rows += [f"| `{r.url}` | `{r.file}` |" for r in READ_ROUTES if not r.is_api and r.media != GZIP]
     return "\n".join(rows)
 
 
 def statuses() -> str:
-    """Every error code with its HTTP status."""
+    """Returns the table of HTTP statuses, with the error codes of each."""
     rows = ["| status | codes |", "|---|---|"]
     for status in sorted(set(errors.STATUS.values())):
         codes = [f"`{code}`" for code, of in errors.STATUS.items() if of == status]
@@ -84,12 +84,12 @@ def statuses() -> str:
 
 
 def reserved() -> str:
-    """The owners' names that the site uses itself."""
+    """Returns the owners' names that the site uses itself."""
     return ", ".join(f"`{name}`" for name in sorted(names.RESERVED_OWNERS))
 
 
 def publish_fields() -> str:
-    """What the body of a publication may have."""
+    """Returns the table of the fields of a publication."""
     schema = msgspec.json.schema(records.Draft)["$defs"]["Draft"]
     rows = ["| field | value | left out |", "|---|---|---|"]
     for field, of in schema["properties"].items():
@@ -104,7 +104,7 @@ def publish_fields() -> str:
 
 
 def _value(schema: dict[str, Any]) -> str:
-    """In a few words, what fits this JSON schema."""
+    """Returns a description of the values that match a JSON schema, in a few words."""
     if "anyOf" in schema:
         return ", or ".join(_value(each) for each in schema["anyOf"])
     if "enum" in schema:
@@ -115,20 +115,20 @@ def _value(schema: dict[str, Any]) -> str:
         return f"list of at most {schema['maxItems']}: {_value(schema['items'])}"
     if schema["type"] != "string":
         return schema["type"]
-    told = [schema["description"]] if "description" in schema else []
-    told += [f'as `"{example}"`' for example in schema.get("examples", ())]
+    parts = [schema["description"]] if "description" in schema else []
+    parts += [f'as `"{example}"`' for example in schema.get("examples", ())]
     if "maxLength" in schema:
         least = f"{schema['minLength']} to" if "minLength" in schema else "at most"
-        told.append(f"{least} {schema['maxLength']:,} characters")
-    return ", ".join(["text", *told])
+        parts.append(f"{least} {schema['maxLength']:,} characters")
+    return ", ".join(["text", *parts])
 
 
 def publish_limits() -> str:
-    """How much may be published, and how often."""
+    """Returns the table of limits on publications."""
     limits = [
         ("publications a minute for each owner", DEFAULT_LIMITS.publications),
         ("checks a minute for each address", DEFAULT_LIMITS.checks),
-        ("requests a minute without a right token, for each address", DEFAULT_LIMITS.wrong_tokens),
+        ("requests a minute without a valid token, for each address", DEFAULT_LIMITS.wrong_tokens),
         ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
         ("bytes of the request's body", BODY_BYTES_MAX),
         ("versions of a repo", names.VERSIONS_PER_REPO_MAX),
@@ -136,15 +136,15 @@ def publish_limits() -> str:
         ("hours that an `Idempotency-Key` is known", KEPT_SECONDS // 3600),
         ("warnings or `details` in an answer", MESSAGES_MAX),
         ("characters of each of these", MESSAGE_CHARS_MAX),
-        ("days that a token is good, by default", EXPIRES_DAYS_DEFAULT),
-        ("days that a token is good, at most", EXPIRES_DAYS_MAX),
+        ("days until a token expires, by default", EXPIRES_DAYS_DEFAULT),
+        ("days until a token expires, at most", EXPIRES_DAYS_MAX),
     ]
     rows = [f"| {what} | {limit:,} |" for what, limit in limits]
     return "\n".join(["| limit | |", "|---|---|", *rows])
 
 
 def tools() -> str:
-    """The tools of the MCP server, with what they take and give."""
+    """Returns the MCP tools with their arguments and results."""
     return "\n\n".join(_tool(tool) for tool in TOOLS.values())
 
 
@@ -165,31 +165,31 @@ def _tool(tool: Tool) -> str:
         absent = "" if name in gives["required"] else "?"
         parts.append(f"`{name}`{absent}{within}")
     table = "\n".join(rows)
-    return f"### `{tool.name}`\n\n{tool.description}\n\n{table}\n\nGives {', '.join(parts)}."
+    return f"### `{tool.name}`\n\n{tool.description}\n\n{table}\n\nReturns {', '.join(parts)}."
 
 
 def commands() -> str:
-    """The help of every command, as it prints it."""
+    """Returns the help of every command of hubctl, as printed."""
     return "\n\n".join(_helps(hubctl, "hubctl", None))
 
 
 def client() -> str:
-    """The help of the shell client and of each of its commands, as it prints it."""
+    """Returns the help of the shell client and of each of its commands, as printed."""
     parts = []
     for command in (
         "", "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
         "label",
     ):  # fmt: skip
-        told = subprocess.run(
+        done = subprocess.run(
             ["sh", SHELL_CLIENT, "help", *command.split()],
             capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]},
         )  # fmt: skip
-        parts.append(f"### `hub {command}".rstrip() + f"`\n\n```text\n{told.stdout}```")
+        parts.append(f"### `hub {command}".rstrip() + f"`\n\n```text\n{done.stdout}```")
     return "\n\n".join(parts)
 
 
 def metrics() -> str:
-    """Every metric, with its labels and their values."""
+    """Returns the table of metrics, with their labels and values."""
     rows = ["| metric | labels | |", "|---|---|---|"]
     for metric in sorted(METRICS, key=lambda metric: metric.name):
         labels = "; ".join(
@@ -200,7 +200,7 @@ def metrics() -> str:
 
 
 def settings() -> str:
-    """Every key of hub.toml."""
+    """Returns the table of the keys of hub.toml."""
     rows = ["| table | key | variable | value | meaning |", "|---|---|---|---|---|"]
     for words, setting in listed(schema_of(hubctl)):
         table = f"`[{'.'.join(words)}]`" if words else ""
@@ -213,27 +213,27 @@ def settings() -> str:
 
 
 def trusted_github() -> str:
-    """The workflow of GitHub Actions that needs no stored token."""
+    """Returns the workflow of GitHub Actions that needs no stored token."""
     return _trusted("github", "publish-prompts.yml", "hub", "staging")
 
 
 def release_github() -> str:
-    """The workflow of GitHub Actions that moves a label."""
+    """Returns the workflow of GitHub Actions that moves a label."""
     return _trusted("github", "release-prompt.yml", "production", "production")
 
 
 def release_gitlab() -> str:
-    """The job of GitLab that moves a label."""
+    """Returns the job of GitLab that moves a label."""
     return _trusted("gitlab", ".gitlab-ci.yml", "production", "production")
 
 
 def trusted_gitlab() -> str:
-    """The job of GitLab that needs no stored token."""
+    """Returns the job of GitLab that needs no stored token."""
     return _trusted("gitlab", ".gitlab-ci.yml", "", "staging")
 
 
 def _trusted(kind: Kind, file: str, environment: str, labels: str) -> str:
-    """As an owner sees it who publishes from the default branch, whatever its name."""
+    """Returns a printed workflow as its owner sees it, for the default branch of any name."""
     ada = TrustedPublisher(
         id="", owner="ada", repo="", issuer="", project="", project_id="", workflow=file, branch="",
         environment=environment, labels=labels, added_at=0, used_at=None,
@@ -263,7 +263,7 @@ PARTS = {
 
 
 def rewritten(text: str) -> str:
-    """``text`` with each part as the code says."""
+    """Returns a document with each part between markers generated again."""
 
     def replace(found: re.Match[str]) -> str:
         name = found[1]
@@ -283,7 +283,7 @@ def main() -> int:
             if not is_check:
                 path.write_text(rewritten(text))
     if is_check and stale:
-        print(f"Not as the code says: {', '.join(stale)}. Run: python docs/generate.py")
+        print(f"Outdated: {', '.join(stale)}. Run: python docs/generate.py")
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Lists every string that a person reads, so that you can read them all cold.
+"""Lists every string that a person reads, for a review.
 
 Run it in the root of the project:
 
@@ -36,7 +36,7 @@ SQL = re.compile(
 WORDS = re.compile(r"[A-Za-z]{2,}[^\sA-Za-z]* [^\sA-Za-z]*[A-Za-z]")
 PATTERN = re.compile(r"\\[.wsdbS(]|\(\?|\[\^")
 
-# Of a template: statements, comments and what no one sees; then labels, then text.
+# The invisible parts of a template: statements, comments, scripts. Then labels, then other tags.
 HIDDEN = re.compile(r"\{#.*?#\}|<!--.*?-->|<(script|style)\b[^>]*>.*?</\1>|\{%.*?%\}", re.DOTALL)
 LABEL = re.compile(r'\b(?:aria-label|title|alt|placeholder)="([^"]*[A-Za-z][^"]*)"')
 TAG = re.compile(r"<[^>]*>")
@@ -57,7 +57,7 @@ def text_of(node: ast.AST) -> str | None:
 
 
 def kind_of_call(call: ast.Call) -> str | None:
-    """Which kind of string the arguments of a call are."""
+    """Returns the kind of the strings in the arguments of a call; None for other calls."""
     name = ast.unparse(call.func).rpartition(".")[2]
     if ERROR_NAME.search(name):
         return "error"
@@ -67,7 +67,7 @@ def kind_of_call(call: ast.Call) -> str | None:
 
 
 def strings(node: ast.AST, kind: str = "text") -> Iterator[Found]:
-    """Every string below a node that a person may read; ``kind``, unless the node says better."""
+    """Yields every string below a node that a person may read, of ``kind`` if the node has none."""
     text = text_of(node)
     if text is not None:
         if WORDS.search(text) and not SQL.match(text) and not PATTERN.search(text):
@@ -88,7 +88,7 @@ def strings(node: ast.AST, kind: str = "text") -> Iterator[Found]:
 
 
 def described(node: ast.AST) -> Iterator[Found]:
-    """The docstring of a command, which is its help."""
+    """Yields the lines of a command's docstring, which is its help."""
     decorators = " ".join(map(ast.unparse, getattr(node, "decorator_list", ())))
     if re.search(r"\b(command|group)\(", decorators):
         for number, line in enumerate((ast.get_docstring(node) or "").splitlines()):
@@ -97,7 +97,7 @@ def described(node: ast.AST) -> Iterator[Found]:
 
 
 def shown(template: str) -> Iterator[Found]:
-    """What a template shows, line by line."""
+    """Yields the visible lines and labels of a template."""
 
     def blank(found: re.Match[str]) -> str:
         return "\n" * found[0].count("\n")
@@ -122,8 +122,8 @@ def main() -> None:
             else:
                 continue
             for line, kind, text in sorted(found, key=lambda each: each[0]):
-                told = " ".join(text.split())
-                print(f"{file}:{line}: {kind}: {told if told.isprintable() else repr(told)}")
+                words = " ".join(text.split())
+                print(f"{file}:{line}: {kind}: {words if words.isprintable() else repr(words)}")
 
 
 if __name__ == "__main__":
