@@ -1,7 +1,8 @@
-"""The read side: content in, site out. Imports nothing else of the project.
+"""The read side: content in, site out. Imports no other package of the project.
 
-The packages follow the way of the data: ``store`` reads the content, ``render`` turns records into
-bytes, ``write`` puts them on the site, ``pipeline`` decides what and when. ``model.routes`` holds
+The packages are listed in the order in which data passes them: ``store`` reads the content,
+``render`` turns records into bytes, ``write`` puts them on the site, ``pipeline`` decides what is
+built and when. ``model.routes`` holds
 every URL, file name and header rule.
 """
 
@@ -9,11 +10,11 @@ from functools import cache
 from importlib import metadata
 
 DISTRIBUTION = "prompt-hub"
-# Of the public interface: of the client ``hub``, of the API's document and of the tools.
+# Version of the public interface: of the client ``hub``, the API's document and the tools.
 VERSION = "1.0.0"
 
 
 @cache
 def installed_version() -> str:
-    """The version of this installation, which setuptools-scm takes from git."""
+    """The version of this installation, as setuptools-scm takes it from git."""
     return metadata.version(DISTRIBUTION)

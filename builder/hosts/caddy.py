@@ -1,7 +1,7 @@
-"""Caddy: a whole configuration, from the table of routes.
+"""Caddy: a complete configuration, from the table of routes.
 
-Its regular expressions are RE2's, which cannot look ahead. So a query is read parameter by
-parameter, each by a list of patterns of which the first that is found counts.
+Caddy's regular expressions are RE2's, which have no lookahead. So the configuration reads a query
+parameter by parameter. Each parameter has a list of patterns; the first that matches counts.
 """
 
 import ipaddress
@@ -64,26 +64,28 @@ from builder.model.settings import parse_base_url
 FILE = "Caddyfile"
 PROGRAM = "caddy"
 
-# What Caddy's own failures are to a reader; all others are internal errors.
+# The error codes of Caddy's own failures, by status; all others are internal errors.
 _ERRORS = {"404": "not_found", "413": "content_too_large", "502 503 504": "unavailable"}
 
 _VERSION_SECONDS_MAX = 10
 
-# No system takes less for the path of a socket.
+# The smallest limit of any system on the path of a Unix socket.
 _SOCKET_BYTES_MAX = 103
 
-# The first whose log can tell who reads through a proxy, and not by the reader's own word.
+# The first version that can log the client's address as trusted proxies report it. Older ones log
+# the proxy's.
 _LOGS_CLIENTS_FROM = (2, 8)
 
-# What becomes of a parameter in a pattern: its name, and what its grammar is.
+# Patterns for a parameter of a URL: {0} is its name, {1} its grammar.
 _CHECKED = "(?P<{0}>{1})"
 _CHECKED_BEFORE = "(?P<{0}>[^/]+)"
 _ANYTHING = "[^/]+"
 
 
 class _Parameter(NamedTuple):
-    """What the values of a parameter mean: patterns of what follows its name in a query, each with
-    what is made of it; and what it is where it is not given. ``key``: its name in the query.
+    """The meaning of a parameter's values. ``rows``: patterns of the text after its name in a
+    query, each with the value that Caddy takes for it. ``default``: the value if the query does not
+    have the parameter. ``key``: its name in the query.
     """
 
     rows: list[tuple[str, str]]
@@ -92,24 +94,24 @@ class _Parameter(NamedTuple):
 
 
 class _Listen(NamedTuple):
-    """Where Caddy listens. Each may be empty: no host means all addresses."""
+    """The address that Caddy listens on. Each part may be empty: no host means all addresses."""
 
     host: str
     port: str
 
     @property
     def is_name(self) -> bool:
-        """Whether the host is a name that one can get a certificate for."""
+        """True if the host is a name for which a certificate can be issued."""
         return not _is_address(self.host) and "." in self.host
 
 
 def folder(site: HostedSite) -> str:
-    """Where Caddy keeps its certificates and logs; has to be writable for who runs it."""
+    """The folder for Caddy's certificates and logs; must be writable for Caddy's user."""
     return f"{site.state}/caddy"
 
 
 def files(site: HostedSite) -> dict[str, str]:
-    """The configuration, by file name. Raises OperatorError for what it cannot hold."""
+    """The configuration, by file name. Raises OperatorError for a value that it cannot contain."""
     site = site._replace(base_url=parse_base_url(site.base_url))
     base = site.base_path
     listen = _parse_listen(site.listen)
@@ -131,7 +133,7 @@ def files(site: HostedSite) -> dict[str, str]:
         redirect=_parse_redirect(site),
         challenge_pattern=CHALLENGE_PATTERN,
         base_pattern=re.escape(base),
-        # Where errors are JSON.
+        # The paths with JSON errors.
         api_pattern=f"(?:{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)"
         f"|.*{re.escape(WELL_KNOWN)})",
         langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
@@ -155,7 +157,7 @@ def files(site: HostedSite) -> dict[str, str]:
 
 
 def _headers(site: HostedSite) -> dict[str, object]:
-    """The template's values for the headers of answers."""
+    """The template's values for the headers of responses."""
     return {
         "headers": header_lines(answer_headers.SAFETY + site.sharing),
         "page_headers": header_lines(answer_headers.PAGE_SAFETY),
@@ -169,7 +171,9 @@ def _headers(site: HostedSite) -> dict[str, object]:
 
 
 def _reads(base: str) -> dict[str, object]:
-    """The template's values for what is answered from files, and why one may be missing."""
+    """The template's values for requests answered from files, and for the reasons why a file is
+    missing.
+    """
     return {
         "rows": list(_rows(base)),
         "not_found_file": f"/{BY_NAME['not_found_page'].file}",
@@ -180,7 +184,8 @@ def _reads(base: str) -> dict[str, object]:
                 missing.withdrawn(route),
                 missing.reasons(route),
             )
-            # `1.0.0.body.txt` is no text of a version `1.0.0.body`: long extensions first.
+            # Long extensions come first, so `1.0.0.body.txt` is not read as the text of a version
+            # `1.0.0.body`.
             for route in sorted(READ_ROUTES, key=lambda route: -route.file.count("."))
             if route.has_json_errors and "{" in route.file
         ],
@@ -197,7 +202,7 @@ def _reads(base: str) -> dict[str, object]:
 
 
 def _queries(base: str) -> dict[str, object]:
-    """The template's values for what is asked with a query."""
+    """The template's values for requests with a query."""
     return {
         "parameters": _parameters(),
         "impossible": _impossible(),
@@ -231,8 +236,8 @@ def _queries(base: str) -> dict[str, object]:
 
 
 def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
-    """The name and the pattern of a text that a query may ask for, and the URLs of those that it
-    gets instead, by parameter.
+    """The name and the pattern of a text that can be requested with a query, and the URLs that
+    serve the requested version or label, by parameter.
     """
     urls = {
         parameter: base
@@ -247,7 +252,7 @@ def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
 
 
 def _service(base: str) -> dict[str, object]:
-    """The template's values for what `hubctl serve` answers."""
+    """The template's values for requests that `hubctl serve` answers."""
     return {
         "service_urls": [base + url for url in (*MCP_URLS, *MONITOR_URLS)],
         "writes": [
@@ -260,7 +265,7 @@ def _service(base: str) -> dict[str, object]:
 
 
 def _members(base: str) -> dict[str, object]:
-    """The template's values for who may read a private hub."""
+    """The template's values for access to a private hub."""
     return {
         "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(open_patterns('?P<{}>'))})"
         f"|{well_known_pattern(base)})",
@@ -272,15 +277,15 @@ def _members(base: str) -> dict[str, object]:
 
 
 def is_https(site: HostedSite) -> bool:
-    """Whether readers reach it over TLS: with a given certificate, or one that Caddy gets for a
-    name. Raises OperatorError for what Caddy cannot listen at.
+    """True if readers reach the site over TLS: with a given certificate, or with one that Caddy
+    obtains for a name. Raises OperatorError for an address that Caddy cannot listen on.
     """
     listen = _parse_listen(site.listen)
     return bool(site.certificate) or (listen.is_name and listen.port != "80")
 
 
 def warning(site: HostedSite) -> str | None:
-    """What the Caddy of this machine cannot do of what is asked, and what to do; None if it can."""
+    """A requested feature that this machine's Caddy lacks, and what to do; None if it has all."""
     if not site.trusted_proxies or _logs_clients():
         return None
     return (
@@ -296,8 +301,9 @@ def _logs_clients() -> bool:
 
 
 def _installed_version() -> tuple[int, int] | None:
-    """Major and minor version of this machine's Caddy; None where it has none, or it does not say,
-    as one that somebody has built. Then it may well run elsewhere, or be new.
+    """Major and minor version of this machine's Caddy. None if there is no Caddy, or if it does not
+    say, as a custom build may not. Then the configuration may be for another machine or a newer
+    Caddy.
     """
     try:
         told = subprocess.run(
@@ -314,7 +320,7 @@ def _shown(version: tuple[int, int]) -> str:
 
 
 def _rows(base: str) -> Iterator[tuple[str, str, Route]]:
-    """For each rule what Caddy's map compares a path with, the file that is meant, its route."""
+    """For each rule, the input of Caddy's map, the file it stands for, and the route."""
     for rule in rules("?P<{}>"):
         file = "/" + _filled(rule.route.file, "${{{}}}")
         for path in rule.paths:
@@ -326,7 +332,7 @@ def _rows(base: str) -> Iterator[tuple[str, str, Route]]:
 
 
 def _wrong_names(base: str) -> dict[str, str]:
-    """Patterns for what stands where an owner or a repo is named; ``base`` is one, too."""
+    """Patterns for invalid names of owners and repos; ``base`` is a pattern, too."""
     owner, repo = BY_NAME["user"].url, BY_NAME["repo"].url
     owners, repos = base + owner.partition("{")[0], base + repo.partition("{")[0]
     patterns = {rule.route.name: rule.pattern for rule in rules("?:")}
@@ -342,7 +348,7 @@ def _wrong_names(base: str) -> dict[str, str]:
 
 
 def _parameters() -> dict[str, _Parameter]:
-    """By name. What would have to be decoded is asked of the service."""
+    """The parameters by name. A value that needs decoding is passed to the service ("ASK")."""
     tag = GRAMMAR["tag"]
     special = {
         "tag": [
@@ -358,7 +364,7 @@ def _parameters() -> dict[str, _Parameter]:
             rows = [*rows, (f"=({GRAMMAR[name]})(?:&|$)", "${1}"), ("=[^&]*%", "ASK")]
         rows = [*rows, ("(?:[=&]|$)", "WRONG")]
         found[name] = _Parameter(rows, LIST_DEFAULTS.get(name, ""), name)
-    # To Langfuse's SDKs a version is a number, and no number is a label.
+    # In Langfuse's SDKs a version is a number, and a number is never a label.
     checked = [("=[^&]*%", "ASK"), ("(?:[=&]|$)", "WRONG")]
     ordinal, label = [rf"=({GRAMMAR[name]})(?:&|$)" for name in ("ordinal", "label")]
     found["ordinal"] = _Parameter([(ordinal, "${1}"), *checked], "", "version")
@@ -369,15 +375,15 @@ def _parameters() -> dict[str, _Parameter]:
 
 
 def _impossible() -> str:
-    """The pattern of queries that are wrong whatever they are for: with a parameter given twice,
-    with too many of them, or not in ASCII.
+    """The pattern of queries that are invalid at any address: a parameter given twice, too many
+    parameters, or characters outside ASCII.
     """
     twice = "|".join(f"{name}(?:=[^&]*)?&(?:.*&)?{name}(?:[=&]|$)" for name in PARAMETERS)
     return rf"(?:^|&)(?:{twice})|^(?:[^&]*&){{{PARAMETERS_MAX}}}|[^\x00-\x7F]"
 
 
 def _ranges(site: HostedSite) -> str:
-    """The socket of the server for ranges. Raises OperatorError where the system takes none."""
+    """The socket of the server for ranges. Raises OperatorError if its path is too long."""
     socket = f"{folder(site)}/ranges.sock"
     if len(socket.encode()) > _SOCKET_BYTES_MAX:
         raise OperatorError(
@@ -388,8 +394,8 @@ def _ranges(site: HostedSite) -> str:
 
 
 def _address(listen: _Listen, has_certificate: bool) -> str:
-    """What Caddy calls the site's address. A name brings certificate, TLS and ports with it; the
-    others answer whatever name they are asked by.
+    """The site's address in Caddy's configuration. A name implies certificate, TLS and ports. Other
+    addresses accept requests for any host name.
     """
     if listen.is_name:
         return ":".join(filter(None, listen))
@@ -397,7 +403,7 @@ def _address(listen: _Listen, has_certificate: bool) -> str:
 
 
 def _parse_listen(text: str) -> _Listen:
-    """Raises OperatorError for what Caddy cannot listen at."""
+    """Parses HOST:PORT. Raises OperatorError for an address that Caddy cannot listen on."""
     found = re.fullmatch(r"(?:\[([^\[\]]*)\]|([A-Za-z0-9.-]*)|\*)(?::([0-9]{1,5}))?", text)
     if found and (found[1] is None or _is_address(found[1])):
         listen = _Listen(found[1] or found[2] or "", found[3] or "")
@@ -410,7 +416,9 @@ def _parse_listen(text: str) -> _Listen:
 
 
 def _parse_redirect(site: HostedSite) -> _Listen | None:
-    """Raises OperatorError for what Caddy cannot listen at, or does without being told."""
+    """Parses ``redirect_from``. Raises OperatorError for an address that Caddy cannot listen on,
+    and for a name, which Caddy redirects by itself.
+    """
     listen = _parse_listen(site.redirect_from) if site.redirect_from else None
     if listen and (listen.is_name or _parse_listen(site.listen).is_name):
         raise OperatorError(
@@ -438,8 +446,8 @@ def _check_network(text: str) -> None:
 
 
 def _check_path(path: str) -> None:
-    # To Caddy braces are placeholders, those of the environment among them; *, ? and brackets stand
-    # for other files; after | come the permissions of a socket.
+    # In Caddy's configuration, braces are placeholders (also for environment variables); *, ? and
+    # brackets are globs; after | come the permissions of a socket.
     if re.search(r'["`{}\\|*?\[\]\x00-\x1f\x7f\ud800-\udfff]', path):
         raise OperatorError(
             f"Caddy's configuration cannot contain the path {path!r}. Choose a path in UTF-8 "
@@ -457,7 +465,9 @@ def _is_address(host: str) -> bool:
 
 
 def _pattern(template: str, parameter: str = _CHECKED) -> str:
-    """Matches what a template of the table becomes; ``parameter`` is for each of its parameters."""
+    """The pattern of a URL template from the table; ``parameter`` stands for each of its
+    parameters.
+    """
     return re.sub(
         r"\\\{(\w+)\\\}",
         lambda found: parameter.format(found[1], GRAMMAR[found[1]]),

@@ -41,7 +41,7 @@ from builder.model.routes import (
     Route,
 )
 
-# Wrangler asks for the day whose runtime the Worker was written for.
+# Wrangler needs the date of the Workers runtime that the Worker was written for.
 COMPATIBILITY_DATE = "2026-07-01"
 
 
@@ -77,7 +77,7 @@ def files(site: HostedSite) -> dict[str, str]:
 
 
 def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
-    """What the Worker takes from the rest of the project, by the names that it has there."""
+    """The Worker's constants, by their names in worker.js."""
     limit = site.reads_per_minute
     return {
         "BASE_PATH": base_path,
@@ -124,7 +124,9 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
 
 
 def _row(route: Route) -> str:
-    """What the Worker has to know of a route; ``missing``: why a file of it may not be there."""
+    """The Worker's entry for a route; ``missing``: the reasons why a file of the route may not
+    exist.
+    """
     url, file, media, cache = map(_js, (route.url, route.file, route.media, route.cache))
     reasons = [
         [one.witness, one.code, *([one.told] if one.told else [])] for one in missing.reasons(route)
@@ -140,9 +142,8 @@ def _object(headers: answer_headers.Headers) -> dict[str, str]:
 
 
 def _upstream_url(upstream: str) -> str:
-    """The origin of `hubctl serve` for a Worker; empty where it is one that only this machine has.
-
-    Raises OperatorError.
+    """The origin of `hubctl serve` for a Worker; empty for an address that only this machine can
+    reach.
     """
     url = upstream if "://" in upstream else f"https://{upstream}"
     try:
@@ -163,7 +164,7 @@ def _upstream_url(upstream: str) -> str:
 
 
 def _is_public(host: str | None) -> bool:
-    """Whether a host's name may mean the same to others as on its own machine and network."""
+    """True if a host name can mean the same host from outside its own machine and network."""
     try:
         return ipaddress.ip_address(host or "").is_global
     except ValueError:
@@ -172,17 +173,17 @@ def _is_public(host: str | None) -> bool:
 
 
 def _js(value: object) -> str:
-    """A value as JavaScript: JSON is."""
+    """A value as JavaScript, as JSON is JavaScript."""
     return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict) else None)
 
 
 def _regex(pattern: str) -> str:
-    """A regular expression for a whole text, as JavaScript."""
+    """A regular expression that matches a whole text, as JavaScript."""
     return "/^(?:" + pattern.replace("/", r"\/") + ")$/"
 
 
 def _toml(text: str) -> str:
-    """A text in TOML's quotes. Raises OperatorError for one that no file could hold."""
+    """A text in TOML's quotes. Raises OperatorError for a text that is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:

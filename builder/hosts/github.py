@@ -1,11 +1,11 @@
-"""GitHub Pages: it serves the files as they are, by their paths, if it is told to."""
+"""GitHub Pages: serves the files as they are, by their paths, if `.nojekyll` exists."""
 
 from builder.hosts.rules import HostedSite
 
 
 def files(site: HostedSite) -> dict[str, str]:
-    """`.nojekyll`, which is empty: with it GitHub Pages serves folders that begin with `_`, too.
+    """An empty `.nojekyll`, with which GitHub Pages also serves folders that begin with `_`.
 
-    It serves `404.html` by itself, and a page without its extension.
+    GitHub Pages serves `404.html` and pages without their extension by itself.
     """
     return {".nojekyll": ""}

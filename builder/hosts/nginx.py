@@ -1,4 +1,4 @@
-"""nginx: a whole configuration, from the table of routes."""
+"""nginx: a complete configuration, from the table of routes."""
 
 import math
 import re
@@ -69,30 +69,30 @@ FILE = "nginx.conf"
 
 _RETRY = ("Retry-After", str(answer_headers.RETRY_SECONDS))
 
-# The extension in the pattern of a text.
+# The optional extension in the pattern of a text.
 _TEXT = r"(?:\.txt)?"
 
 _known = "|".join(PARAMETERS)
-# The place that asks the service.
+# The location that passes requests to the service.
 _ASK = "ask"
-# Queries that no map looks into, and where they go: what would have to be decoded, to the service.
+# Queries that no map reads, and their locations. A query that needs decoding goes to the service.
 _ODD_QUERIES = (
     (rf"^(?:[^&]*&){{{PARAMETERS_MAX}}}", "invalid_parameter"),
     (rf"(?:^|&)(?:(?:{_known})=[^&]*|[^=&]*)[%+]", _ASK),
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
 )
 
-# What the service answers to everybody, and guards itself where that is needed.
+# URLs that the service answers for all readers. It checks access itself where that is needed.
 _SERVICE_URLS = (*MCP_URLS, *MONITOR_URLS, TRUSTED_URL)
-# The places of errors that have nothing from the site in them, or a page without prompts.
+# Error locations that show nothing of the site, or only a page without prompts.
 _ERROR_PLACES = (
     "bad_request|internal_error|nobody|content_too_large|unavailable|preflight|"
     "account_too_large|account_unavailable|allow_[a-z_]+"
 )
 
 _NETWORK_BYTES = answer_headers.IPV6_CLIENT_BITS // 8
-# Find the key of ``throttle.network`` in the 16 bytes of an IPv6 address: the IPv4 address in it,
-# or the /64. The first pattern that matches counts.
+# Extract the key of ``throttle.network`` from the 16 bytes of an IPv6 address: the embedded IPv4
+# address, or the /64. The first pattern that matches counts.
 _CLIENTS = (
     r"(?s)^\x00{10}\xFF{2}(?<network>.{4})\z",
     rf"(?s)^(?<network>.{{{_NETWORK_BYTES}}}).{{{16 - _NETWORK_BYTES}}}\z",
@@ -102,7 +102,7 @@ _CLIENTS = (
 class Place(NamedTuple):
     """A location of the configuration: its condition, its URL's path, and the file it serves.
 
-    The last two with nginx's variables for the route's parameters.
+    ``url`` and ``file`` contain nginx's variables for the route's parameters.
     """
 
     route: Route
@@ -112,12 +112,12 @@ class Place(NamedTuple):
 
 
 def folder(site: HostedSite) -> str:
-    """Where nginx keeps its logs, cache and temporary files; has to be there when it starts."""
+    """The folder for nginx's logs, cache and temporary files; must exist when nginx starts."""
     return f"{site.state}/nginx"
 
 
 def files(site: HostedSite) -> dict[str, str]:
-    """The configuration, by file name. Raises OperatorError for what it cannot hold."""
+    """The configuration, by file name. Raises OperatorError for a path that it cannot contain."""
     for path in (site.out, site.state, *(site.certificate or ())):
         _check(path)
     text = fill(
@@ -125,7 +125,7 @@ def files(site: HostedSite) -> dict[str, str]:
         site=site,
         base=site.base_path,
         folder=folder(site),
-        # All of IPv6 has IPv4 in it.
+        # The address :: then includes all IPv4 addresses.
         listen=lambda place: f"{place} ipv6only=off" if place.startswith("[::]:") else place,
         challenge_pattern=CHALLENGE_PATTERN,
         cache=site.cache_control,
@@ -137,7 +137,7 @@ def files(site: HostedSite) -> dict[str, str]:
         text=_text,
         variables=_variables,
         file=lambda template: f"{site.out}/{_variables(template)}",
-        # Its tokens are in the folder of challenges.
+        # ACME tokens have a location of their own, the folder of challenges.
         well_known=rf"{re.escape(WELL_KNOWN)}(?!acme-challenge/)",
         **_reads(site),
         **_queries(site),
@@ -150,22 +150,22 @@ def files(site: HostedSite) -> dict[str, str]:
 
 
 def _reads(site: HostedSite) -> dict[str, object]:
-    """The template's values for what is answered from files."""
+    """The template's values for requests answered from files."""
     base = site.base_path
     places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
-    # Those with a query, and the one that is a folder's.
+    # The locations that accept a query, and the home page, which is the base path itself.
     lists, home, not_found, unavailable, *texts = [
         next(place for place in places if place.route.name == name)
         for name in ("repos", "home", "not_found_page", "unavailable_page", *ASKED_TEXTS)
     ]
     langfuse = [place for place in places if place.route.scope == "langfuse"]
-    # Of two places of one route, the first is that of its URL.
+    # A route can have two locations; the first is that of its URL.
     langfuse_asked = {place.route.name: place for place in reversed(langfuse)}
     langfuse_prompt, langfuse_list = map(
         langfuse_asked.__getitem__, ("langfuse_prompt", "langfuse_list")
     )
     plain = [place for place in places if place not in (lists, home, *texts)]
-    # A file's own path has no query.
+    # The path of the file itself takes no query.
     plain += [text._replace(where=text.where.replace(_TEXT, _TEXT[:-1])) for text in texts]
     return {
         "home": dict.fromkeys((f"{base}/", base or "/")),
@@ -179,7 +179,8 @@ def _reads(site: HostedSite) -> dict[str, object]:
         "langfuse_root": base + LANGFUSE_ROOT,
         "not_found_page": not_found,
         "unavailable_page": unavailable,
-        # They exclude each other; what is read most is looked for first.
+        # The patterns exclude each other, so order is only speed: the most frequent reads come
+        # first.
         "api": sorted(
             (place for place in plain if place.route.is_api and place.route.scope != "langfuse"),
             key=lambda place: place.route.scope not in ("repo", "version", "label"),
@@ -191,7 +192,7 @@ def _reads(site: HostedSite) -> dict[str, object]:
 
 
 def _missing() -> dict[str, object]:
-    """The template's values for why a file is not there."""
+    """The template's values for the reasons why a file is missing."""
     return {
         "missing": [
             ("", "api", [], reasons(BY_NAME["hub"])),
@@ -211,7 +212,7 @@ def _missing() -> dict[str, object]:
 
 
 def _queries(site: HostedSite) -> dict[str, object]:
-    """The template's values for what is asked with a query."""
+    """The template's values for requests with a query."""
     base, tag = site.base_path, value_pattern("tag")
     ask = _ASK if site.upstream else "no_queries"
     return {
@@ -225,7 +226,7 @@ def _queries(site: HostedSite) -> dict[str, object]:
             "text": parameter_pattern(LIST_PARAMETERS),
             "other": parameter_pattern(PARAMETERS),
         },
-        # Names of parameters are small letters, which are %61 to %7A.
+        # Names of parameters are lower-case letters, which are %61 to %7A when encoded.
         "encoded": r"(?:^|&)[a-z]*%[67][0-9A-Fa-f](?:[a-z]|%[67][0-9A-Fa-f])*(?:[=&]|$)",
         "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
         "asked": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
@@ -242,7 +243,7 @@ def _queries(site: HostedSite) -> dict[str, object]:
 
 
 def _langfuse_queries(site: HostedSite) -> dict[str, object]:
-    """The template's values for the query of a prompt of Langfuse's API."""
+    """The template's values for queries of Langfuse's API."""
     unknown = "missing/langfuse_prompt"
     places = {
         _ASK: _ASK if site.upstream else unknown,
@@ -266,7 +267,7 @@ def _langfuse_queries(site: HostedSite) -> dict[str, object]:
 
 
 def _service(base: str) -> dict[str, object]:
-    """The template's values for what `hubctl serve` answers."""
+    """The template's values for requests that `hubctl serve` answers."""
     return {
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
         "service_urls": _SERVICE_URLS,
@@ -276,17 +277,17 @@ def _service(base: str) -> dict[str, object]:
         ],
         "post_only": re.escape(base) + POST_ONLY_PATTERN,
         "account": [f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
-        # A line break is a character like others.
+        # (?s): a line break is a character like others.
         "account_pattern": f"(?s:{re.escape(base)}{ACCOUNT_PATTERN})",
     }
 
 
 def _members(site: HostedSite) -> dict[str, object]:
-    """The template's values for who may read a private hub."""
+    """The template's values for access to a private hub."""
     base = site.base_path
     patterns = [*open_patterns(), *map(re.escape, _SERVICE_URLS), f"(?s:{ACCOUNT_PATTERN})"]
     return {
-        # Also the places of errors, which say nothing of the hub.
+        # Error locations are open, too: they show nothing of the hub.
         "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(patterns)})|/-/(?:access|{_ERROR_PLACES})"
         f"|{well_known_pattern(base)})",
         "programs": f"(?s:{re.escape(base)}(?:{PROGRAM_PATTERN}))",
@@ -301,9 +302,9 @@ def _members(site: HostedSite) -> dict[str, object]:
 
 
 def _header_values(site: HostedSite) -> dict[str, object]:
-    """The template's values for the headers of answers."""
+    """The template's values for the headers of responses."""
     limit, common = site.reads_per_minute, _common_headers(site)
-    # Of pages alone.
+    # Headers that only pages have.
     safety = [
         (header, "$" + header.lower().replace("-", "_"), value)
         for header, value in header_lines(answer_headers.PAGE_SAFETY)
@@ -314,7 +315,8 @@ def _header_values(site: HostedSite) -> dict[str, object]:
         "page_headers": [*common, *((header, variable) for header, variable, _ in safety)],
         "common_headers": common,
         "preflight_headers": [*common, *_headers(site.preflight)],
-        # Of the account settings: for no other site. Those of pages are empty for a text.
+        # Account settings are not for other origins, so no CORS. The variables are empty unless the
+        # response is a page.
         "account_headers": [
             ("Cache-Control", "$cache"),
             *_headers(answer_headers.SAFETY),
@@ -328,7 +330,7 @@ def _header_values(site: HostedSite) -> dict[str, object]:
 
 
 def _limits_and_errors(site: HostedSite) -> dict[str, object]:
-    """The template's values for who is refused, and how."""
+    """The template's values for rate limits and errors."""
     limit = site.reads_per_minute
     return {
         "limit": limit,
@@ -348,7 +350,7 @@ def _places(site: HostedSite, base: str, rule: Rule) -> list[Place]:
 
 
 def _slashes(site: HostedSite, base: str) -> list[Place]:
-    """Where pages would be with a slash at their end."""
+    """The URLs of pages with a trailing slash."""
     return [
         place._replace(where=place.where.replace('\\z"', '/\\z"'))
         for rule in rules(limits=True)
@@ -358,12 +360,12 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
 
 
 def _write_place(methods: tuple[str, ...]) -> str:
-    """The name of the place that tells with which methods one can write at a URL."""
+    """The name of the location that answers which methods write at a URL."""
     return "_".join(("allow", *methods)).lower()
 
 
 def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
-    """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
+    """nginx's own errors: name of the location, code, headers, and any message of its own."""
     limit, common = site.reads_per_minute, _common_headers(site)
     for code in ("invalid_parameter", "invalid_version", "invalid_label"):
         yield code, code, [*common, *_policy(limit)], ""
@@ -383,10 +385,10 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
         allow = ", ".join((answer_headers.READ_METHODS, *methods))
         yield _write_place(methods), "method_not_allowed", [*common, ("Allow", _text(allow))], ""
     yield "unavailable", "unavailable", [*common, _RETRY], ""
-    # The file's own headers are there already.
+    # nginx has already added the file's own headers.
     yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""
     if limit:
-        # The limit is a bucket that leaks, so the next read is allowed this soon.
+        # The limit is a leaky bucket, so the next read is allowed after this time.
         wait_seconds = math.ceil(answer_headers.WINDOW_SECONDS / limit)
         exhausted = [
             ("Retry-After", str(wait_seconds)),
@@ -398,7 +400,7 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
 def _common_headers(site: HostedSite) -> list[tuple[str, str]]:
     return [
         ("Cache-Control", "$cache"),
-        # nginx's own gzip_vary leaves it out of a 304, which must have it (RFC 9110, 15.4.5).
+        # nginx's own gzip_vary omits Vary from a 304, which must have it (RFC 9110, 15.4.5).
         ("Vary", "Accept-Encoding"),
         *_headers(site.sharing + answer_headers.SAFETY),
     ]
@@ -409,7 +411,7 @@ def _policy(limit: int) -> list[tuple[str, str]]:
 
 
 def _headers(headers: answer_headers.Headers) -> list[tuple[str, str]]:
-    """Headers with their values as nginx's configuration writes them."""
+    """Headers with their values in the syntax of nginx's configuration."""
     return [(name, _text(value)) for name, value in header_lines(headers)]
 
 

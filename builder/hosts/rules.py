@@ -1,7 +1,7 @@
-"""What every host has to know of the table of routes, as regular expressions and answers.
+"""The table of routes as regular expressions and responses, for all hosts.
 
-Patterns are in what PCRE, RE2 and JavaScript have in common, but for the sign that begins a named
-group. They have no anchors: what stands for the very end differs.
+The patterns use only syntax that PCRE, RE2 and JavaScript share, except for the sign that begins a
+named group. They have no anchors, because the anchor for the very end differs.
 """
 
 import re
@@ -28,26 +28,27 @@ from builder.model.routes import (
 from builder.model.settings import DEFAULT_BASE_URL, READS_PER_MINUTE
 from builder.render import envelopes
 
-# Where an ACME authority asks, over http, for what shows who has a name. Its tokens are base64url.
+# Where an ACME authority requests a token over http to verify control of a name (RFC 8555, 8.3).
+# Tokens are base64url.
 CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
 
-# What is worth compressing.
+# Media types worth compressing.
 TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP, ZIP})
 
-# What a list's parameters are where they are not given.
+# Values of a list's parameters that the query does not give.
 LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
 
 
 class HostedSite(NamedTuple):
     """A site as a host's configuration sees it. ``out`` and ``state`` are absolute folders.
 
-    ``listen``: host and port. ``upstream``: those of the `hubctl serve` that answers what files
-    cannot; empty where there is none. ``reads_per_minute``: for each client address; 0 for no
-    limit. ``trusted_proxies``: whose X-Forwarded-For tells the client's address. ``certificate``:
-    the files of a certificate and its key, for TLS. ``redirect_from``: host and port from where
-    readers are sent to https; empty for none. ``hsts_seconds``: how long browsers that have read
-    over TLS read in no other way; 0 to tell them nothing. ``private``: only members read, which
-    the service tells.
+    ``listen``: host and port. ``upstream``: host and port of the `hubctl serve` that answers
+    requests which files cannot; empty if there is none. ``reads_per_minute``: for each client
+    address; 0 for no limit. ``trusted_proxies``: proxies whose X-Forwarded-For header is trusted
+    for the client's address. ``certificate``: the files of a certificate and its key, for TLS.
+    ``redirect_from``: host and port from which readers are redirected to https; empty for none.
+    ``hsts_seconds``: how long browsers that have read over TLS must use TLS; 0 sends no such
+    header. ``private``: only members read, and the service decides who is one.
     """
 
     out: str
@@ -76,12 +77,14 @@ class HostedSite(NamedTuple):
 
     @property
     def preflight(self) -> answer_headers.Headers:
-        """What another origin is told that asks which requests it may send."""
+        """The answer to a CORS preflight request from another origin."""
         return [] if self.private else answer_headers.PREFLIGHT
 
     @property
     def challenges(self) -> str:
-        """The folder where an ACME client such as certbot puts what its authority asks for."""
+        """The folder where an ACME client such as certbot puts the tokens that its authority
+        requests.
+        """
         return f"{self.state}/acme"
 
     @property
@@ -96,10 +99,10 @@ class HostedSite(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Paths, relative to the base URL, that mean a file of a route: its URL and its file.
+    """Paths, relative to the base URL, that stand for a file of a route: its URL and its file.
 
-    ``paths`` are all of them where the route has no parameters, else none; ``pattern`` matches
-    them whole, with a group for each parameter.
+    ``paths`` are all of them if the route has no parameters, otherwise empty. ``pattern`` matches a
+    whole path, with a group for each parameter.
     """
 
     route: Route
@@ -108,11 +111,11 @@ class Rule(NamedTuple):
 
 
 def rules(group: str = "?<{}>", *, limits: bool = False) -> Iterator[Rule]:
-    """What each path means; the first rule that matches is right.
+    """The rules of all paths; the first rule that matches applies.
 
-    Those without parameters come first, since no repo is at `/cli/hub`. ``group`` is how a named
-    group begins. ``limits``: names are no longer than they may be, by a look ahead, which RE2
-    does not have.
+    Rules without parameters come first, since no repo can be at `/cli/hub`. ``group`` is how a
+    named group begins. ``limits``: limit the length of names by a lookahead, which RE2 does not
+    have.
     """
 
     def pattern(template: str) -> str:
@@ -138,7 +141,7 @@ def rules(group: str = "?<{}>", *, limits: bool = False) -> Iterator[Rule]:
 
 
 def value_pattern(parameter: str) -> str:
-    """What a parameter may be, with a look ahead to how long it is."""
+    """The pattern of a parameter's values, with a lookahead that limits their length."""
     grammar = GRAMMAR[parameter]
     if parameter not in CHARS_MAX:
         return grammar
@@ -151,19 +154,19 @@ def parameter_pattern(parameters: tuple[str, ...]) -> str:
 
 
 def open_patterns(group: str = "?<{}>") -> Iterator[str]:
-    """Patterns of the paths that strangers read on a private hub, too."""
+    """Patterns of the paths of a private hub that can be read without access."""
     return (rule.pattern for rule in rules(group) if rule.route.is_open)
 
 
 def well_known_pattern(base: str) -> str:
-    """The pattern of paths where programs look for metadata: below a base path and at the root of
-    its address. Nothing is there, so strangers of a private hub may ask, too.
+    """The pattern of paths where programs look for metadata (RFC 8615): below a base path and at
+    the root of its address. No files exist there, so requests need no access to a private hub.
     """
     return f"(?:{re.escape(base)})?{re.escape(WELL_KNOWN)}.*"
 
 
 def header_lines(headers: answer_headers.Headers) -> list[tuple[str, str]]:
-    """Names, as configurations write them, and values."""
+    """Header names, capitalised as in configurations, and values."""
     return [(name.decode().title(), value.decode()) for name, value in headers]
 
 

@@ -1,4 +1,4 @@
-"""The templates of configurations: Jinja's, in this folder, for text that is no HTML."""
+"""The templates of configurations: Jinja templates in this folder, without HTML escaping."""
 
 import textwrap
 

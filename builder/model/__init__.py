@@ -1,4 +1,4 @@
-"""What every part of the project speaks of: names, records, errors, and the table of routes.
+"""The vocabulary of the whole project: names, records, errors, and the table of routes.
 
-Imports nothing else of the project.
+Imports no other package of the project.
 """

@@ -1,13 +1,13 @@
-"""Headers that several answers share, on whatever host: CORS, safety, rate limits."""
+"""Headers that several responses share on every host: CORS, safety, rate limits."""
 
 from builder.model.routes import PAGE_POLICY
 
-# Below this, compression saves less than a packet.
+# Below this size, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
-# When to ask again for what is not to be had now.
+# After this time, a client retries a request that failed with 503.
 RETRY_SECONDS = 5
 
-# The rate limit counts in windows of this length, from a client's first read on.
+# The rate limit counts in windows of this length, which begin with a client's first read.
 WINDOW_SECONDS = 60
 # A client that has one IPv6 address usually has its whole /64.
 IPV6_CLIENT_BITS = 64
@@ -21,7 +21,7 @@ CORS: Headers = [
         b"ETag, Location, Retry-After, RateLimit, RateLimit-Policy",
     ),
 ]
-# Of what only members read: no other origin may, nor load it as an image or a script.
+# Headers of content for members: no other origin may read it, nor load it as an image or a script.
 MEMBERS_ONLY: Headers = [
     (b"vary", b"Authorization, Cookie"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -36,7 +36,7 @@ PREFLIGHT: Headers = [
     (b"access-control-max-age", b"86400"),
 ]
 PAGE_SAFETY: Headers = [
-    # What only a header can say is added to what the page says itself.
+    # frame-ancestors works only in a header; the rest repeats the policy in the page itself.
     (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"strict-origin-when-cross-origin"),
 ]
@@ -44,10 +44,10 @@ READ_METHODS = "GET, HEAD, OPTIONS"
 
 
 def policy(limit: int, name: str = "read", minutes: int = 1) -> str:
-    """The RateLimit-Policy header of a limit of requests in so many minutes."""
+    """The RateLimit-Policy header for a limit of ``limit`` requests in ``minutes`` minutes."""
     return f'"{name}";q={limit};w={minutes * WINDOW_SECONDS}'
 
 
 def exhausted(wait_seconds: int, name: str = "read") -> str:
-    """The RateLimit header for a client who is told to wait so long."""
+    """The RateLimit header for a client that must wait ``wait_seconds``."""
     return f'"{name}";r=0;t={wait_seconds}'

@@ -54,13 +54,14 @@ STATUS = {
     "unavailable": 503,
 }
 
-# The codes of answers in Langfuse's manner, which have no others.
+# The only codes of responses in Langfuse's format.
 LANGFUSE_NOT_FOUND = "LangfuseNotFoundError"
 LANGFUSE_INVALID = "InvalidRequestError"
 LANGFUSE_STATUS = {LANGFUSE_INVALID: 400, LANGFUSE_NOT_FOUND: 404}
 
 
-# The most messages in an answer, and the most characters of each.
+# The most messages in a response, and the most characters of each. Further messages are only
+# counted; longer ones are cut.
 MESSAGES_MAX = 20
 MESSAGE_CHARS_MAX = 500
 FIELD_CHARS_MAX = 80
@@ -71,7 +72,7 @@ class HubError(Exception):
 
 
 class Detail(NamedTuple):
-    """What is wrong with one field of a request."""
+    """The fault of one field of a request."""
 
     field: str
     message: str
@@ -119,8 +120,8 @@ class OperatorError(HubError):
 
 @contextlib.contextmanager
 def explained(what: str, path: str, then: str, *, is_inside: bool = False) -> Iterator[None]:
-    """Turn an OSError of the block into OperatorError: ``what`` cannot be done with ``path``, why,
-    and ``then``, what to do. ``is_inside``: names the path that the system names, if it does.
+    """Turn an OSError of the block into an OperatorError: ``what`` failed for ``path``, the reason,
+    and ``then``, what to do. ``is_inside``: prefer the path that the OSError itself names.
     """
     try:
         yield
@@ -134,7 +135,7 @@ class PullsError(OperatorError):
 
 
 class Fault(NamedTuple):
-    """One thing wrong in the content tree; ``path`` is relative to the content folder.
+    """One fault of the content tree; ``path`` is relative to the content folder.
 
     ``is_warning``: the site shows the version nevertheless.
     """
@@ -144,7 +145,7 @@ class Fault(NamedTuple):
     is_warning: bool = False
 
     def __str__(self) -> str:
-        # A name on the disk need not be UTF-8.
+        # A file name need not be UTF-8.
         return f"{self.path}: {self.reason}".encode(errors="backslashreplace").decode()
 
 
@@ -162,8 +163,8 @@ class ContentError(OperatorError):
 
 
 class Faults(list[Fault]):
-    """Gathers faults: those of a ContentError that ends a ``with`` block, which then ends quietly.
-    So work goes on to what has no fault, and ``check`` reports all of them at once.
+    """Collects faults. A ContentError that ends a ``with`` block is suppressed and its faults are
+    added. So work continues with the other files, and ``check`` reports all faults at once.
     """
 
     def __enter__(self) -> Self:
@@ -176,6 +177,6 @@ class Faults(list[Fault]):
         return True
 
     def check(self) -> None:
-        """Raises ContentError where there are any."""
+        """Raises ContentError if there are any faults."""
         if self:
             raise ContentError(sorted(self))

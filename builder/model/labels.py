@@ -1,8 +1,8 @@
-"""The labels of one repo: which version each names, and how it came to that. Pure.
+"""The labels of one repo: the version that each names, and its history. Pure.
 
 A label changes by *moves*. A move is a file of its own, or part of a publication or of a
-withdrawal; one counter of the repo numbers all of them, and the order of these numbers is the
-history. What a label named before a move follows from that order.
+withdrawal. One counter of the repo numbers all of them, and the order of these numbers is the
+history. The version that a label named before a move follows from that order.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -18,8 +18,8 @@ FOLDER = "labels"
 
 
 class Move(NamedTuple):
-    """One change of one label. ``file`` says so; it is relative to the repo's folder. ``version``
-    is None where the label was removed.
+    """One change of one label, which ``file`` records (relative to the repo's folder). ``version``
+    is None if the label was removed.
     """
 
     number: int
@@ -32,19 +32,19 @@ class Move(NamedTuple):
 
     @property
     def has_own_file(self) -> bool:
-        """Whether it is no part of a publication or a withdrawal."""
+        """True if the move is not part of a publication or a withdrawal."""
         return self.file.startswith(f"{FOLDER}/")
 
     @property
     def is_carried(self) -> bool:
-        """Whether it is part of a publication that was not withdrawn."""
+        """True if the move is part of a publication that was not withdrawn."""
         return "/" not in self.file
 
 
 class Labels(NamedTuple):
     """``current``: the last move of each label that names a version. ``history``: all moves of each
-    label that ever was, newest first. Both in order of label. ``next_number``: the number of the
-    next move.
+    label that ever existed, newest first. Both are sorted by label. ``next_number``: the number of
+    the next move.
     """
 
     current: dict[str, LabelMove]
@@ -56,7 +56,7 @@ class Labels(NamedTuple):
         return {label: str(move.version) for label, move in self.current.items()}
 
     def by_version(self) -> dict[str, list[str]]:
-        """The labels of each version that has some, sorted."""
+        """The labels of each version that has any, sorted."""
         found: dict[str, list[str]] = {}
         for label, version in self.versions().items():
             found.setdefault(version, []).append(label)
@@ -67,18 +67,18 @@ NO_LABELS = Labels({}, {}, 1)
 
 
 def event_file(number: int) -> str:
-    """Where a move of its own is stored, relative to the repo's folder."""
+    """The file of a separate move, relative to the repo's folder."""
     return f"{FOLDER}/{number}.json"
 
 
 def move_of(number: int, event: LabelFile) -> Move:
-    """The move that a file of its own says."""
+    """The move that a separate file records."""
     file = event_file(number)
     return Move(number, file, event.label, event.version, event.at, event.by, event.note)
 
 
 def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
-    """The moves that a publication carried; they have one number."""
+    """The moves that a publication carried; they share one number."""
     return [
         Move(
             record.label_number,
@@ -93,7 +93,7 @@ def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
 
 
 def history_of(moves: Iterable[Move]) -> list[LabelMove]:
-    """The changes of all labels, oldest first, of moves in any order."""
+    """The changes of all labels, oldest first, from moves in any order."""
     named: dict[str, str | None] = {}
     past = []
     for move in _in_order(moves):
@@ -104,7 +104,7 @@ def history_of(moves: Iterable[Move]) -> list[LabelMove]:
 
 
 def fold(moves: Iterable[Move]) -> Labels:
-    """The labels that some moves, in any order, come to."""
+    """The labels that result from ``moves``, given in any order."""
     ordered = _in_order(moves)
     history: dict[str, list[LabelMove]] = {}
     for change in history_of(ordered):
@@ -120,9 +120,9 @@ def find_faults(
     where: str = "",
     withdrawn: Container[str] = (),
 ) -> Iterator[Fault]:
-    """What is wrong with the moves of a repo that has these versions, and had those that are
-    ``withdrawn``, in order of number; with paths below ``where``. Labels are shown despite a
-    warning.
+    """The faults in the moves of a repo, in order of number; paths start with ``where``.
+    ``versions`` are those of the repo, ``withdrawn`` those it had. A warning does not keep a label
+    from being shown.
     """
     ordered = _in_order(moves)
     current: dict[str, str] = {}
@@ -159,5 +159,5 @@ def find_faults(
 
 
 def _in_order(moves: Iterable[Move]) -> list[Move]:
-    # Faulty moves may share a number; the order is to be the same nevertheless.
+    # Faulty moves may share a number; the file name keeps the order stable.
     return sorted(moves, key=itemgetter(0, 1))

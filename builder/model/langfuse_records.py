@@ -1,4 +1,4 @@
-"""A version as Langfuse's SDKs read it, and the names under which they find it. Pure."""
+"""A version as Langfuse's SDKs read it, and the names by which they find it. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -8,14 +8,15 @@ import msgspec
 from builder.model.names import LATEST
 from builder.model.records import Message
 
-# The label that the SDKs mean where they name none.
+# The label that the SDKs use if the caller names none.
 DEFAULT_LABEL = "production"
-# Stands for no ref: among the refs of the version that a name means without one.
+# Stands for "no ref" in the list of refs of the default version.
 NO_REF = ""
 
 
 class LangfusePrompt(msgspec.Struct, rename="camel"):
-    """A version with all that any of the SDKs insists on. ``version`` is the number of publication.
+    """A version with all fields that any of the SDKs requires. ``version`` is the number of
+    publication.
 
     ``prompt`` is a text if the type is ``text``, and a list of messages if it is ``chat``.
     ``labels`` includes ``latest``.
@@ -46,7 +47,7 @@ class LangfuseMeta(msgspec.Struct, rename="camel"):
 
 
 class LangfuseListMeta(msgspec.Struct, rename="camel"):
-    """Where a page of a list is in it; ``limit`` is the most prompts of a page."""
+    """The position of a page in a list; ``limit`` is the most prompts of a page."""
 
     page: int
     limit: int
@@ -55,7 +56,7 @@ class LangfuseListMeta(msgspec.Struct, rename="camel"):
 
 
 class Findable(NamedTuple):
-    """What decides under which refs a version is found. ``ordinal`` is its number of publication,
+    """The data that determines a version's refs. ``ordinal`` is its number of publication,
     ``labels`` are sorted.
     """
 
@@ -66,7 +67,7 @@ class Findable(NamedTuple):
 
 def refs_of(versions: list[Findable]) -> list[list[str]]:
     """The refs of each version of a repo, with NO_REF; the version and its number come first.
-    ``versions`` are those that can be read, oldest first, at least one.
+    ``versions`` are the readable ones, oldest first, at least one.
     """
     labelled = [one for one in versions if DEFAULT_LABEL in one.labels]
     default = labelled[0] if labelled else versions[-1]

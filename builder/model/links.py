@@ -6,10 +6,10 @@ from builder.model.routes import BY_NAME
 
 
 class Links(NamedTuple):
-    """Makes the absolute URLs of records.
+    """Builds the absolute URLs of records.
 
-    Links that programs follow name the file, with its extension, because that holds on every
-    host; ``page`` is for people.
+    Links for programs name the file with its extension, because that works on every host; ``page``
+    is for people.
     """
 
     base_url: str

@@ -1,6 +1,6 @@
-"""Messages of errors that every host and the embedded server send in the same words.
+"""Error messages that every host and the embedded server send in the same words.
 
-``missing`` has those for files that are not there.
+``missing`` has those for missing files.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from builder.model.routes import (
     SORTS,
 )
 
-# By code, where a host cannot go into details.
+# Messages by code, for hosts that cannot give details.
 MESSAGES = {
     LANGFUSE_INVALID: "Give version or label, each once, and not both. A list takes page, a whole "
     f"number from 1, and tag; it cannot filter by {', '.join(LANGFUSE_NOT_FILTERS)}.",
@@ -51,8 +51,8 @@ MESSAGES = {
 
 
 def misplaced(params: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What to ask instead of an address that does not take some of PARAMETERS, or not together;
-    ``params`` are those that are known of what was meant.
+    """The message for an address that does not accept some of PARAMETERS, or not together: the
+    addresses to use instead. ``params`` are the known values of the request.
     """
     names_of_all = {"owner": "OWNER", "name": "NAME", "version": "X.Y.Z", "label": "LABEL"}
     version, version_text, label, label_text = (
@@ -66,13 +66,13 @@ def misplaced(params: Mapping[str, str] = MappingProxyType({})) -> str:
     )
 
 
-# To people, as plain text.
+# For people, as plain text.
 ACCOUNT_TOO_LARGE = "The form is too large. Go back and send less."
-# Of what cannot be read as a request at all.
+# For a request that cannot be parsed.
 BAD_REQUEST = "The request is not valid HTTP, or its address or headers are too long."
-# Of a private hub, whose service tells who may read.
+# For a private hub whose service cannot be reached to check access.
 CLOSED = "The hub cannot tell now who may read. Try again in a moment."
-# Asking again would give the same answer, so this is no 503.
+# Not a 503, because a retry would get the same answer.
 NO_QUERIES = (
     "This host cannot search (q) or filter by several tags. Use one tag, or search "
     f"{BY_NAME['catalogue'].url}, which lists every prompt."

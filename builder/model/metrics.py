@@ -1,13 +1,13 @@
-"""Metrics: what each kind counts. A metric is defined in the module that counts it.
+"""Metrics and their kinds. A metric is defined in the module that counts it.
 
-Counting needs no library and is always on, so any part may count; only ``hubctl serve --metrics``
-shows it (``server.metrics_port``). Gauges are not counted but read when they are shown.
+Counting needs no library and is always on, so any module may count. Only ``hubctl serve --metrics``
+shows the counts (``server.metrics_port``). Gauges are not counted but read when they are shown.
 
-No label has a value that a stranger chose: no path, owner or token.
+A label never has a value that a client chose: no path, owner or token.
 
-A part that follows builds adds what its ``status()`` says in two steps: `hubctl serve` puts that
+A part that follows builds exports values of its ``status()`` in two steps: `hubctl serve` puts that
 method into ``parts`` under the part's name, and the part defines a ``Gauge`` with this ``part`` and
-a ``key`` of the status. It is shown where the key's value is a number or a truth value.
+a ``key`` of the status. The gauge is shown if the key's value is a number or a boolean.
 """
 
 import threading
@@ -16,37 +16,38 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-# Upper bounds, in seconds.
+# Upper bounds, in seconds; longer requests are counted only in the total.
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 _turn = threading.Lock()
 
 Labels = tuple[str, ...]
-# By the names of parts that follow builds, what each is doing: small, for JSON. Called from any
-# thread; never raises and never waits.
+# The status of each part that follows builds, by name: small, for JSON. Called from any thread;
+# must not raise or wait.
 Parts = Mapping[str, Callable[[], dict[str, Any]]]
 
 
 class _Metric:
-    """A metric, listed in METRICS from its definition on. ``labels`` have all their values."""
+    """A metric. Its definition adds it to METRICS. ``labels`` lists all values of each label."""
 
     def __init__(self, name: str, help: str, **labels: Labels) -> None:
         self.name, self.help, self.labels = name, help, labels
         METRICS.append(self)
 
 
-# All that are defined in the modules that this process has loaded.
+# All metrics defined in the modules that this process has loaded.
 METRICS: list[_Metric] = []
 
 
 class Counter(_Metric):
-    """How often something happened, by the values of its labels, which are given in order."""
+    """A count of events, by the values of the labels, in order."""
 
     kind = "counter"
 
     def __init__(self, name: str, help: str, **labels: Labels) -> None:
         super().__init__(name, help, **labels)
-        # From the start on, as an alert cannot see a series grow that begins with its first count.
+        # All series start at 0, because an alert cannot see a series grow that begins with its
+        # first count.
         self._counts = {values: [0] for values in product(*labels.values())}
 
     def count(self, *values: str, by: int = 1) -> None:
@@ -54,7 +55,9 @@ class Counter(_Metric):
             self._counts[values][0] += by
 
     def cell(self, *values: str) -> list[int]:
-        """A list whose only item is the count, for one thread that alone counts it, and often."""
+        """A list whose only item is the count. For a hot path where one thread alone counts these
+        values.
+        """
         return self._counts[values]
 
     def samples(self) -> Iterator[tuple[Labels, int]]:
@@ -64,7 +67,7 @@ class Counter(_Metric):
 
 
 class Histogram(_Metric):
-    """How long something took, in seconds."""
+    """Durations in seconds, counted in buckets."""
 
     kind = "histogram"
 
@@ -73,7 +76,8 @@ class Histogram(_Metric):
     ) -> None:
         super().__init__(name, help, **labels)
         self.buckets = buckets
-        # In each bucket alone, then of what is longer than all bounds; and the sum of seconds.
+        # The count of each bucket alone, then of durations above all bounds, then the sum of
+        # seconds.
         self._cells = {
             values: [*[0] * (len(buckets) + 1), 0.0] for values in product(*labels.values())
         }
@@ -83,7 +87,7 @@ class Histogram(_Metric):
             self.put(self._cells[values], seconds)
 
     def cell(self, *values: str) -> list[float]:
-        """What ``put`` takes, for one thread that alone observes these values, and often."""
+        """The argument of ``put``. For a hot path where one thread alone observes these values."""
         return self._cells[values]
 
     def put(self, cell: list[float], seconds: float) -> None:
@@ -98,7 +102,7 @@ class Histogram(_Metric):
 
 
 class Gauge(_Metric):
-    """What is so at a moment. ``part`` and ``key``: of whose status it is."""
+    """A momentary value. ``part`` and ``key`` name the status that it is read from."""
 
     kind = "gauge"
 

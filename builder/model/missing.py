@@ -1,6 +1,6 @@
-"""Why a URL of the table of routes has no file, and the message for the reader.
+"""The reason why a URL of the table of routes has no file, and the message for the reader.
 
-The same on the embedded server and on every host that can check whether a file exists.
+It is the same on the embedded server and on every host that can check if a file exists.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from builder.model.routes import BY_NAME, SORTS, Route
 
 WITHDRAWN = "withdrawn"
 
-# By code; with the parameters of the URL in braces.
+# Messages by code; parameters of the URL are in braces.
 MESSAGES = {
     LANGFUSE_NOT_FOUND: "No prompt '{owner}/{name}', or none with this version or label. "
     f"{BY_NAME['catalogue'].url} lists all prompts, {BY_NAME['versions'].url} the versions of one.",
@@ -34,8 +34,8 @@ LANGFUSE_NO_PAGE = (
 
 
 class Reason(NamedTuple):
-    """``code`` is the error's if the file of the template ``witness`` is there; without a witness,
-    no other reason is left. ``told``: the message, where it is not the code's.
+    """The error has ``code`` if the file of the template ``witness`` exists. A reason without a
+    witness always applies. ``told`` is the message, if it is not the code's.
     """
 
     witness: str
@@ -48,8 +48,8 @@ class Reason(NamedTuple):
 
 
 def withdrawn(route: Route) -> list[str]:
-    """Templates of the files that say why a file of a route is not there any more. The first of
-    them that is there is sent instead, with the status of ``WITHDRAWN``.
+    """Templates of the files that say why a file of a route was withdrawn. The first that exists is
+    sent instead, with the status of ``WITHDRAWN``.
     """
     if route.scope not in ("version", "label", "repo"):
         return []
@@ -59,12 +59,12 @@ def withdrawn(route: Route) -> list[str]:
 
 
 def reasons(route: Route) -> list[Reason]:
-    """Why a file of a route may not be there, and nothing of ``withdrawn`` is; the first that holds
-    is it, and the last always does.
+    """The reasons why a file of a route may be missing though no file of ``withdrawn`` exists. The
+    first that applies counts, and the last always applies.
     """
     if route.scope == "langfuse":
-        # Also of what was withdrawn: the SDKs take any other status for a failure, and go on using
-        # what they have.
+        # This also covers withdrawn versions: the SDKs treat any other status as a failure and
+        # continue to use their cached copy.
         told = "" if "{name}" in route.file else LANGFUSE_NO_PAGE
         return [Reason("", LANGFUSE_NOT_FOUND, told)]
     found = []

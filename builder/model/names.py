@@ -1,6 +1,6 @@
-"""Grammar and limits of the names that the catalogue is made of.
+"""Grammar and limits of the names in the catalogue.
 
-Owns the rules for owners, repo names, tags, versions and labels. Knows nothing of files, URLs or
+Defines the rules for owners, repo names, tags, versions and labels. Knows nothing of files, URLs or
 HTTP.
 """
 
@@ -19,7 +19,7 @@ ORDINAL_MAX = 999_999_999
 LABEL_CHARS_MAX = 36
 LABELS_PER_REPO_MAX = 20
 LABEL_NUMBER_MAX = 999_999_999
-# Files of a repo's `labels/`, each a change of one label.
+# Files in a repo's `labels/`, each a change of one label.
 LABEL_EVENTS_PER_REPO_MAX = 10_000
 
 NAME_PATTERN = r"[a-z0-9]+(?:-[a-z0-9]+)*"
@@ -27,14 +27,14 @@ VERSION_PATTERN = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
 ORDINAL_PATTERN = r"[1-9][0-9]{0,8}"
 LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}?[a-z0-9])??"
 
-# Answered like a label wherever one is read: the highest version.
+# Can be read like a label; stands for the highest version.
 LATEST = "latest"
 BUMPS = ("major", "minor", "patch")
-# The bump that the change itself asks for.
+# The bump that the change itself requires.
 AUTO = "auto"
 
-# Every first path segment that the site uses itself, now or soon. An owner with such a handle
-# would hide a page of the site, or be hidden by it. A test holds this list against the routes.
+# Every first path segment that the site uses itself, now or soon. An owner with such a handle would
+# hide a page of the site, or be hidden by it. A test compares this list with the routes.
 RESERVED_OWNERS = frozenset(
     """
     404 500 503 about account accounts admin api assets atom blog catalogue cli clients connect
@@ -46,20 +46,20 @@ RESERVED_OWNERS = frozenset(
     """.split()
 )
 
-# Windows opens devices under these names, whatever follows a dot, so no checkout, export or lock
-# file there can have such a file.
+# Windows opens devices under these names, whatever extension follows, so a checkout, export or lock
+# file there cannot have such a name.
 DEVICE_NAMES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
-# A plain host answers an owner's folder, or a missing page, with the page of such a prompt.
+# A plain host serves the page of such a prompt for its owner's folder, or for a missing page.
 RESERVED_REPOS = frozenset(["index", "404"])
 
 _name = re.compile(NAME_PATTERN)
 _version = re.compile(VERSION_PATTERN)
 _ordinal = re.compile(ORDINAL_PATTERN)
 _label = re.compile(LABEL_PATTERN)
-# What reads as a version or a number, in `owner/name@ref` and to people; and what would give two
-# labels the same file, as `a.json` and `a`.
+# Names that read as a version or a number, in `owner/name@ref` and to people; and names that would
+# give two labels the same file, as `a.json` and `a`.
 _reserved_label = re.compile(
     rf"{LATEST}|v?[0-9]+(?:\.[0-9]+)*|v?[0-9]+\.[0-9]+\.[0-9]+-.*|.*\.(?:body|json|txt)"
 )
@@ -92,7 +92,7 @@ class Version(NamedTuple):
     def bump(self, kind: str) -> "Version":
         """The next version after this one; ``kind`` is one of BUMPS.
 
-        Raises RequestError ``version_conflict`` where a number would pass its limit.
+        Raises RequestError ``version_conflict`` if a number would pass its limit.
         """
         if kind == "major":
             successor = Version(self.major + 1, 0, 0)
@@ -109,8 +109,8 @@ class Version(NamedTuple):
         return successor
 
     def lifted(self, kind: str, floor: int) -> "Version":
-        """This new version, unless all its parts are below ``floor``; then with the part that
-        ``kind`` (of BUMPS) counts raised to it.
+        """This new version if any of its parts is at least ``floor``. Otherwise the part that
+        ``kind`` (of BUMPS) counts is raised to ``floor``.
         """
         if max(self) >= floor:
             return self
@@ -125,12 +125,14 @@ FIRST_VERSION = Version(1, 0, 0)
 
 
 def is_name(text: str, chars_max: int) -> bool:
-    """Whether ``text`` is lower-case letters and digits in runs joined by single hyphens."""
+    """True if ``text`` is lower-case letters and digits in runs joined by single hyphens, with at
+    most ``chars_max`` characters.
+    """
     return len(text) <= chars_max and _name.fullmatch(text) is not None
 
 
 def is_version(text: str) -> bool:
-    """Whether ``text`` is x.y.z in the form of Version."""
+    """True if ``text`` is x.y.z in the form of Version."""
     return _version.fullmatch(text) is not None
 
 
@@ -171,27 +173,27 @@ def check_new_label(text: str) -> str:
 
 
 def is_ordinal(text: str) -> bool:
-    """Whether ``text`` can be a number of publication."""
+    """True if ``text`` can be a number of publication."""
     return _ordinal.fullmatch(text) is not None
 
 
 def is_read_label(text: str) -> bool:
-    """Whether ``text`` can name a label or ``latest``, where one is read."""
+    """True if ``text`` can name a label or ``latest`` in a read request."""
     return text == LATEST or is_label(text)
 
 
 def is_label(text: str) -> bool:
-    """Whether a version can have this label: by its grammar, and not reserved."""
+    """True if a version can have this label: it matches the grammar and is not reserved."""
     return _label.fullmatch(text) is not None and not is_reserved_label(text)
 
 
 def is_reserved_label(text: str) -> bool:
-    """Whether no label can have this name, which is in the grammar."""
+    """True if this name is reserved, so no label can have it. ``text`` matches the grammar."""
     return _reserved_label.fullmatch(text) is not None
 
 
 def check_possible_owner(text: str) -> str:
-    """As ``check_owner``, and no address of the site: raises RequestError ``name_reserved``."""
+    """As ``check_owner``, and not an address of the site: raises RequestError ``name_reserved``."""
     if check_owner(text) in RESERVED_OWNERS:
         raise RequestError(
             "name_reserved",
@@ -206,8 +208,8 @@ def check_new_owner(text: str) -> str:
 
 
 def check_new(kind: str, text: str, field: str) -> str:
-    """Return ``text`` if a new ``kind`` may have that name, which is in the grammar; ``field`` is
-    what a request has it in. Raises RequestError ``name_reserved``.
+    """Return ``text``, which matches the grammar, if a new ``kind`` may have that name. ``field``
+    is the name's field in the request. Raises RequestError ``name_reserved``.
     """
     if why := why_reserved(kind, text):
         told = f"The {kind} name {text!r} is reserved: {why}. Choose another name."
@@ -216,7 +218,9 @@ def check_new(kind: str, text: str, field: str) -> str:
 
 
 def why_reserved(kind: str, text: str) -> str:
-    """Why no new ``kind`` (owner, prompt, tag or label) may have that name; empty if one may."""
+    """The reason why no new ``kind`` (owner, prompt, tag or label) may have that name; empty if it
+    may.
+    """
     if text.partition(".")[0] in DEVICE_NAMES:
         return "Windows has no files of that name"
     if kind == "prompt" and text in RESERVED_REPOS:
@@ -232,7 +236,8 @@ def _check(text: str, what: str, chars_max: int) -> str:
         raise RequestError(
             "invalid_name", f"Invalid {what}: names are lower case. Use {lowered!r}."
         )
-    # The text is not repeated: a language model that reads the error could take it for orders.
+    # The message does not repeat the text: a language model that reads the error could take it for
+    # instructions.
     raise RequestError(
         "invalid_name",
         f"Invalid {what}. Use 1 to {chars_max} characters: a-z, 0-9 and single hyphens between "

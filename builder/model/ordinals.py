@@ -1,10 +1,10 @@
 """The numbers of publication of a repo's versions, from 1. Pure.
 
-A publication stores its number in its record, and takes one more than the highest that there is,
-withdrawn versions included. Versions that store none (older ones, or made by hand) are numbered in
-order of time and version: each takes the lowest number that no record stores, and none before it
-took. So k of them fill the k lowest gaps, and the highest number of all is the count of versions,
-or the highest that is stored, if that is higher.
+A publication stores its number in its record: one more than the highest so far, withdrawn versions
+included. Versions that store no number (older or made by hand) are numbered in order of time and
+version. Each takes the lowest number that no record stores and no earlier one took. So k of them
+fill the k lowest gaps, and the highest number is the count of versions, or the highest stored
+number if that is higher.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,8 +17,8 @@ from builder.model.withdrawn import WHOLE, WithdrawnVersion, withdrawn_file
 
 
 class Counted(NamedTuple):
-    """A version, withdrawn or not, and the number that it stores; None: it stores none. ``file``
-    says so; it is relative to the repo's folder.
+    """A version, withdrawn or not, and the number that it stores, or None. ``file`` stores the
+    number; its path is relative to the repo's folder.
     """
 
     published_at: str
@@ -45,14 +45,14 @@ def number_versions(counted: Iterable[Counted]) -> dict[Version, int]:
 
 
 def next_ordinal(versions_count: int, stored: Iterable[int], floor: int = 0) -> int:
-    """The number of the next publication, where so many versions are, and these numbers stored;
-    at least ``floor``.
+    """The number of the next publication, for a count of versions and the stored numbers; at least
+    ``floor``.
     """
     return max(versions_count + 1, max(stored, default=0) + 1, floor)
 
 
 def find_faults(counted: Iterable[Counted], where: str = "") -> Iterator[Fault]:
-    """What is wrong with the numbers of a repo, in order; with paths below ``where``."""
+    """The faults in the numbers of a repo, in order; paths start with ``where``."""
     first: dict[int, Version] = {}
     for one in sorted(counted, key=lambda one: one.version):
         if one.ordinal and first.setdefault(one.ordinal, one.version) != one.version:

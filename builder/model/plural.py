@@ -9,6 +9,6 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """``a, b``; of more than ``most`` names, ``a, b and 5 more``."""
+    """``a, b``; for more than ``most`` names, ``a, b and 5 more``."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")

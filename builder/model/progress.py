@@ -1,6 +1,6 @@
-"""How long work tells how far it is."""
+"""Progress reports of long work."""
 
 from collections.abc import Callable
 
-# Called often, with what is being done, how much of it is, and of how much.
+# Called often: the step, how much of it is done, and how much there is.
 Progress = Callable[[str, int, int], None]

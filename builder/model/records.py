@@ -1,8 +1,8 @@
 """The records: one definition of each gives validation, JSON and the OpenAPI schema.
 
-Three families. The *stored* ones are what the content tree holds and a person may write by hand,
-so their fields have defaults. The *public* ones are what the API answers, all keys always
-present, in the order given here. A *draft* is what a client sends to publish. Times are strings
+There are three families. *Stored* records are in the content tree, and people may write them by
+hand, so their fields have defaults. *Public* records are the API's responses; all keys are always
+present, in the order given here. A *draft* is the body of a request to publish. Times are strings
 in RFC 3339 UTC, to the second, with ``Z``. Sizes are bytes. A count that was never measured is
 null.
 """
@@ -18,7 +18,8 @@ from builder.model import names
 CONTENT_BYTES_MAX = 256 * 1024
 DAY_SECONDS = 86_400
 FRONT_MATTER_BYTES_MAX = 16 * 1024
-# Schemas count characters, so they state the same numbers; a publication counts bytes.
+# JSON Schema counts characters, so schemas state these numbers as characters; publishing counts
+# bytes.
 NOTE_BYTES_MAX = 1024
 CHANGELOG_BYTES_MAX = 8 * 1024
 
@@ -57,9 +58,9 @@ LabelName = Annotated[
         examples=["production"],
     ),
 ]
-# A repo counts its changes of labels; gaps mean nothing.
+# Each repo counts its changes of labels; gaps have no meaning.
 LabelNumber = Annotated[int, Meta(ge=1, le=names.LABEL_NUMBER_MAX)]
-# Versions are counted as they are published, from 1; see ``ordinals``.
+# Versions are numbered in order of publication, from 1; see ``ordinals``.
 Ordinal = Annotated[
     int, Meta(ge=1, le=names.ORDINAL_MAX, description="the number of publication, from 1")
 ]
@@ -70,7 +71,7 @@ WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
 ]
-# Enough that no two states of a repo share one: a text has its whole SHA-256 beside it.
+# Long enough that no two states of a repo share a digest. Texts also have their whole SHA-256.
 DIGEST_CHARS = 32
 Digest = Annotated[
     str,
@@ -93,7 +94,7 @@ VariableType = Literal["string", "integer", "number", "boolean", "array", "objec
 
 
 class Variable(Struct, forbid_unknown_fields=True):
-    """A ``{{name}}`` of a prompt. ``required`` defaults to: there is no default."""
+    """A ``{{name}}`` of a prompt. ``required`` defaults to true if there is no default."""
 
     name: VariableName
     description: Annotated[str, Meta(max_length=2000)] = ""
@@ -104,7 +105,7 @@ class Variable(Struct, forbid_unknown_fields=True):
     enum: list[Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.name.endswith("\n"):  # which a pattern's "$" admits
+        if self.name.endswith("\n"):  # A pattern's "$" admits a final newline.
             raise ValueError("a variable name has only letters, digits and underscores")
         check_nesting([self.default, self.example, self.enum])
         if self.required is UNSET:
@@ -118,7 +119,7 @@ NESTING_MAX = 50
 
 
 def check_nesting(value: Any, levels: int = NESTING_MAX) -> None:
-    """Raises ValueError where data is so deep that writing it as JSON could fail."""
+    """Raises ValueError for data nested so deep that writing it as JSON could fail."""
     if isinstance(value, dict | list):
         if not levels:
             raise ValueError(f"lists and objects are nested deeper than {NESTING_MAX} levels")
@@ -174,11 +175,11 @@ class Source(Struct, forbid_unknown_fields=True):
 class VersionFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
 
-    ``front_matter_bytes``: how many bytes of the text are front matter; 0 where it has none.
-    Absent in what was published before this was recorded. ``labels``: which labels this
+    ``front_matter_bytes``: how many bytes of the text are front matter; 0 if it has none.
+    Absent in records older than this field. ``labels``: the labels that this
     publication moved to its version, as the repo's change of labels ``label_number``; both are
-    absent where it moved none. ``ordinal``: absent in what was published before this was recorded,
-    and in what was made by hand. ``source``: absent where no trusted CI job published it.
+    absent if it moved none. ``ordinal``: absent in records older than this field, and in records
+    made by hand. ``source``: absent unless a trusted CI job published the version.
     """
 
     publisher: Owner
@@ -218,7 +219,8 @@ class VersionFile(Struct, forbid_unknown_fields=True):
 class LabelFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/labels/{number}.json``: one change of one label.
 
-    ``version``: what the label names from then on; null removes the label. ``by``: who did it.
+    ``version``: the version that the label names from then on; null removes the label. ``by``: the
+    owner who made the change.
     """
 
     label: LabelName
@@ -236,9 +238,9 @@ class LabelFile(Struct, forbid_unknown_fields=True):
 
 
 class WithdrawalFile(Struct, forbid_unknown_fields=True):
-    """When, by whom and why something was withdrawn. ``labels``: those that named it until then,
-    and no version from then on, as the repo's change of labels ``label_number``; both are absent
-    where no label did.
+    """The time, owner and reason of a withdrawal. ``labels``: those that named the version until
+    then and name no version from then on, as the repo's change of labels ``label_number``. Both are
+    absent if no label named it.
     """
 
     at: Time
@@ -255,7 +257,7 @@ class WithdrawalFile(Struct, forbid_unknown_fields=True):
 
 
 class Remains(Struct, forbid_unknown_fields=True):
-    """What stays of the record of a withdrawn version: nothing that was written in it."""
+    """The part of a withdrawn version's record that is kept: no text that its author wrote."""
 
     publisher: Owner
     published_at: Time
@@ -275,7 +277,7 @@ class Remains(Struct, forbid_unknown_fields=True):
 
 class WithdrawnFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for one version, ``all.json`` for a whole
-    repo: the withdrawal, and what stays of each version that it takes away.
+    repo: the withdrawal, and the remains of each version that it removes.
     """
 
     withdrawn: WithdrawalFile
@@ -287,7 +289,7 @@ class WithdrawnFile(Struct, forbid_unknown_fields=True):
 
 
 def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None:
-    """Raises ValueError where the labels that a stored record moves cannot be."""
+    """Raises ValueError for labels that a stored record cannot move."""
     if (labels is UNSET) != (number is UNSET):
         raise ValueError("`labels` and `label_number` need each other")
     for label in labels or ():
@@ -297,13 +299,13 @@ def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None
 
 
 def check_handle(field: str, text: str) -> None:
-    """Raises ValueError where a field of a stored record names no owner."""
+    """Raises ValueError if a field of a stored record is not an owner's handle."""
     if not names.is_name(text, names.OWNER_CHARS_MAX):
         raise ValueError(f"`{field}` must be an owner: a-z, 0-9 and single hyphens between them")
 
 
 def check_label(text: str) -> None:
-    """Raises ValueError where a stored label is none, or reserved."""
+    """Raises ValueError if a stored label is reserved or does not match the grammar."""
     if not names.is_label(text):
         raise ValueError(f"{text!r} cannot be a label: it is reserved, or has other characters")
 
@@ -338,15 +340,15 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class WithdrawalDraft(Struct, forbid_unknown_fields=True, kw_only=True):
-    """A wish to withdraw something."""
+    """The body of a request to withdraw something."""
 
     reason: WithdrawalReason
     note: Note = ""
 
 
 class LabelRemoval(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The body of a request to remove a label, which may also have none. `expected` is the version
-    that the label names now: if it names another one, it stays.
+    """The body of a request to remove a label; the body is optional. `expected` is the version that
+    the label names now. If it names another version, it is not removed.
     """
 
     note: Note = ""
@@ -354,12 +356,12 @@ class LabelRemoval(Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def version(self) -> None:
-        """What the label names from then on."""
+        """The version that the label names from then on: none."""
 
 
 class LabelDraft(Struct, forbid_unknown_fields=True, kw_only=True):
     """The body of a request to move a label to a version. `expected` is the version that the label
-    names now, null for a label that is not there: otherwise it does not move.
+    names now, null for a label that does not exist. If it names another version, it does not move.
     """
 
     version: VersionName
@@ -431,8 +433,8 @@ class Repo(RepoSummary):
 
 
 class LabelMove(Struct, gc=False):
-    """One change of a label: the version that it named until then and from then on. `version` is
-    null where the label was removed, `previous` where it was new.
+    """One change of a label, from the version `previous` to `version`. `version` is null if the
+    label was removed, `previous` if it was new.
     """
 
     label: LabelName
@@ -444,7 +446,7 @@ class LabelMove(Struct, gc=False):
 
 
 class VersionEntry(Struct):
-    """A version in the list of a repo's versions. `source`: null where no trusted CI job published
+    """A version in the list of a repo's versions. `source`: null unless a trusted CI job published
     it.
     """
 
@@ -462,7 +464,7 @@ class VersionEntry(Struct):
 
 
 class Withdrawal(Struct):
-    """When and why a version was withdrawn."""
+    """The time and reason of a withdrawal."""
 
     at: Time
     reason: WithdrawalReason
@@ -503,9 +505,9 @@ class LabelledVersion(Version):
 
 
 class Publication(Struct):
-    """The result of a publication. `unchanged`: the latest version is identical, so no version
-    was created. Lists show the version once `serial` in hub.json is at least this `serial`.
-    `labels`: those that the request named, which name this version now; absent if it named none.
+    """The result of a publication. `unchanged`: the latest version is identical, so no version was
+    created. Lists show the version once `serial` in hub.json is at least this `serial`. `labels`:
+    the labels of the request, which now name this version; absent if it had none.
     """
 
     owner: Owner
@@ -534,9 +536,9 @@ class ChangedVariables(Struct):
 
 
 class Checked(Struct):
-    """What a publication would do. `bump`: what `auto` takes, and `reasons` why. `labels`: those
-    that would name the version. `diff` is as at `/diff`, with `diff_size` bytes; it is null if
-    there is no version yet, or if the texts take too long to compare.
+    """The result that a publication would have. `bump`: the bump that `auto` chooses, and `reasons`
+    why. `labels`: those that would name the version. `diff` is as at `/diff`, with `diff_size`
+    bytes; it is null if there is no version yet, or if the texts take too long to compare.
     """
 
     owner: Owner
@@ -554,8 +556,8 @@ class Checked(Struct):
 
 
 class ChangedLabel(Struct):
-    """What a change of a label came to. `version` is null if the label was removed, `previous` if
-    it was new. `unchanged`: the label named the version already, so nothing was written.
+    """The result of a change of a label. `version` is null if the label was removed, `previous` if
+    it was new. `unchanged`: the label already named the version, so nothing was written.
     """
 
     owner: Owner
@@ -588,7 +590,7 @@ class Tag(Struct):
 
 
 class User(Struct):
-    """An owner's profile; ``repos`` has the latest updated first."""
+    """An owner's profile; ``repos`` are sorted by update, the latest first."""
 
     handle: Owner
     name: str
@@ -619,7 +621,7 @@ class Paths(Struct):
     user: str
     catalogue: str
     openapi: str
-    skill: str = ""  # sites of an older hub have none
+    skill: str = ""  # Sites of an older hub have no skills.
     skill_index: str = ""
     version_skill: str = ""
     version_skill_archive: str = ""
@@ -629,9 +631,9 @@ class Paths(Struct):
 
 
 class Hub(Struct, omit_defaults=True):
-    """This service. `queries`: whether it answers `q` and several tags at once. `search`: the
-    search engine. `private`: only members read it, with a session or a token; left out of a hub
-    that everybody reads. `version`: that of the software that built the site.
+    """This service. `queries`: true if it answers `q` and several tags at once. `search`: the
+    search engine. `private`: only members read it, with a session or a token; absent from a public
+    hub. `version`: the version of the software that built the site.
     """
 
     name: str
@@ -644,14 +646,14 @@ class Hub(Struct, omit_defaults=True):
     repos_count: int
     paths: Paths
     private: bool = False
-    version: str = ""  # older sites have none
+    version: str = ""  # Sites of an older hub have no version.
 
 
 class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 
-    `words` are some words of the latest text, for searches of the catalogue: not to be shown, and
-    no part of what `digest` is of.
+    `words` are some words of the latest text, for searches of the catalogue. They are not for
+    display, and `digest` does not cover them.
     """
 
     owner: Owner
@@ -676,7 +678,7 @@ class ListMeta(Struct):
     """The page of the list, and the filters that were applied (null: not applied).
 
     With `q` only: `match` is `all` if the first result has every significant word of the query,
-    else `some`; `corrected` lists the corrected words (null: none).
+    otherwise `some`; `corrected` lists the corrected words (null: none).
     """
 
     page: int
@@ -691,14 +693,14 @@ class ListMeta(Struct):
 
 
 class ErrorDetail(Struct):
-    """What is wrong with one field of the request."""
+    """The fault of one field of the request."""
 
     field: str
     message: str
 
 
 class ErrorBody(Struct, omit_defaults=True):
-    """What went wrong, and what to do next."""
+    """The error, and what to do next."""
 
     code: str
     message: str
@@ -706,6 +708,6 @@ class ErrorBody(Struct, omit_defaults=True):
 
 
 class ErrorEnvelope(Struct):
-    """The body of every API answer with a status of 400 or higher."""
+    """The body of every API response with a status of 400 or higher."""
 
     error: ErrorBody

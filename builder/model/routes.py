@@ -1,12 +1,13 @@
 """The table: every URL, file, media type, cache rule and scope of the site, stated once.
 
-The builder, the embedded server, the OpenAPI document and docs/reference/endpoints.md read it;
-generated host configurations and the tool server's reader do the same.
+The builder, the embedded server, the OpenAPI document and docs/reference/endpoints.md read it, as
+do generated host configurations and the tool server's reader.
 
 A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus
-an extension, and a query becomes path segments, so that a host that ignores queries serves all
-of it by path. Both directions come from one template: ``Route.url_for`` and ``Route.file_for``
-make paths from parameters, ``match_url`` and ``match_file`` find route and parameters again.
+an extension. A query becomes path segments, so that a host that ignores queries serves everything
+by path. Both directions come from one template: ``Route.url_for`` and ``Route.file_for``
+make paths from parameters, ``match_url`` and ``match_file`` find the route and parameters of a
+path.
 """
 
 import re
@@ -19,22 +20,24 @@ from builder.model import names
 
 SORTS = ("top", "trending", "new")
 PAGE_SIZE = 50
-# Of a list, for people: nobody turns more pages, one searches. Programs get them all.
+# The most pages of a list for people, who search rather than turn more pages. Programs get all
+# pages.
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 500
-# What means something in a URL's query, of a list or of a text; each at most once.
+# The parameters in the query of a list or of a text; each at most once.
 LIST_PARAMETERS = ("page", "sort", "tag", "q")
 TEXT_PARAMETERS = ("version", "label")
 PARAMETERS = (*LIST_PARAMETERS, *TEXT_PARAMETERS)
 PARAMETERS_MAX = 50
-# Langfuse's API has more filters of lists. A list that ignored one would say what is not so.
+# Filters that Langfuse's API has for lists and this hub lacks. They are refused, because a list
+# that ignored one would be wrong.
 LANGFUSE_NOT_FILTERS = ("name", "label", "version", "fromUpdatedAt", "toUpdatedAt")
 
 API = "/api/v1"
-# Where Langfuse's SDKs find prompts, if the site was built for them.
+# The path for Langfuse's SDKs, if the site was built for them.
 LANGFUSE_ROOT = "/langfuse"
 LANGFUSE = f"{LANGFUSE_ROOT}/api/public/v2/prompts"
-# Below these, programs read: errors are JSON, and reads are limited.
+# Below these paths, errors are JSON, and reads are limited.
 API_ROOTS = ("/api", LANGFUSE_ROOT)
 # The shell client is released with the hub.
 CLIENT_VERSION = VERSION
@@ -58,47 +61,48 @@ CACHE_CONTROL = {
     "repo": "public, max-age=15, stale-while-revalidate=60, stale-if-error=86400",
     "list": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
     "query": "public, max-age=60",
-    # Of a search: the prompt that someone looks for may have just been published.
+    # For a search: the wanted prompt may have just been published.
     "nothing": "public, max-age=5",
     "not_found": "public, max-age=10",
     "none": "no-store",
 }
 
-# What is at these paths follows from code and settings alone: sign-in needs the assets, and a
-# member's first client comes from here.
+# Files at these paths depend only on code and settings: signing in needs the assets, and new
+# members download their client here.
 OPEN_ROOTS = ("/assets/", "/cli/", "/clients/", "/robots.txt")
 
-# The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing but
-# the site's own files, and loads nothing from elsewhere.
+# The Content-Security-Policy of pages. Prompts are untrusted text, so a page runs only the site's
+# own files and loads nothing from elsewhere.
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'self'"
 )
 
-# What a parameter of a template may be. A reader's value outside of its grammar never becomes
+# The grammar of each parameter of a template. A reader's value that does not match never becomes
 # part of a path.
 GRAMMAR = {
     "owner": names.NAME_PATTERN,
     "name": names.NAME_PATTERN,
     "tag": names.NAME_PATTERN,
     "version": names.VERSION_PATTERN,
-    # As few characters as possible: what follows may be an extension, and no label ends like one.
+    # As few characters as possible: the rest may be an extension, and no label ends like one.
     "label": names.LABEL_PATTERN,
     "ordinal": names.ORDINAL_PATTERN,
-    # In `owner/name@ref`: a version, a number of publication, or a label. All look like labels.
+    # In `owner/name@ref`: a version, a number of publication, or a label. All match the grammar of
+    # labels.
     "ref": names.LABEL_PATTERN,
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
 }
-# Where the grammar does not say how long it may be.
+# The limits of lengths that the grammar does not set. A longer value matches no route.
 CHARS_MAX = {
     "owner": names.OWNER_CHARS_MAX,
     "name": names.REPO_CHARS_MAX,
     "tag": names.TAG_CHARS_MAX,
 }
 
-# "versions": a repo with two versions or more, which alone can be compared. "langfuse": a repo or a
-# list of a site that was built for Langfuse's SDKs.
+# "versions": a repo with at least two versions, which can be compared. "langfuse": a repo or a list
+# of a site that was built for Langfuse's SDKs.
 Scope = Literal[
     "withdrawn", "version", "versions", "label", "langfuse", "repo", "owner", "tag", "list", "site"
 ]
@@ -107,8 +111,9 @@ Scope = Literal[
 class Route(NamedTuple):
     """A row of the table.
 
-    ``scope`` names the one object that the file is rendered from, hence what a change touches.
-    ``query``: how the spec's URL says the same with a query, for the endpoints that have one.
+    ``scope`` names the one object that the file is rendered from, and so the changes that affect
+    it.
+    ``query``: the same address with a query, for the endpoints that have one.
     ``summary`` describes a public endpoint; a route without one is not in the API document.
     """
 
@@ -139,16 +144,16 @@ class Route(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether strangers read it on a private hub, too: nothing in it is from the content."""
+        """True if a private hub serves it to everyone: it has nothing from the content."""
         return f"/{self.file}".startswith(OPEN_ROOTS)
 
     @property
     def compressed(self) -> "Route | None":
-        """The row of the same file in compressed form, where there is one."""
+        """The row of the same file in compressed form, or None."""
         return BY_NAME.get(f"{self.name}_gzip")
 
 
-# What a URL lacks of its file's name, by media type.
+# The extension that a file has and its URL lacks, by media type.
 _EXTENSIONS = {JSON: ".json", TEXT: ".txt", HTML: ".html"}
 _REPO = API + "/repos/{owner}/{name}"
 _PAGE = "/{owner}/{name}"
@@ -165,7 +170,7 @@ _FILES = {
     "client": "cli/hub",
     "client_release": f"cli/releases/v{CLIENT_VERSION}/hub",
 }
-# How the spec's URL says the same with a query.
+# The same address with a query, by the route's name.
 _QUERIES = {
     "list": API + "/repos?sort={sort}&page={page}",
     "tag_list": API + "/repos?tag={tag}&sort={sort}&page={page}",
@@ -211,7 +216,7 @@ def _row(name: str, url: str, media: str, cache: str, scope: Scope) -> Route:
 
 
 _ROWS = (
-    # The API of the spec
+    # The API
     _row("repos", API + "/repos", JSON, "list", "list"),
     _row("list", API + "/repos/_/{sort}/{page}", JSON, "list", "list"),
     _row("tag_list", API + "/tags/{tag}/{sort}/{page}", JSON, "list", "list"),
@@ -225,13 +230,13 @@ _ROWS = (
     _row("diff", _REPO + "/versions/{version}/diff", TEXT, "version", "version"),
     _row("version_skill_archive", _REPO + "/versions/{version}/skill", ZIP, "immutable", "version"),
     _row("labels", _REPO + "/labels", JSON, "repo", "label"),
-    # Each before the next, whose label would match the extension as well.
+    # Order matters: the label in a later row would also match the extension of an earlier one.
     _row("label_body", _REPO + "/labels/{label}.body.txt", TEXT, "repo", "label"),
     _row("label_raw", _REPO + "/labels/{label}.txt", TEXT, "repo", "label"),
     _row("label", _REPO + "/labels/{label}", JSON, "repo", "label"),
     _row("label_history", _REPO + "/labels/{label}/history", JSON, "repo", "label"),
-    # Why something is not there any more. A host sends them with status 410 instead of the files
-    # that are gone; a plain file host has them at their own paths alone.
+    # The notes on withdrawals. A host sends them with status 410 in place of the removed files; a
+    # plain file host serves them only at their own paths.
     _row("withdrawn_version", _REPO + "/versions/{version}/withdrawn", JSON, "none", "withdrawn"),
     _row("withdrawn_repo", _REPO + "/withdrawn", JSON, "none", "withdrawn"),
     _row("tags", API + "/tags", JSON, "list", "tag"),
@@ -239,9 +244,9 @@ _ROWS = (
     _row("hub", API + "/hub.json", JSON, "list", "site"),
     _row("catalogue", API + "/catalogue.jsonl", JSON_LINES, "list", "site"),
     _row("openapi", API + "/openapi.json", JSON, "list", "site"),
-    # Langfuse's API. Its lists are in the order of the first of SORTS. A host without rules serves
-    # the files of prompts as they are, so their names are those of the URLs, and none is a folder
-    # for others.
+    # Langfuse's API. Its lists have the order of the first of SORTS. A host without rules serves
+    # these files as they are, so their names equal their URLs, and no prompt's file is a folder of
+    # others.
     _row("langfuse_list", LANGFUSE, JSON, "list", "langfuse"),
     _row("langfuse_page", LANGFUSE + "/_/{page}", JSON, "list", "langfuse"),
     _row("langfuse_tag_page", LANGFUSE + "/_/{tag}/{page}", JSON, "list", "langfuse"),
@@ -266,7 +271,8 @@ _ROWS = (
         "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn", HTML, "none", "withdrawn"
     ),
     _row("withdrawn_repo_page", "/{owner}/{name}/withdrawn", HTML, "none", "withdrawn"),
-    # For agents: skills. Channels follow the latest version, a label, or stay with one version.
+    # Skills, for agents. Channels follow the latest version or a label, or are pinned to one
+    # version.
     _row("skill", _PAGE + f"/{_SKILL}", MARKDOWN, "repo", "repo"),
     _row("skill_index", _PAGE + _SKILL_INDEX, JSON, "repo", "repo"),
     _row("version_skill", _PAGE + f"/{{version}}/{_SKILL}", MARKDOWN, "immutable", "version"),
@@ -278,7 +284,7 @@ _ROWS = (
     _row("search_page", "/search", HTML, "list", "site"),
     _row("api_page", "/docs", HTML, "list", "site"),
     _row("not_found_page", "/404", HTML, "not_found", "site"),
-    # What a host sends for the account settings while their service is down.
+    # The page that a host sends for the account settings while their service is down.
     _row("unavailable_page", "/503", HTML, "none", "site"),
     _row("stylesheet", "/assets/style.css", CSS, "list", "site"),
     _row("site_script", "/assets/site.js", SCRIPT, "list", "site"),
@@ -298,7 +304,7 @@ _ROWS = (
     _row("marked_text_script", "/assets/marked_text.js", SCRIPT, "list", "site"),
     _row("codemirror_script", "/assets/codemirror.js", SCRIPT, "list", "site"),
     _row("icon", "/assets/icon.svg", SVG, "list", "site"),
-    # For programs that look for pages
+    # For crawlers and feed readers
     _row("feed", "/feed.xml", ATOM, "list", "list"),
     _row("owner_feed", "/{owner}/feed.xml", ATOM, "list", "owner"),
     _row("repo_feed", "/{owner}/{name}/feed.xml", ATOM, "list", "repo"),
@@ -311,14 +317,15 @@ _ROWS = (
     _row("client", "/cli/hub", TEXT, "list", "site"),
     _row("client_release", f"/cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site"),
     _row("client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site"),
-    # The clients for programs, each a module in one file
+    # The Python client: a module in one file
     _row("python_client", "/clients/hub_prompts.py", TEXT, "list", "site"),
-    # The TypeScript client: also browsers can import it from here
+    # The TypeScript client, which browsers can also import from here
     _row("script_client", "/clients/hub.js", SCRIPT, "list", "site"),
     _row("script_client_types", "/clients/hub.d.ts", TEXT, "list", "site"),
 )
 
-# Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
+# Large files that are read often and written seldom. They are also stored compressed, for hosts
+# that send such files.
 _COMPRESSED = (
     "home",
     "connect",
@@ -342,56 +349,59 @@ def _compressed(row: Route) -> Route:
 
 ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRESSED)
 BY_NAME = {route.name: route for route in ROUTES}
-# Those that have a URL of their own on every host.
+# Routes that have a URL of their own on every host.
 READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
 
-# Texts of the latest version. A query asks for those of a version or of what a label names, which
-# are the rows `version_raw`, `label_raw`, and so on.
+# Texts of the latest version. A query requests the text of a version, or of the version that a
+# label names: the rows `version_raw`, `label_raw`, and so on.
 ASKED_TEXTS = ("raw", "body")
 
-# Paths whose end says that a program reads them, or whose beginning: as a regular expression.
+# The paths that programs read, by their end or beginning, as a regular expression.
 PROGRAM_PATTERN = (
     rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
     r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)|.*/\.well-known/.*"
 )
-# Where programs look for what a host offers (RFC 8615). Nothing is there at the root, also not for
-# members: MCP clients ask for OAuth's metadata (RFC 9728), and take a 404 for "none".
+# Programs look here for metadata of a host (RFC 8615). No files exist at the root, for members
+# either: MCP clients request OAuth's metadata there (RFC 9728), and take a 404 for "none".
 WELL_KNOWN = "/.well-known/"
 
-# What the publish service answers: POST to the first, PUT and DELETE to the second.
+# Answered by the publish service: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = BY_NAME["versions"].url
 LABEL_URL = BY_NAME["label"].url
-# As regular expressions: whatever the names in it, the service tells what is wrong with them.
+# As regular expressions that accept any names, because the service reports what is wrong with a
+# name.
 PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
-# By what matches a URL's path: the methods that write there.
+# The methods that write, by the pattern of the URL's path.
 WRITES = {PUBLISH_PATTERN: ("POST",), LABEL_URL_PATTERN: ("PUT", "DELETE")}
-# GET: how the builds are doing, and whether all works.
+# GET: the state of the builds, and the health of the service.
 HEALTH_URL = "/healthz"
 READY_URL = "/readyz"
 MONITOR_URLS = (HEALTH_URL, READY_URL)
-# Where a job of a CI gets a token by what its own issuer says of it; POST as well.
+# A CI job exchanges its issuer's ID token for a token here, by POST.
 TRUSTED_URL = f"{API}/trusted-publishing/token"
-# What a publication would do; POST. It writes nothing, and strangers may ask.
+# POST: the result that a publication would have. It writes nothing and needs no token.
 CHECK_URL = f"{_REPO}/check"
 CHECK_PATTERN = re.sub(r"\{\w+\}", "[^/]+", CHECK_URL)
-# Where the service alone answers, whatever the method.
+# Paths that the service alone answers, for every method.
 POST_ONLY_PATTERN = f"(?:{re.escape(TRUSTED_URL)}|{CHECK_PATTERN})"
-# The account settings: pages of the publish service, at this URL and all below it.
+# The account settings: pages of the publish service, at this URL and below it.
 ACCOUNT_URL = "/account"
 ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
-# GET: whether who sends the request may read a private hub. 204, or 401; 503 if nobody can tell.
+# GET: 204 if the sender of the request may read a private hub, otherwise 401; 503 if the service
+# cannot decide.
 ACCESS_URL = f"{ACCOUNT_URL}/access"
-# Where people sign in; a page to go on to may follow as `?page=`, as it stands in its URL.
+# The page to sign in. `?page=` may name the page to continue with, as it is written in its URL.
 LOGIN_URL = f"{ACCOUNT_URL}/login"
-# Among these, where owners write: the list of their prompts, and below it pages whose forms may be
-# as large as a publication.
+# The pages where owners write: the list of their prompts, and pages below it, whose forms may be as
+# large as a publication.
 WRITING_URL = f"{ACCOUNT_URL}/prompts"
-# Where `hubctl serve` speaks MCP.
+# The address of `hubctl serve` for MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
 
-# What a host reads in the site's folder; `hubctl hosts` writes them, and no build touches them.
+# Files in the site's folder that a host reads. `hubctl hosts` writes them, and no build touches
+# them.
 HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
 
 _max_age = re.compile(r"max-age=(\d+)")
@@ -399,47 +409,47 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 def is_api_path(path: str) -> bool:
-    """Whether a URL's path is for programs, also where nothing is."""
+    """True if a URL's path is for programs, even if nothing exists there."""
     return f"{path}/".startswith(tuple(f"{root}/" for root in API_ROOTS))
 
 
 def has_json_errors(path: str) -> bool:
-    """Whether errors at a URL's path are JSON, also where nothing is."""
+    """True if errors at a URL's path are JSON, even if nothing exists there."""
     return is_api_path(path) or WELL_KNOWN in path
 
 
 def is_page_path(path: str) -> bool:
-    """Whether a URL's path is for people, also where nothing is: on a private hub, those who are
-    not signed in are sent to sign in; programs get an error.
+    """True if a URL's path is for people, even if nothing exists there. On a private hub, readers
+    without a session are redirected to sign in there; programs get an error.
     """
     return re.fullmatch(PROGRAM_PATTERN, path, re.DOTALL) is None
 
 
 def private_cache(cache_control: str) -> str:
-    """What a private hub says instead of one of CACHE_CONTROL: only the reader's own cache may
-    keep it.
+    """The private form of a value of CACHE_CONTROL, for a private hub: only the reader's own cache
+    may keep the response.
     """
     return cache_control.replace("public", "private")
 
 
 def max_age_seconds(cache: str) -> int:
-    """How long an answer of a cache class is fresh."""
+    """The seconds for which a response of a cache class is fresh."""
     found = _max_age.search(CACHE_CONTROL[cache])
     return int(found[1]) if found else 0
 
 
 def write_methods(path: str) -> tuple[str, ...]:
-    """The methods that write at a URL's path, whatever the names in it; none nearly everywhere."""
+    """The methods that write at a URL's path, whatever names it contains; empty for most paths."""
     return next((WRITES[one] for one in WRITES if re.fullmatch(one, path)), ())
 
 
 def is_check_url(path: str) -> bool:
-    """Whether drafts are checked at a URL's path, whatever the names in it."""
+    """True if drafts are checked at a URL's path, whatever names it contains."""
     return path.endswith("/check") and re.fullmatch(CHECK_PATTERN, path) is not None
 
 
 def is_account_url(path: str) -> bool:
-    """Whether a URL's path is one of the account settings, or would be."""
+    """True if a URL's path is in the account settings, even if nothing exists there."""
     return f"{path}/".startswith(f"{ACCOUNT_URL}/")
 
 
@@ -518,7 +528,7 @@ _GRAMMAR = {key: re.compile(pattern) for key, pattern in GRAMMAR.items()}
 
 
 def fits(key: str, value: str) -> bool:
-    """Whether a value is in the grammar of a parameter, and not too long."""
+    """True if a value matches the grammar of a parameter and is not too long."""
     return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
 
 

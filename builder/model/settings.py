@@ -1,4 +1,4 @@
-"""What an operator decides about a site; everything else follows from the content."""
+"""The operator's settings of a site; everything else follows from the content."""
 
 import os
 import re
@@ -9,18 +9,19 @@ from urllib.parse import urlsplit
 from builder.model.errors import OperatorError
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8000"
-# By the names of the libraries; the first that is installed is the default.
+# The names of the libraries; the first that is installed is the default.
 SEARCH_ENGINES = ("tantivy", "whoosh")
 DEFAULT_SEARCH = next(filter(find_spec, SEARCH_ENGINES), SEARCH_ENGINES[0])
-# Of each client address, unless set; an IPv6 address counts as its /64.
+# The default limit for each client address; an IPv6 address counts as its /64.
 READS_PER_MINUTE = 120
 
 
 class Settings(NamedTuple):
-    """Folders as paths, and what the rendered files depend on beside the content.
+    """The folders, and the settings that rendered files depend on beside the content.
 
-    ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
-    ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine that does.
+    ``base_url`` has no slash at its end and may have a path. ``queries``: the host answers
+    ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine for
+    queries.
     ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it.
     """
 
@@ -36,7 +37,7 @@ class Settings(NamedTuple):
 
     @property
     def folders(self) -> dict[str, str]:
-        """The path of each folder, by what readiness and metrics call it."""
+        """The path of each folder, by its name in readiness reports and metrics."""
         return {"content": self.content, "state": self.state, "site": self.out}
 
     @property
@@ -72,7 +73,7 @@ def parse_base_url(text: str) -> str:
 
 
 def check_folders(settings: Settings) -> None:
-    """Refuse folders that would feed or publish each other. Raises OperatorError."""
+    """Refuse folders that contain each other. Raises OperatorError."""
     folders = {
         "--content": settings.content,
         "--out": settings.out,

@@ -1,4 +1,4 @@
-"""What was withdrawn: where the content says so, and how it is told. Pure."""
+"""Withdrawals: the files that record them, and the sentences about them. Pure."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ FOLDER = "withdrawn"
 # The name of the file that withdraws a whole repo, without its extension.
 WHOLE = "all"
 
-# By reason: what follows "was withdrawn".
+# By reason: the words after "was withdrawn".
 BECAUSE = {
     "error": "because it was wrong",
     "secret": "because it contained a secret",
@@ -35,8 +35,8 @@ class WithdrawnVersion(NamedTuple):
 
 
 class WithdrawnParts(NamedTuple):
-    """All that was withdrawn of a repo, in version order; the withdrawal of the ``whole`` repo, if
-    there was one; and the moves of labels that came with it.
+    """The withdrawn versions of a repo, in version order; the withdrawal of the ``whole`` repo, if
+    any; and the moves of labels that belong to them.
     """
 
     versions: list[WithdrawnVersion]
@@ -45,19 +45,17 @@ class WithdrawnParts(NamedTuple):
 
 
 def withdrawn_file(what: str) -> str:
-    """Where a withdrawal is stored, relative to the repo's folder; ``what`` is a version, or
-    WHOLE.
-    """
+    """The file of a withdrawal, relative to the repo's folder; ``what`` is a version, or WHOLE."""
     return f"{FOLDER}/{what}.json"
 
 
 def public(withdrawal: WithdrawalFile) -> Withdrawal:
-    """A withdrawal as readers get it."""
+    """A withdrawal as readers see it."""
     return Withdrawal(withdrawal.at, withdrawal.reason, withdrawal.note)
 
 
 def tell(what: str, withdrawal: Withdrawal | WithdrawalFile) -> str:
-    """A sentence on what was withdrawn, and the note as others."""
+    """A sentence about a withdrawal, followed by its note."""
     told = f"{what} was withdrawn on {withdrawal.at[:10]} {BECAUSE[withdrawal.reason]}."
     note = " ".join(withdrawal.note.split())
     if note and note[-1] not in ".!?…":
@@ -66,14 +64,16 @@ def tell(what: str, withdrawal: Withdrawal | WithdrawalFile) -> str:
 
 
 def note_of(version: Version | None, withdrawal: WithdrawalFile) -> str:
-    """Why labels do not name a version any more; None: the whole repo is withdrawn."""
+    """The note of the moves that remove labels: why they name no version any more. ``version`` is
+    None if the whole repo is withdrawn.
+    """
     subject = f"Version {version}" if version else "The prompt"
     return cut(tell(subject, withdrawal), NOTE_BYTES_MAX)
 
 
 def moves_of(what: str, stored: WithdrawnFile) -> list[Move]:
-    """The moves of labels that a withdrawal keeps: those that the publications of its versions
-    carried, and its own. ``what`` as in ``withdrawn_file``.
+    """The moves of labels that a withdrawal keeps: those that its versions' publications carried,
+    and its own. ``what`` as in ``withdrawn_file``.
     """
     moves = [move for item in stored.versions.items() for move in moves_with(*item)]
     file, own = withdrawn_file(what), stored.withdrawn

@@ -1,1 +1,1 @@
-"""What is stale, in which order it is built, and until when."""
+"""Finds what is stale, and decides in which order and until when it is built."""

@@ -1,4 +1,4 @@
-"""Work in threads beside a service, and what it does after failures: try again, later and later."""
+"""Threads beside a service, and their retries after failures, at growing intervals."""
 
 import abc
 import random
@@ -10,8 +10,8 @@ from builder.model.records import format_time
 
 
 class Background(abc.ABC):
-    """A thread that lasts as long as the ``with`` block; a subclass has its work in ``_run``.
-    ``_changed`` guards what the thread shares with others, and tells of each change of it.
+    """A thread that runs as long as the ``with`` block; a subclass does its work in ``_run``.
+    ``_changed`` guards the data that the thread shares with others, and is notified of each change.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class Background(abc.ABC):
         self._stop()
 
     def _stop(self, seconds: float | None = None) -> None:
-        """Have the thread end, and wait for that, for so long at most."""
+        """Stop the thread and wait for its end, at most ``seconds``."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -39,7 +39,7 @@ class Background(abc.ABC):
 
 
 class Failures:
-    """What has failed since the last success."""
+    """The failures since the last success."""
 
     def __init__(self) -> None:
         self.clear()
@@ -49,11 +49,11 @@ class Failures:
         self._since: str | None = None
         self._last_error: str | None = None
 
-    def add(self, told: str) -> None:
-        """Note a failure. Anybody may read ``told``."""
+    def add(self, message: str) -> None:
+        """Note a failure. ``message`` is public."""
         self.count += 1
         self._since = self._since or format_time(datetime.now(UTC))
-        self._last_error = told
+        self._last_error = message
 
     def status(self) -> dict[str, Any]:
         return {
@@ -64,7 +64,7 @@ class Failures:
 
 
 def pause_seconds(failures: int, shortest: float, longest: float) -> float:
-    """How long to wait after so many failures in a row, one or more. Services that have all noticed
-    the same failure do not come back at the same time.
+    """The seconds to wait after one or more failures in a row. They are random, so that services
+    which failed together do not retry together.
     """
     return min(longest, shortest * 2 ** min(failures - 1, 20)) * random.uniform(0.5, 1.0)

@@ -1,12 +1,12 @@
 """The build: read → derive → render → write, full or incremental by one path.
 
-A build opens the state and the counts of pulls, finds what is stale by what the last build
+A build opens the state and the counts of pulls, compares the content with what the last build
 remembered (``changes``), makes visible what has changed (``visible``), and settles the rest
-(``settle``). With nothing remembered everything is stale, and that is a full build; there is no
-other difference. The order of writing is such that a pointer is written after what it points to:
-versions, repos, owners, tags, lists, and ``hub.json`` last. What is no longer pointed to is removed
-one build later. A build may leave what there is to settle to the next one, when somebody waits for
-that. Where the state or the search index is damaged, it throws them away and begins again.
+(``settle``). If nothing is remembered, everything is stale: that is a full build, and there is no
+other difference. A pointer is written after the file that it points to: versions, repos, owners,
+tags, lists, and ``hub.json`` last. Files that nothing points to any more are removed one build
+later. A build may leave work to settle to the next one if another one is waiting. If the
+state or the search index is damaged, the build deletes both and begins again.
 """
 
 import contextlib
@@ -39,12 +39,12 @@ log = logging.getLogger("hub.build")
 
 
 class Built(NamedTuple):
-    """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
-    ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
-    change that lists do not have. ``changed``: the (owner, name) of the repos whose files were not
-    as remembered, and with None for the name the owners whose profile was not. ``touched``: the
-    files of the site that were written or removed; None where they are many. ``number``: the
-    build's (``count_build``).
+    """The result of a build. ``rendered``: repos that differ from the remembered state, or have
+    other pulls. ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of
+    the oldest change that lists do not have. ``changed``: the (owner, name) of the repos whose
+    files differ from the remembered state, and (owner, None) for owners with a changed profile.
+    ``touched``: the files of the site that were written or removed; None if they are many.
+    ``number``: the build's (``count_build``).
     """
 
     repos: int
@@ -63,8 +63,8 @@ class Built(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How a site is not what the content says; files relative to the site, sorted. ``leaving``: no
-    difference, but what the last build left for one build more.
+    """The differences of a site from its content; files relative to the site, sorted. ``leaving``:
+    files that the last build left for one more build, which count as no difference.
     """
 
     missing: list[str]
@@ -73,20 +73,22 @@ class Difference(NamedTuple):
     leaving: list[str]
 
 
-def build(settings: Settings, *, on_wait: Callable[[], None] = lambda: None, **asked: Any) -> Built:
-    """Make the site what the content says. ``on_wait`` is called once, when another build has to
-    end first; ``asked`` as in Request.
+def build(
+    settings: Settings, *, on_wait: Callable[[], None] = lambda: None, **options: Any
+) -> Built:
+    """Update the site from the content. ``on_wait`` is called once if another build has to end
+    first; ``options`` as in Request.
 
-    Raises OperatorError; PullsError, but with ``changed`` pulls stay as they are shown instead;
-    ContentError: before anything has changed in lists; but with ``changed``, after everything
-    that has no fault is built. The next build makes good what this one left.
+    Raises OperatorError. Raises PullsError, except with ``changed``: then the site keeps the old
+    counts. Raises ContentError before lists have changed; with ``changed``, after all repos without
+    a fault are built. The next build completes what this one left.
     """
     started = time.perf_counter()
     check_folders(settings)
-    content.check_folder(settings.content)  # before the state folder is made
+    content.check_folder(settings.content)  # Before the state folder is created.
     with build_lock(settings.state, on_wait) as is_lock_wanted:
         number = count_build(settings.state)
-        request = Request(settings, **asked)
+        request = Request(settings, **options)
         if request.changed is not None:
             request = request._replace(changed=[*request.changed])
         if is_wanted := request.is_wanted:
@@ -110,7 +112,7 @@ def _explained_state_errors(settings: Settings) -> Iterator[None]:
 
 
 def _build_despite_damage(request: Request) -> Built:
-    """Build; where a cache is damaged, all of it, with new ones."""
+    """Build. If a cache is damaged, delete it and build everything."""
     if request.changed is None:
         _drop_damaged(request.settings)
     try:
@@ -118,7 +120,7 @@ def _build_despite_damage(request: Request) -> Built:
     except (OperatorError, OSError):
         raise
     except Exception as error:
-        # What damage makes of a build is an error of any kind.
+        # Damage can make a build fail with an error of any kind.
         if isinstance(error, sqlite3.Error) and not database.is_damaged(error):
             raise
         _drop_damaged(request.settings, error)
@@ -127,7 +129,7 @@ def _build_despite_damage(request: Request) -> Built:
 
 def _drop_damaged(settings: Settings, error: Exception | None = None) -> None:
     """Remove the state and the search index if they are damaged, and the state after an ``error``
-    of a build. Both are caches, which the next build rebuilds. Reads them whole. Raises
+    of a build. Both are caches, which the next build rebuilds. Reads both whole. Raises
     OperatorError.
     """
     path = State.path_in(settings.state)
@@ -152,7 +154,7 @@ def _build_with_caches(request: Request) -> Built:
         except PullsError as error:
             if request.changed is None:
                 raise
-            # Publishers do not wait until the counts are mended.
+            # Publishers do not wait for a repair of the counts.
             log.error("Cannot update the pull counts; the site keeps the old ones. %s", error)
             shown = ShownPulls(state, error)
             return _run(Context(request, state, shown, Site(settings.out)))
@@ -194,14 +196,14 @@ def _run(context: Context) -> Built:
 
 
 def _begin(context: Context, current: str) -> Changes:
-    """Begin with what is remembered, or with nothing; find what has changed since."""
+    """Begin with the remembered state, or with an empty one; find what has changed since."""
     state, site, pulls = context.state, context.site, context.pulls
     context.is_fresh = context.request.full or not state.vouches_for(current, site.mark())
     if (context.is_fresh or state.was_killed()) and not site.dry:
         site.remove_temporary_files()
     if context.is_fresh:
         if isinstance(pulls, ShownPulls):
-            raise pulls.error  # nothing would know any more what the site shows
+            raise pulls.error  # Then no record would remain of the counts that the site shows.
         state.begin(forget=True)
     found = find_changes(context)
     context.note_faults(found.faults)
@@ -215,7 +217,7 @@ def _begin(context: Context, current: str) -> Changes:
 
 
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
-    """How the site differs from what a build would make of the content; writes nothing.
+    """The difference between the site and a build of the content; writes nothing.
 
     Raises ContentError, OperatorError.
     """
@@ -224,7 +226,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         site = Site(settings.out, dry=True)
         request = Request(settings, full=True, index=False, progress=progress)
         _run(Context(request, state, pulls, site))
-        # A build also notes files that something without an object may have had.
+        # A build also notes files that may never have existed.
         orphaned = {
             file for file in state.orphans.files() if os.path.lexists(f"{settings.out}/{file}")
         }
@@ -247,7 +249,9 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
 
 
 def stamp(settings: Settings) -> str:
-    """Differs whenever the same content would give other files: code, templates, settings."""
+    """A hash that changes whenever the same content would give other files: of code, templates,
+    settings.
+    """
     anywhere = settings._replace(content="", out="", state="")
     made_with = f"{anywhere!r}{installed_version()}"
     return hashlib.sha256(made_with.encode() + _code_digest()).hexdigest()
@@ -255,7 +259,7 @@ def stamp(settings: Settings) -> str:
 
 @cache
 def _code_digest() -> bytes:
-    # Once a process: what it runs is what it has loaded.
+    # Computed once, because the process runs the code that it loaded.
     hasher = hashlib.sha256()
     for folder, folders, files in os.walk(os.path.dirname(builder.__file__)):
         folders[:] = sorted(name for name in folders if name != "__pycache__")

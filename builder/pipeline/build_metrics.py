@@ -2,7 +2,7 @@
 
 from builder.model.metrics import Counter, Gauge, Histogram
 
-# Upper bounds, in seconds.
+# Upper bounds, in seconds; longer builds are counted only in the total.
 BUILD_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 
 PUBLICATIONS_LATE = Counter(

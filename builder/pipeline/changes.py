@@ -1,5 +1,5 @@
-"""Finds out what has changed in the content since the last build, without opening a file. Removes
-what crashes have left of withdrawn texts.
+"""Detects changes of the content since the last build, without opening a file. Removes withdrawn
+texts that crashes have left.
 """
 
 import logging
@@ -17,10 +17,10 @@ log = logging.getLogger("hub.build")
 
 
 class Changes(NamedTuple):
-    """``home``: the mark and the text of ``home.md``, where it is not as remembered; else None.
-    ``tasks``: repos to render. ``withdrawn``: those of which nothing can be read. ``removed``: ids
-    of repos that are gone. ``owners``: handles whose profile is not as remembered, or gone.
-    ``faults``: why other repos cannot be built.
+    """``home``: the mark and the text of ``home.md`` if it has changed, otherwise None. ``tasks``:
+    repos to render. ``withdrawn``: repos without readable versions. ``removed``: ids of removed
+    repos. ``owners``: handles whose profile has changed or was removed. ``faults``: the reasons why
+    other repos cannot be built.
     """
 
     home: tuple[str, str] | None
@@ -31,7 +31,7 @@ class Changes(NamedTuple):
     faults: Faults
 
     def named(self) -> tuple[Named, ...]:
-        """All of these repos, and the owners with None for the name."""
+        """The (owner, name) of all these repos, and (owner, None) for owners."""
         repos: list[Named] = [(task.owner, task.name) for task in (*self.tasks, *self.withdrawn)]
         for repo_id in self.removed:
             owner, name = repo_id.split("/")
@@ -40,10 +40,10 @@ class Changes(NamedTuple):
 
 
 def find_changes(context: Context) -> Changes:
-    """Compare the tree with what the state remembers; tasks get their pulls as counted now.
+    """Compare the tree with the remembered state; tasks get their current pulls.
 
-    Looks at ``context.changed`` only, and at what a build began and did not end. Raises
-    ContentError where the tree cannot be walked, OperatorError.
+    Checks ``context.changed`` only, and repos whose build did not end. Raises ContentError if the
+    tree cannot be walked, and OperatorError.
     """
     root, state = context.settings.content, context.state
     begun = state.todo.names(Work.REPO)
@@ -95,7 +95,7 @@ def _find_home(context: Context, faults: Faults) -> tuple[str, str] | None:
 
 
 def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str]]:
-    """The names of the repos to look at, by the handle of each owner to look at."""
+    """The names of the repos to check, by the handle of each owner to check."""
     repos_of: dict[str, list[str]] = {owner: [] for owner, _ in changed}
     for repo_id in sorted({f"{owner}/{name}" for owner, name in changed if name} | begun):
         owner, name = repo_id.split("/")
@@ -104,17 +104,17 @@ def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str
 
 
 def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) -> Task | None:
-    """None where there is no version, and was none. Raises ContentError."""
+    """The task of a repo; None if it has no version and never had one. Raises ContentError."""
     root, repo_id = context.settings.content, f"{owner}/{name}"
     listing = content.list_versions(root, owner, name)
     if listing.left and not context.site.dry:
-        # What a withdrawal had no time to remove. The site shows none of it in any case.
+        # A withdrawal had no time to remove these files. The site shows none of them in any case.
         for fault in remove_left(root, repo_id, listing.left):
             log.warning("%s", fault)
         mark = ""
     if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         return None
-    # Of what was begun, nobody knows which files are on the site.
+    # If a build of the repo did not end, it is not known which of its files are on the site.
     old = None if is_begun else context.state.repos.get(repo_id)
     return Task(
         owner,

@@ -1,4 +1,4 @@
-"""What the parts of one build share."""
+"""The data that the parts of one build share."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ Named = tuple[str, str | None]
 
 
 class ShownPulls:
-    """The counts that the site shows, where the database of pulls cannot be used: publishers do
-    not wait until it is mended.
+    """The counts that the site shows, used while the database of pulls cannot be read, because
+    publishers do not wait for its repair.
 
-    They are not known by day, so a repo that is rendered by them is listed too low in `trending`:
-    the next build that can read the database looks at all repos.
+    The counts per day are unknown, so a repo rendered with these ranks too low in `trending`. The
+    next build that can read the database corrects all repos.
     """
 
     def __init__(self, state: State, error: PullsError) -> None:
@@ -30,7 +30,9 @@ class ShownPulls:
         self._state = state
 
     def note(self) -> None:
-        """Have the next build that can read the database see that others than its are shown."""
+        """Note that the site shows other counts than the database, for the next build that can read
+        it.
+        """
         if serial := self.serial():
             self._state.pulls.show(serial, "unreadable")
 
@@ -46,14 +48,14 @@ class ShownPulls:
 
 
 def newest(pulls: Pulls | ShownPulls) -> tuple[int, str | None]:
-    """The counts that there are, as ``state.pulls.shown`` tells of the shown ones."""
+    """The current counts, in the form of ``state.pulls.shown``."""
     serial = pulls.serial()
     return serial, pulls.nonce(serial)
 
 
 class Visible(NamedTuple):
-    """What readers can see now. ``serial``: how many publications there are, with the ones made
-    visible, or what the build was given. ``faulty``: ids of the repos that stay as they were,
+    """The state that readers can see now. ``serial``: the number of publications, with those made
+    visible, or the serial given to the build. ``faulty``: ids of the repos that stay unchanged
     because of faults.
     """
 
@@ -62,19 +64,21 @@ class Visible(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What is asked of a build.
+    """The options of a build.
 
     ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
-    for the name where it is the owner's profile; by default all of the content is looked at.
-    ``edited``: whether files of versions that the last build saw may be others now; publications
-    and withdrawals do not edit any. ``full``: compare every file. ``index``: bring the search index
-    up to date. ``progress(what, done, total)`` is called often. ``on_visible``: once, when the
-    changed repos' own files and the first pages of lists are written. ``is_wanted``: whether
-    another build should begin soon; then, or when another process waits to build, this one leaves
-    what is not urgent to it. By default a build leaves nothing. ``serial``: the serial that readers
-    and ``on_visible`` are told, by default the number of publications. ``covers_serial``: whether
-    all changes that it counts are in ``changed``, or were built before; otherwise, or where some
-    have faults, hub.json keeps the serial that it has.
+    for the name for an owner's profile; by default the build checks all of the content.
+    ``edited``: true if files of versions that the last build read may have changed; publications
+    and withdrawals edit none. ``full``: compare every file. ``index``: update the search index.
+    ``progress(what, done, total)`` is called often. ``on_visible`` is called once, when the
+    changed repos' own files and the first pages of lists are written. ``is_wanted``: true if
+    another build should begin soon. Then, or when another process waits to build, this build leaves
+    work that is not urgent to the next one. By default a build leaves nothing. ``serial``: the
+    serial
+    for hub.json and ``on_visible``, by default the number of publications. ``covers_serial``: true
+    if
+    all changes that it counts are in ``changed`` or already built. If not, or if some
+    have faults, hub.json keeps its serial.
     """
 
     settings: Settings
@@ -91,10 +95,11 @@ class Request(NamedTuple):
 
 @dataclass
 class Context:
-    """One build: what it is given, and what it has come to so far.
+    """One build: its inputs and its results so far.
 
-    ``is_fresh``: nothing is remembered, so everything is to do. ``rendered`` and ``indexed``
-    count repos, ``removed`` counts files. ``faults``: why some repos and owners stay as they were.
+    ``is_fresh``: nothing is remembered, so everything has to be built. ``rendered`` and ``indexed``
+    count repos, ``removed`` counts files. ``faults``: the reasons why some repos and owners stay
+    unchanged.
     """
 
     request: Request
@@ -117,29 +122,29 @@ class Context:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether somebody may come to wait, for a build that gives way."""
+        """True if another build may ask this one to yield."""
         return self.request.is_wanted is not None and not self.is_fresh
 
     @property
     def changed(self) -> Collection[Named] | None:
-        """All that can differ from what is remembered; None where that is not known."""
+        """All repos and owners that can differ from the remembered state; None if unknown."""
         return None if self.is_fresh else self.request.changed
 
     @property
     def edited(self) -> bool:
-        """Whether files that the last build saw may be others now."""
+        """True if files that the last build read may have changed."""
         return self.changed is None or self.request.edited
 
     @property
     def serial(self) -> int:
-        """How many publications there are, or what the build was given. Raises ContentError."""
+        """The number of publications, or the serial given to the build. Raises ContentError."""
         if self.request.serial is not None:
             return self.request.serial
         return serial_base(self.settings.content) + self.state.repos.totals()[1]
 
     @property
     def next_serial(self) -> int:
-        """What hub.json is to say after a pass that begins now. Raises ContentError."""
+        """The serial for hub.json after a pass that begins now. Raises ContentError."""
         has_all = not self.faults and (self.changed is None or self.request.covers_serial)
         if self.request.serial is None or has_all:
             return self.serial
@@ -147,17 +152,17 @@ class Context:
 
     @property
     def told_serial(self) -> int | None:
-        """What hub.json says; None where there is none."""
+        """The serial in hub.json; None if there is no hub.json."""
         hub = read_hub(self.settings.out)
         return hub.serial if hub else None
 
     @property
     def lags(self) -> bool:
-        """Whether hub.json is to say another serial than it does, whatever else has changed."""
+        """True if hub.json needs another serial, even if nothing else has changed."""
         return self.request.serial is not None and self.next_serial != self.told_serial
 
     def note_faults(self, faults: list[Fault]) -> None:
-        """Raises ContentError, unless repos were named: then others are not to wait for these."""
+        """Raises ContentError, unless the build has ``changed``: faults must not delay others."""
         self.faults += faults
         if faults and self.changed is None:
             raise ContentError(sorted(faults))

@@ -1,8 +1,8 @@
-"""Renders repos, in several processes where there are enough of them to pay.
+"""Renders repos, in several processes if there are enough repos to pay for their start.
 
 Each worker process has a pipe of its own, so its death is an end of file at any moment.
-``concurrent.futures.ProcessPoolExecutor`` shares one pipe: it hangs for ever when a worker is
-killed halfway through an answer that is larger than the pipe's buffer, as these are.
+``concurrent.futures.ProcessPoolExecutor`` shares one pipe. It hangs forever if a worker is
+killed halfway through an answer larger than the pipe's buffer, and these answers are.
 """
 
 import contextlib
@@ -29,10 +29,11 @@ from builder.store.state.repos import RepoRow
 from builder.write.history import Task
 from builder.write.repo import render_repo
 
-# Starting a process costs as much as rendering some hundred repos.
+# Starting a process costs as much as rendering some hundred repos. With fewer repos, one process
+# less is started.
 REPOS_PER_PROCESS_MIN = 250
 REPOS_PER_BATCH = 50
-# Objects between two searches for cycles.
+# Allocations between two runs of the cyclic garbage collector.
 GC_THRESHOLD = 50_000
 
 _PR_SET_PDEATHSIG = 1
@@ -44,9 +45,9 @@ Workers = dict[Connection, BaseProcess]
 
 
 def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[RepoRow]:
-    """Write the files of these repos and yield their rows as they get done, in any order.
+    """Write the files of these repos and yield their rows as they are finished, in any order.
 
-    Raises ContentError with all faults found, once the faultless repos are done.
+    Raises ContentError with all faults found, once the faultless repos are written.
     """
     faults = Faults()
     count = min(os.cpu_count() or 1, len(tasks) // REPOS_PER_PROCESS_MIN)
@@ -71,10 +72,10 @@ def _render(tasks: list[Task], settings: Settings, site: Site) -> Rendered:
 def _render_in_workers(
     tasks: list[Task], settings: Settings, site: Site, count: int
 ) -> Iterator[Rendered]:
-    """Yield the results of batches. What workers do not get done, this process does.
+    """Yield the results of batches. This process renders the batches that workers do not finish.
 
-    A worker gets a batch once it has answered the last one. So memory holds no more answers than
-    there are workers, and the two never wait for each other to read what both are sending.
+    A worker gets a batch once it has answered the last one. So memory holds at most one answer per
+    worker, and no two processes block because each waits for the other to read.
     """
     batches = (
         tasks[start : start + REPOS_PER_BATCH] for start in range(0, len(tasks), REPOS_PER_BATCH)
@@ -84,7 +85,7 @@ def _render_in_workers(
     def give(connection: Connection) -> None:
         if batch := next(batches, None):
             under_way[connection] = batch
-            with contextlib.suppress(OSError):  # it has ended, so no answer will come
+            with contextlib.suppress(OSError):  # The worker has ended; `recv` reports that below.
                 connection.send(batch)
 
     with _workers(settings, site, count) as workers:
@@ -105,12 +106,12 @@ def _render_in_workers(
                 result, tally = answer
                 site.tally.add(tally)
                 yield result
-        for batch in batches:  # all workers are lost
+        for batch in batches:  # All workers have died.
             yield _render(batch, settings, site)
 
 
 def _note_lost(worker: BaseProcess, batch: list[Task]) -> None:
-    worker.kill()  # whatever it was, it must not write beside this process
+    worker.kill()  # Even if it still runs, it must not write beside this process.
     worker.join()
     log.warning(
         "A worker process ended with exit code %s (-9 means killed, often for lack of memory). "
@@ -122,8 +123,8 @@ def _note_lost(worker: BaseProcess, batch: list[Task]) -> None:
 
 @contextlib.contextmanager
 def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
-    """At most ``count`` processes, each by the connection that takes its batches."""
-    # A fork copies the warm interpreter, but only the thread that calls it.
+    """At most ``count`` processes, by the connection that sends them batches."""
+    # A fork copies the warm interpreter, but only the calling thread.
     method = "fork" if threading.active_count() == 1 and hasattr(os, "fork") else "spawn"
     if method == "fork":
         pages_of(settings).load()
@@ -133,7 +134,7 @@ def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
         lock = None
         if not site.dry:
             file = stack.enter_context(workers_lock(settings.state))
-            # A connection is a descriptor that spawned processes inherit, too.
+            # Spawned processes inherit a connection's descriptor, too.
             lock = stack.enter_context(Connection(os.dup(file.fileno())))
         try:
             for _ in range(count):
@@ -148,7 +149,7 @@ def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
                     break
                 workers[connection] = worker
                 if lock:
-                    with contextlib.suppress(OSError):  # a full disk fails the build elsewhere
+                    with contextlib.suppress(OSError):  # On a full disk, the build fails elsewhere.
                         os.write(lock.fileno(), b"%d\n" % worker.pid)
             yield workers
         finally:
@@ -167,11 +168,11 @@ def _start(context: BaseContext, *arguments: object) -> tuple[Connection, BasePr
 
 
 def _work(connection: Connection, lock: Connection | None, settings: Settings, site: Site) -> None:
-    """Render batches until the process that sends them is gone. ``lock`` is held, not used."""
+    """Render batches until the parent process ends. ``lock`` is held open, not used."""
     _end_with_parent()
     # Ctrl-C reaches all processes of a terminal; the build ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Rendering leaves few cycles, and to look for them as often as usual takes a tenth of it.
+    # Rendering creates few cycles, and collecting at the usual rate takes a tenth of its time.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
     with contextlib.suppress(EOFError, ConnectionError):
@@ -186,21 +187,22 @@ def _work(connection: Connection, lock: Connection | None, settings: Settings, s
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as the one that started it is gone, however that ended.
+    """End this process as soon as its parent ends, in whatever way.
 
-    The site is safe without this: ``workers_lock`` holds up the next build until the last worker
-    is gone. This makes the wait short.
+    The site is safe without this: ``workers_lock`` delays the next build until the last worker
+    has ended. This makes the wait short.
     """
     parent = multiprocessing.parent_process()
     if sys.platform == "linux":
-        # Kills a stopped process, too. Sent when the thread that started this process ends: the
-        # one that runs ``render_repos``, which ends its workers itself before that.
+        # SIGKILL also ends a stopped process. Linux sends it when the thread that started this
+        # process ends (prctl(2)): the thread of ``render_repos``, which ends its workers itself
+        # before that.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
     if os.getppid() != parent.pid:
-        os._exit(1)  # the parent had ended before prctl was called
+        os._exit(1)  # The parent ended before prctl was called.
     threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
 def _exit_after(parent: BaseProcess) -> None:
-    parent.join()  # by a pipe, so on every system
+    parent.join()  # Uses a pipe, so it works on every system.
     os._exit(1)

@@ -1,8 +1,8 @@
-"""Keeps the site up with the content while a service runs, in a thread of its own.
+"""Keeps the site up to date while a service runs, in a thread of its own.
 
-One build at a time, for everything that has come up since the last one began: many
-publications at once share a build, as a database's group commit does. A build that fails is
-tried again until it succeeds, so nothing that is in the content is lost to readers for good.
+There is one build at a time, for all changes since the last one began. Simultaneous
+publications share a build, like a database's group commit. A failed build is
+retried until it succeeds, so readers get everything in the content sooner or later.
 """
 
 import math
@@ -36,21 +36,23 @@ from builder.pipeline.context import Named, Visible
 from builder.stats.database import pulls_mark
 from builder.store.site import read_hub
 
-# How long a publisher waits to be told that its version can be seen.
+# The longest time that a publisher waits until its version is visible. After that, the request
+# fails with 503, and the build continues.
 PATIENCE_SECONDS = 30.0
-# Lists are settled when nobody has published for so long; or in the end by any build.
+# Lists are settled after this time without a publication; otherwise a later build settles them.
 QUIET_SECONDS = 0.1
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
-# From then on, a look at everything that is due goes before what somebody waits for.
+# A full check that is overdue by this time runs before waiting publications.
 LOOK_LATE_SECONDS = 10.0
-# How long a build that nobody waits for is put off: on a node, whoever has published comes to wait
-# for it a moment later.
+# The delay of a build that no publisher waits for yet. On a node, the publisher begins to wait a
+# moment later, and then its build starts at once.
 COMPANY_SECONDS = 0.02
-# How soon pulls that another process has counted are noticed.
+# The interval between checks for pulls that other processes have counted.
 COUNTS_SECONDS = 5.0
-# How often, while the content is not there yet, it is noticed that the service ends.
+# The interval between checks for a stop of the service, while the content is not complete.
 WAKE_SECONDS = 0.2
-# How often the caches are looked at, at most, because a reader could not use them.
+# The shortest time between two checks of the caches that readers' failures cause. Failures within
+# it cause no further check.
 DOUBT_SECONDS = 60.0
 
 Outcome = Built | Exception
@@ -58,15 +60,15 @@ Outcome = Built | Exception
 
 @dataclass
 class _Batch:
-    """What one build is to take in: repos with those who wait for them, or all there is."""
+    """The input of one build: repos, with the publishers that wait for them, or everything."""
 
     is_everything: bool = False
     repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
-    # When the first of them was asked for, by monotonic time.
+    # The time of the first request in the batch, by monotonic time.
     since: float | None = None
-    # As ``build`` gets it.
+    # As in ``build``.
     edited: bool = False
-    # As ``build`` gets them.
+    # As in ``build``.
     serial: int | None = None
     covers_serial: bool = True
 
@@ -76,20 +78,22 @@ class _Batch:
 
 
 class _Stopped(BaseException):
-    """The service ends, and nobody waits for this build. As a KeyboardInterrupt, it is no error
-    that a build could look into.
+    """The service stops, and no publisher waits for this build. A BaseException, like
+    KeyboardInterrupt, so that the build does not handle it as an error.
     """
 
 
 class Rebuilder(Background):
-    """While entered, builds what is asked for. ``tell`` gets each build's report, or its error;
+    """While entered, builds what is requested. ``report`` gets each build's result, or its error;
     ``progress`` and ``on_wait`` are as in ``build``.
 
-    ``serial`` gives the serial that readers are told; by default it is the number of publications.
-    It must return at once, never less than before. Whoever raises it has put what it counts into
-    the content and called ``request`` for it before, and calls ``note_serial`` afterwards. hub.json
-    has a serial only when all that it counts is in the lists. ``await_content``: whether the
-    content is all there within so many seconds; the first build waits for that.
+    ``serial`` returns the serial for readers; by default it is the number of publications.
+    It must return at once and never decrease. The caller that raises it first puts the counted
+    changes
+    into the content and calls ``request`` for them, and afterwards calls ``note_serial``. hub.json
+    gets a serial only when all changes that it counts are in the lists. ``await_content`` returns
+    true
+    if the content is complete within so many seconds; the first build waits for that.
     """
 
     def __init__(
@@ -108,11 +112,11 @@ class Rebuilder(Background):
         self._on_wait = on_wait
         self._serial = serial
         self._await_content = await_content
-        # That of the last batch.
+        # The serial of the last batch.
         self._taken_serial: int | None = None
         self._next = _Batch()
-        # When to look at everything, when to settle what builds have left, and when to look whether
-        # pulls were counted; by monotonic time.
+        # The times to check everything, to settle what builds have left, and to check for counted
+        # pulls; monotonic.
         self._look_at = self._settle_at = math.inf
         self._count_at = 0.0
         self._doubt_at = 0.0
@@ -124,15 +128,15 @@ class Rebuilder(Background):
         self._last_build: dict[str, Any] | None = None
         self._last_error: dict[str, Any] | None = None
         if serial:
-            self.request(None)  # nobody asks for what came before this process
+            self.request(None)  # Changes from before this process have no request.
 
     def __exit__(self, *_: object) -> None:
-        """Build what publishers wait for already, then stop; the rest is left to the next start."""
-        # Nobody waits longer; the thread may, for the end of another process's build.
+        """Build what publishers already wait for, then stop. The next start builds the rest."""
+        # No publisher waits longer. The thread may, for another process's build.
         self._stop(PATIENCE_SECONDS)
 
     def request(self, changed: Iterable[Named] | None) -> None:
-        """Have these repos built, or whatever has changed where that is not known (None)."""
+        """Request a build of these repos, or of everything if the changes are unknown (None)."""
         with self._changed:
             if changed is None:
                 self._look_at = time.monotonic()
@@ -143,13 +147,13 @@ class Rebuilder(Background):
             self._note_request()
 
     def note_serial(self) -> None:
-        """Have hub.json brought up to a serial that has risen."""
+        """Have hub.json updated to a serial that has risen."""
         with self._changed:
             self._changed.notify_all()
 
     def doubt(self) -> None:
-        """Have the state and the search index looked at, and made anew if they are damaged: a
-        reader could not use them.
+        """Request a check of the state and the search index, which a reader could not use. Damaged
+        ones are rebuilt.
         """
         with self._changed:
             now = time.monotonic()
@@ -159,11 +163,11 @@ class Rebuilder(Background):
                 self._note_request()
 
     def make_visible(self, owner: str, name: str | None) -> int:
-        """Wait until readers get what the content has of a repo now, by itself and first in lists;
-        or of an owner's profile, where the name is None.
+        """Wait until readers get the current content of a repo, at its own address and at the top
+        of lists; or of an owner's profile, if the name is None.
 
         Returns the serial: lists are complete once hub.json has it, or a higher one. Raises
-        RequestError ``unavailable`` where that takes too long or fails; it is tried again.
+        RequestError ``unavailable`` if the build takes too long or fails; it is retried.
         """
         future: Future[int] = Future()
         with self._changed:
@@ -188,12 +192,12 @@ class Rebuilder(Background):
         self._changed.notify_all()
 
     def health(self) -> dict[str, Any]:
-        """How the builds are doing, for people and monitors: no path, no text of a prompt.
+        """The state of the builds, for people and monitors: no path, no text of a prompt.
 
-        ``status`` is ``ok``, ``behind`` (lists do not have all that is published), ``building``
-        (there is no site yet: the first build is under way) or ``failing`` (the last build did not
-        succeed; it is tried again). ``serial`` is what the lists have, None where there is no
-        site; ``lag_seconds`` is the age of the oldest change that they do not have. Times are
+        ``status`` is ``ok``, ``behind`` (lists do not have all publications), ``building``
+        (there is no site yet: the first build is running) or ``failing`` (the last build
+        failed and is retried). ``serial`` is the serial of the lists, None if there is no
+        site. ``lag_seconds`` is the age of the oldest change that they do not have. Times are
         RFC 3339, durations seconds.
         """
         with self._changed:
@@ -210,8 +214,8 @@ class Rebuilder(Background):
             }
 
     def fails_publications(self) -> bool:
-        """Whether publications are saved, but reach no readers, because builds fail. Not so where
-        only some prompts have faults, as builds for publications skip those.
+        """True if publications are saved but do not reach readers, because builds fail. False if
+        only some prompts have faults, because builds for publications skip those.
         """
         return self._fails_publications
 
@@ -229,7 +233,7 @@ class Rebuilder(Background):
             yield Reading(VERSIONS, versions)
 
     def _read_serial(self) -> int | None:
-        # From the site itself: another process may have built it.
+        # Read from the site itself, because another process may have built it.
         hub = read_hub(self._settings.out)
         return hub.serial if hub else None
 
@@ -243,16 +247,16 @@ class Rebuilder(Background):
             self._build(batch)
 
     def _take(self) -> _Batch | None:
-        """What to build next, once there is something; None at the end."""
+        """Wait for the next batch; None at the end."""
         with self._changed:
             while True:
                 now = time.monotonic()
-                # Before anything is taken: all that it counts was asked for until now.
+                # Read before the batch is taken: all changes that it counts were requested before.
                 serial = self._serial() if self._serial else None
                 batch = self._due(now, serial)
                 if batch:
                     self._taken_serial = batch.serial = serial
-                    # As long as a look is due, nobody knows what else the content has.
+                    # Until the full check has run, the content may have other changes.
                     batch.covers_serial = self._look_at == math.inf
                     return batch
                 if self._is_stopping and not self._next.repos:
@@ -263,13 +267,13 @@ class Rebuilder(Background):
                 self._changed.wait(wake_at - now)
 
     def _begin_at(self) -> float:
-        """When to build what has been asked for. The caller holds the lock."""
+        """The time to build the requested repos. The caller holds the lock."""
         since = self._next.since or 0.0
         is_urgent = self._next.is_waited_for or self._is_stopping
         return since if is_urgent else since + COMPANY_SECONDS
 
     def _due(self, now: float, serial: int | None) -> _Batch | None:
-        """What to build at this moment. The caller holds the lock."""
+        """The batch to build at this moment, or None. The caller holds the lock."""
         is_look_late = now >= self._look_at + LOOK_LATE_SECONDS
         if self._next.repos and not is_look_late:
             if now < self._begin_at():
@@ -281,7 +285,8 @@ class Rebuilder(Background):
         if self._settle_at <= now and not is_look_late:
             return _Batch()
         if self._look_at <= now:
-            # Apart from what somebody waits for: a fault elsewhere must not stop it.
+            # Built apart from repos that publishers wait for, because a fault elsewhere must not
+            # stop those.
             self._look_at = math.inf
             return _Batch(is_everything=True)
         if serial != self._taken_serial and self._look_at == math.inf:
@@ -327,9 +332,9 @@ class Rebuilder(Background):
                 covers_serial=batch.covers_serial,
             )
         except _Stopped:
-            pass  # as if it had been killed: the next start goes on
+            pass  # As after a kill: the next start continues.
         except Exception as error:
-            # The edge of the thread: whatever it was, it is told, and tried again.
+            # The edge of the thread: every error is reported, and the build is retried.
             self._note_failure(batch, error)
             self._tell(error)
         else:
@@ -354,7 +359,7 @@ class Rebuilder(Background):
             if batch.is_everything or self._look_at == math.inf:
                 self._failures, self._last_error = 0, None
             if self._look_at == math.inf:
-                # What this build left is older than what has been asked for meanwhile.
+                # What this build left is older than requests made since then.
                 left = time.monotonic() - report.behind_seconds
                 self._behind_since = self._next.since if report.is_settled else left
 
@@ -367,7 +372,7 @@ class Rebuilder(Background):
                     _unavailable("the build failed; the operator's log has the cause")
                 )
         with self._changed:
-            # What this build was to take in, a later one finds by looking at everything.
+            # A later build finds the repos of this batch by checking everything.
             self._failures += 1
             self._fails_publications = is_waited_for or not isinstance(
                 error, ContentError | PullsError
@@ -392,7 +397,7 @@ def _status(is_failing: bool, has_site: bool, is_behind: bool) -> str:
 
 def _public_message(error: Exception) -> str:
     if isinstance(error, ContentError):
-        return str(error)  # its paths are those of the content tree, which readers know
+        return str(error)  # Its paths are those of the content tree, which readers know.
     if isinstance(error, HubError):
         return "The build cannot use the site or state folder. The log has the cause."
     return "The build failed. The log has the cause."

@@ -1,8 +1,8 @@
-"""Brings the pulls that the site shows to those that are counted, in batches that give way.
+"""Updates the pulls that the site shows, in batches that yield to other builds.
 
-Nothing but pulls is new of the repos that are rendered here: their versions' files are left
-alone, and what else has changed in the content is for the next build, which looks at it. Counts
-that come while these are taken in are for the next time, so that this has an end.
+Only pulls change in the repos rendered here: their versions' files are not
+written, and the next build finds other changes of the content. Pulls
+counted meanwhile are left for the next recount, so that each recount ends.
 """
 
 import os
@@ -18,18 +18,19 @@ from builder.store.state.work import Work
 from builder.write.history import task_as_remembered
 from builder.write.owner import write_owner
 
-# Who waits to publish waits for one batch. With nobody to wait, several processes take part.
+# A publisher waits for one batch at most. If no build can be waiting, batches are large, so that
+# several processes render.
 REPOS_PER_BATCH = 25
 REPOS_PER_BATCH_UNHURRIED = 2_000
 
 
 def is_behind(context: Context) -> bool:
-    """Whether the site has other pulls than are counted."""
+    """True if the site shows other pulls than were counted."""
     return not _are_shown(context) or context.state.todo.has(Work.REPO_PULLS, Work.OWNER_PULLS)
 
 
 def recount(context: Context, must_yield: Callable[[], bool]) -> bool:
-    """Go on with all that is left; False if that was cut short."""
+    """Continue the recount; False if it was interrupted."""
     _note_changes(context)
     return _renew_repos(context, must_yield) and _renew_owners(context, must_yield)
 
@@ -50,8 +51,8 @@ def _note_changes(context: Context) -> None:
     ):
         repos = pulls.changed_since(serial)
     else:
-        # The first counts make 0 of every null; and of another database than the one that
-        # is shown, or an older copy of it, nobody knows in what they differ.
+        # The first counts replace every null with 0. If the database is another one than the site
+        # shows, or an older copy of it, their differences are unknown.
         repos = state.ids.all()
         state.todo.add(Work.OWNER_PULLS, state.owners.handles())
     state.todo.add(Work.REPO_PULLS, repos)
@@ -73,7 +74,7 @@ def _renew_repos(context: Context, must_yield: Callable[[], bool]) -> bool:
 
 def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
     state = context.state
-    # Of those that are counted, some may have left the catalogue.
+    # Counted repos may have left the catalogue.
     old = {repo_id: row for repo_id in batch if (row := state.repos.get(repo_id))}
     tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
     try:
@@ -85,7 +86,7 @@ def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
         for fault in error.faults:
             owner, name, *_ = fault.path.split("/")
             state.todo.add(Work.REPO, [f"{owner}/{name}"])
-            # That a repo is gone is no fault, but for the next build, too.
+            # A removed repo is no fault, but the next build has to handle it, too.
             if os.path.isdir(content.repo_path(context.settings.content, owner, name)):
                 context.faults.append(fault)
     state.todo.done(Work.REPO_PULLS, batch)
@@ -94,7 +95,7 @@ def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
 
 def _put(state: State, row: RepoRow, old: RepoRow) -> None:
     if row.line != old.line:
-        # The latest version is not the one that the last build saw.
+        # The latest version differs from the one that the last build read.
         state.todo.add(Work.REPO, [row.id])
         return
     state.repos.put(row, old)

@@ -1,8 +1,9 @@
-"""The second part of a build: what readers can wait for, in slices and passes.
+"""The second part of a build: work that readers can wait for, in slices and passes.
 
-New pulls, deep pages of lists, the search index, the catalogue's own files, what has lost its
-object. A pass takes in what was behind when it began; what comes up meanwhile is for the next
-one, so no list is put off for ever. It may take several builds, where others wait to publish.
+That is new pulls, deep pages of lists, the search index, the catalogue's own files, and files
+that are no longer needed. A pass covers the changes from before it began. Later changes are for the
+next pass, so no list is delayed forever. A pass may take several builds while others wait to
+publish.
 """
 
 import time
@@ -16,19 +17,19 @@ from builder.write.lists import find_stale, write_page
 from builder.write.orphans import Expected
 from builder.write.sitemap import write_sitemap
 
-# From then on, a build that is behind with lists goes on with them, whoever waits: for a slice of
-# time, or for a share of what it took to make visible what it was asked for, and for one step at
-# least. So a pass has an end under any load.
+# A build whose lists are behind by this time continues with them even if others wait: for a slice
+# of time, or for a share of the time that its urgent part took, and at least for one step. So a
+# pass ends under any load.
 LAG_SECONDS_MAX = 2.0
 SLICE_SECONDS = 0.1
 SLICE_SHARE = 0.5
-# In a commit of the index. Who waits to publish waits for one.
+# In one commit of the index. A publisher waits for one commit at most.
 REPOS_PER_COMMIT = 25
 REPOS_PER_COMMIT_UNHURRIED = 2_000
 
 
 class Settling:
-    """What one build does of it. ``busy_seconds``: how long the first part of the build took."""
+    """The settling of one build. ``busy_seconds``: the duration of its first part."""
 
     def __init__(self, context: Context, busy_seconds: float) -> None:
         self.context = context
@@ -37,7 +38,7 @@ class Settling:
         self._has_removed = False
 
     def go_on(self) -> bool:
-        """Go on with all that is left; False if some of it still is."""
+        """Continue with all that is left; False if some of it still is."""
         context, state = self.context, self.context.state
         if is_behind(context) or context.lags:
             state.passes.note_behind()
@@ -46,7 +47,7 @@ class Settling:
         while True:
             serial = state.passes.serial()
             if serial is None:
-                # Between passes, so that pulls and lists do not put each other off for ever.
+                # Between passes, so that pulls and lists do not delay each other forever.
                 if not recount(context, self._must_yield):
                     return False
                 serial = context.next_serial
@@ -55,13 +56,13 @@ class Settling:
                 return False
             if state.passes.end() and not is_behind(context) and not context.lags:
                 state.todo.done(Work.CATALOGUE)
-                # Repos that have changed meanwhile.
+                # True if repos have changed meanwhile.
                 return not state.todo.has(Work.REPO)
             if self._must_yield():
                 return False
 
     def _is_waited_for(self) -> bool:
-        """Whether another build should begin soon; a fresh one does not give way."""
+        """True if another build should begin soon; a fresh build does not yield."""
         is_wanted = self.context.request.is_wanted
         return not self.context.is_fresh and is_wanted is not None and is_wanted()
 
@@ -69,7 +70,7 @@ class Settling:
         return self.context.state.passes.behind_seconds() >= LAG_SECONDS_MAX
 
     def _must_yield(self) -> bool:
-        """Whether to leave the next step to another build; asked before each."""
+        """True if the next step is left to another build; called before each step."""
         if not self._is_waited_for():
             return False
         if not self._is_late():
@@ -80,17 +81,18 @@ class Settling:
         return time.monotonic() >= self.slice_end
 
     def _write_pass(self, serial: int) -> bool:
-        """Go on with the pass under way; False if that was cut short."""
+        """Continue the current pass; False if it was interrupted."""
         context, todo = self.context, self.context.state.todo
         steps = {
             Work.SITEMAP: lambda: write_sitemap(context.settings, context.state, context.site),
             Work.LLMS: lambda: write_llms(context.settings, context.state, context.site),
             Work.ORPHANS: self._remove_orphans,
             Work.LINES: lambda: write_lines(context.state, context.site),
-            # Last the serial that lists have.
+            # The serial of the lists comes last.
             Work.HUB: lambda: write_hub(context.settings, context.state, context.site, serial),
         }
-        # Else what comes before them is done, in a build that was cut short after it.
+        # If a step is pending, everything before the steps was done by a build that was interrupted
+        # after it.
         if not todo.has(*steps):
             if not self._write_deep_pages():
                 return False
@@ -107,7 +109,7 @@ class Settling:
                 if context.request.serial is None or serial == context.told_serial:
                     return True
                 todo.add(Work.HUB)
-        # What grows with the catalogue, a step each.
+        # One step for each file that grows with the catalogue.
         for work, step in steps.items():
             if todo.has(work):
                 if self._must_yield():
@@ -118,7 +120,7 @@ class Settling:
         return True
 
     def _write_deep_pages(self) -> bool:
-        """Write what is stale of the lists in this pass; False if that was cut short."""
+        """Write the stale pages of this pass's lists; False if interrupted."""
         context, state = self.context, self.context.state
         lists = state.passes.lists()
         for done, one in enumerate(lists):
@@ -143,14 +145,14 @@ class Settling:
         return True
 
     def _update_index(self) -> bool:
-        """Take into the search index what is for this pass; False if that was cut short."""
+        """Update the search index with the repos of this pass; False if interrupted."""
         context, state = self.context, self.context.state
         if state.todo.has(Work.INDEX):
             context.indexed += self._index(None)
             state.todo.done(Work.INDEX)
         repos = sorted(state.todo.names(Work.PASS_INDEX_REPO))
         batch_size = REPOS_PER_COMMIT if context.is_hurried else REPOS_PER_COMMIT_UNHURRIED
-        # Also with nothing to take in: an index that is lost or damaged is made anew.
+        # Even without repos: a lost or damaged index is rebuilt.
         for at in range(0, max(1, len(repos)), batch_size):
             if repos and self._must_yield():
                 return False
@@ -165,11 +167,11 @@ class Settling:
         return search_index.update(context.settings, context.state, context.request.progress, repos)
 
     def _remove_orphans(self) -> None:
-        """Remove what the last build left without an object; note what this one does."""
+        """Remove files that were orphans after the last build; note those of this build."""
         context, state, site = self.context, self.context.state, self.context.site
         expected = Expected(state, has_langfuse=context.settings.langfuse)
         if context.is_fresh and not site.is_new:
-            # Nothing is remembered of what a site that was there before may hold.
+            # Nothing is remembered of an existing site's files.
             state.orphans.add(file for file in site.files() if file not in expected)
         due = []
         for file, is_due in state.orphans.files().items():
@@ -180,5 +182,5 @@ class Settling:
             else:
                 context.removed += site.remove(file)
         state.orphans.keep(due)
-        # What a second pass finds due has lost its object in this very build.
+        # A second pass removes nothing more: its files became orphans in this same build.
         self._has_removed = True

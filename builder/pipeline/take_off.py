@@ -1,5 +1,6 @@
-"""Takes withdrawn texts off a site without a build, for those who cannot wait for one, or do not
-know how the site was built. The next build writes the rest, and why the files are gone.
+"""Removes withdrawn texts from a site without a build, for callers that cannot wait for one or do
+not know how the site was built. The next build writes the rest, and the reason why the files are
+gone.
 """
 
 import os
@@ -26,12 +27,12 @@ def take_off(
     labels: Collection[str],
     on_wait: Callable[[], None] = lambda: None,
 ) -> int:
-    """Remove all files of the site ``out`` that have the text of some versions of a repo, or show
-    how it differs; how many there were.
+    """Remove all files of the site ``out`` that contain the text of some versions of a repo, or a
+    diff of it. Returns their number.
 
     ``versions``: those that are withdrawn, and the next ones, which show what changed since them.
-    ``labels``: those that named one of them, LATEST among them if it did.
-    Waits for a build that is under way. Raises OperatorError.
+    ``labels``: those that named one of them, including LATEST if it did.
+    Waits for a running build. Raises OperatorError.
     """
     if not os.path.isdir(out):
         return 0
@@ -41,7 +42,7 @@ def take_off(
         count_build(state)
         _forget(state, f"{owner}/{name}")
         files = [*_files(owner, name, versions, labels)]
-        # Which of these have the text, only their content tells.
+        # Only their content shows which of these have the text, so all are removed.
         files += langfuse_files.files_left(site, owner, name)
         return site.remove(*files)
 

@@ -1,5 +1,5 @@
-"""The first part of a build: makes visible what has changed, at a cost that does not grow with
-the catalogue. Repos' own files, their owners, and the first pages of lists.
+"""The first part of a build: makes changes visible, at a cost that does not grow with the
+catalogue. It writes repos' own files, their owners, and the first pages of lists.
 """
 
 from builder.model.errors import ContentError, Faults
@@ -20,7 +20,7 @@ from builder.write.withdrawn import WithdrawnFiles, files_of
 
 
 def make_visible(context: Context, found: Changes) -> None:
-    """Write what has changed, and take note of what else is to do. Raises ContentError."""
+    """Write what has changed, and note the remaining work. Raises ContentError."""
     state = context.state
     _note_begun(context, found)
     _write_withdrawn(context, found.withdrawn)
@@ -37,7 +37,7 @@ def make_visible(context: Context, found: Changes) -> None:
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
-            # It had only what was withdrawn, and showed it.
+            # The owner had only withdrawn prompts, and the profile showed them.
             context.site.remove(*files_of("owner", owner=owner))
     if context.is_fresh:
         write_fixed_files(context.settings, context.site)
@@ -51,7 +51,7 @@ def make_visible(context: Context, found: Changes) -> None:
 
 
 def _note_begun(context: Context, found: Changes) -> None:
-    """Commit what is about to be written, before the first file is touched."""
+    """Commit the list of repos to write, before the first file is touched."""
     state = context.state
     if found.home:
         state.put_home(*found.home)
@@ -62,7 +62,7 @@ def _note_begun(context: Context, found: Changes) -> None:
     repos = {task.id for task in tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
-        # What a build that died has written of labels that are gone meanwhile.
+        # Files that a killed build wrote for labels removed since then.
         for repo_id in state.todo.names(Work.REPO):
             state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
@@ -73,7 +73,7 @@ def _note_begun(context: Context, found: Changes) -> None:
 
 
 def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
-    """Take repos off the site of which nothing can be read any more, and write why."""
+    """Remove repos without readable versions from the site, and write the reason."""
     state, faults = context.state, Faults()
     for task in tasks:
         with faults:
@@ -98,7 +98,7 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
             state.repos.put(row, old)
             state.withdrawn.remove(row.id)
             if context.is_fresh:
-                continue  # all lists are to be written
+                continue  # All lists will be written.
             if not old or old.search_digest != row.search_digest:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):
@@ -129,7 +129,7 @@ def _forget_repo(state: State, repo_id: str) -> None:
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:
-    """What a repo shows in lists and where, and which files it has."""
+    """The content of a repo in lists, its positions, and the names of its files."""
     return row.digest, row.line, row.trend, row.names, row.withdrawn
 
 
@@ -143,7 +143,7 @@ def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None
 
 
 def _note_lists(state: State, tags: list[str]) -> None:
-    """Take note that the lists of these tags and of all repos have changed."""
+    """Note that the lists of these tags and of all repos have changed."""
     for kind in (Work.FIRST_PAGES, Work.LIST):
         state.todo.add(kind, ["", *tags])
     state.todo.add(Work.CATALOGUE)

@@ -1,4 +1,4 @@
-"""Asks for a build whenever the content changes, from a thread of its own."""
+"""Requests a build whenever the content changes, from a thread of its own."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ import watchfiles
 from builder.model import labels
 from builder.pipeline.rebuild import Rebuilder
 
-# An editor or a checkout touches many files at once: one build for all of them.
+# An editor or a checkout touches many files at once. They share one build.
 GATHER_MILLISECONDS = 200
 FIRST_LOOK_MILLISECONDS = 1000
 
@@ -46,7 +46,7 @@ class Watch:
                 stop_event=self._stop,
                 raise_interrupt=False,
             ):
-                # What changed before the watch began is found by looking at everything once.
+                # A full check finds the changes from before the watch began.
                 if is_first:
                     self._rebuilder.request(None)
                 elif changes:
@@ -60,7 +60,7 @@ class Watch:
 
 
 def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:
-    """The (owner, name) of the repos that these files are in; None where one is in no repo."""
+    """The (owner, name) of the repos that contain these files; None if a file is in no repo."""
     repos = set()
     for path in paths:
         parts = os.path.relpath(path, root).split(os.sep)

@@ -1,4 +1,4 @@
-"""What the page about the API shows, read out of the API document. Pure.
+"""The content of the page about the API, read from the API document. Pure.
 
 The document is the only source, except for the error codes.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-# Shown in examples, in the place of a parameter. A first version would have no diff.
+# Values of parameters in examples. The version is not a first one, which would have no diff.
 _EXAMPLES = {
     "owner": "ada",
     "name": "code-review",
@@ -26,7 +26,7 @@ _BODY_EXAMPLES = {
     "version": "1.1.0",
 }
 _QUERY_EXAMPLES = ("sort", "tag", "version")
-# How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
+# The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.
 _RULES = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -38,14 +38,14 @@ _RULES = {
 
 
 class Kind(NamedTuple):
-    """A type, in words; ``record`` is the name of the record at its heart, or None."""
+    """A type, in words; ``record`` is the name of the record in it, or None."""
 
     words: str
     record: str | None = None
 
 
 class Field(NamedTuple):
-    """A field of a record, or a parameter. ``place`` is where a parameter stands: path, query or
+    """A field of a record, or a parameter. ``place`` is the place of a parameter: path, query or
     header. Texts may have code between backticks.
     """
 
@@ -58,7 +58,7 @@ class Field(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an operation answers with one status; ``fields`` are those of its envelope."""
+    """The response of an operation with one status; ``fields`` are those of its envelope."""
 
     status: str
     description: str
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A method at a URL. ``body`` is the record that it wants. ``example`` is for a shell;
+    """A method at a URL. ``body`` is the record that it expects. ``example`` is for a shell;
     ``python`` does the same with the standard library.
     """
 
@@ -99,7 +99,7 @@ class Failure(NamedTuple):
 
 
 class ApiPage(NamedTuple):
-    """All of the page. ``token`` says what a token is."""
+    """The whole page. ``token`` explains tokens."""
 
     description: str
     token: str
@@ -109,7 +109,7 @@ class ApiPage(NamedTuple):
 
 
 def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPage:
-    """The page of an OpenAPI document of ours, and of the codes of errors with their statuses."""
+    """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
     components = document["components"]
     base_url = document["servers"][0]["url"]
     return ApiPage(
@@ -232,7 +232,7 @@ def _example_url(base_url: str, url: str, operation: dict[str, Any]) -> str:
 
 
 def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """As JSON; empty where nothing has to be sent."""
+    """The body as JSON; empty if none is required."""
     body = operation.get("requestBody")
     if not body or not body["required"]:
         return ""
@@ -257,7 +257,7 @@ def _shell_example(
     body = _example_body(operation, schemas)
     if not body:
         return command
-    # A shell fills variables in between double quotes alone.
+    # A shell expands variables only between double quotes.
     quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
     return f"{command} \\\n  -H 'Content-Type: application/json' -d {quoted}"
 

@@ -1,8 +1,8 @@
-"""The programs that a site gives to its readers, with its address, rules and limits put in: the
+"""The programs that a site gives to its readers, with its address, rules and limits inserted: the
 clients for a shell, Python and JavaScript, and the scripts of pages that search and compare.
 
-A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, as
-``builder.search.rules`` has them.
+A base URL has passed ``settings.parse_base_url``; rules are JSON in ASCII, from
+``builder.search.rules``.
 """
 
 import hashlib
@@ -19,7 +19,8 @@ from builder.text.line_diff import CONTEXT_LINES
 from builder.text.word_diff import TOKEN
 
 _HERE = os.path.dirname(__file__)
-# Beside it are links to the files of the packages for Python and npm, which have no links.
+# The folder also links to files of the packages for Python and npm, because packages cannot contain
+# links.
 SHELL_CLIENT = os.path.join(_HERE, "client", "hub")
 PYTHON_CLIENT = os.path.join(_HERE, "client", "hub_prompts.py")
 
@@ -28,7 +29,7 @@ _LONG_ESCAPE = re.compile(r"\\U0*([0-9a-fA-F]+)")
 
 
 class Release(NamedTuple):
-    """``checksum`` is what ``sha256sum -c`` reads, for a file named ``hub``."""
+    """``checksum`` is the input of ``sha256sum -c``, for a file named ``hub``."""
 
     script: bytes
     checksum: bytes
@@ -50,7 +51,7 @@ def shell_client(base_url: str, rules: str) -> Release:
 
 
 def search_program(rules: str) -> bytes:
-    """Python for the shell client to search a catalogue with."""
+    """The Python program with which the shell client searches a catalogue."""
     return _read("client", "search.py").replace(b'r"""{}"""', f'r"""{rules}"""'.encode())
 
 
@@ -80,7 +81,7 @@ def changes_script() -> bytes:
 
 
 def _in_javascript(pattern: str) -> str:
-    """A pattern of Python's, in ASCII, as JavaScript has it with the flag ``u``."""
+    """A Python pattern, in ASCII, as a JavaScript pattern with the flag ``u``."""
     ascii_only = pattern.encode("ascii", "backslashreplace").decode()
     return _LONG_ESCAPE.sub(r"\\u{\1}", ascii_only)
 

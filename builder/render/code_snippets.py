@@ -1,7 +1,7 @@
-"""How a program reads a prompt with the clients for Python and for JavaScript, as pages show it.
+"""Code that reads a prompt with the clients for Python and JavaScript, as pages show it.
 
-Pure functions. The snippets run as they are; an ellipsis stands for a text of the reader's. What an
-author writes is in them as names of variables, and as plain values of enums.
+Pure functions. The snippets run as they are; an ellipsis stands for the reader's text. From the
+author's text, they contain only names of variables and plain values of enums.
 """
 
 import json
@@ -18,7 +18,7 @@ _VALUES = {"integer": "1", "number": "1.5", "boolean": "true", "array": "[]", "o
 
 
 class _Call(NamedTuple):
-    """What is called for a text, or for messages, with which variables; values are JSON."""
+    """The method for a text or for messages, and its variables; values are JSON."""
 
     result: str
     method: str
@@ -26,7 +26,7 @@ class _Call(NamedTuple):
 
 
 def python_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
-    """For a prompt that is named by ``id``, ``OWNER/NAME`` or ``OWNER/NAME@VERSION``."""
+    """The code for the prompt named ``id``: ``OWNER/NAME`` or ``OWNER/NAME@VERSION``."""
     call = _call(prompt)
     told = [
         f'**{{"{name}": {value}}}' if keyword.iskeyword(name) else f"{name}={value}"
@@ -47,7 +47,7 @@ def python_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
 def script_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
     """As ``python_snippet``, for JavaScript and TypeScript."""
     call = _call(prompt)
-    # Written otherwise, that name would set the object's prototype.
+    # As a plain key, this name would set the object's prototype.
     quoted = {"__proto__": '["__proto__"]'}
     told = [f"{quoted.get(name, name)}: {value}" for name, value in call.values.items()]
     values = f"{{ {', '.join(told)} }}" if told else ""

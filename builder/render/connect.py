@@ -1,7 +1,7 @@
-"""What the site tells MCP clients: where its endpoint is, how each client adds it, ``server.json``.
+"""Instructions for MCP clients: the endpoint's address, how each client adds it, ``server.json``.
 
-Pure functions of the settings. The forms are those of the clients' own documentation in
-November 2026; no site name or base URL that is allowed can break their quoting.
+Pure functions of the settings. The formats are those of the clients' own documentation in November
+2026. No allowed site name or base URL can break their quoting.
 """
 
 import json
@@ -17,7 +17,7 @@ from builder.model.routes import BY_NAME, MCP_URL
 from builder.model.settings import Settings
 
 NAMELESS = "hub"
-# With a tool's name and a prefix, a client must stay below 60 characters for some models.
+# With a prefix and a tool's name, some models accept fewer than 60 characters.
 NAME_CHARS_MAX = 32
 
 REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -32,7 +32,7 @@ _VSCODE_INPUTS = [
 
 
 class Snippets(NamedTuple):
-    """What to type or to paste, client by client. Commands are lines for a POSIX shell."""
+    """The text to type or to paste, by client. Commands are lines for a POSIX shell."""
 
     claude_code: str
     cursor: str
@@ -50,9 +50,9 @@ def mcp_url(settings: Settings) -> str:
 
 
 def client_name(settings: Settings) -> str:
-    """What clients call this hub: the site's name in words of a-z and 0-9 joined by hyphens.
+    """The name of this hub in clients: the site's name in words of a-z and 0-9 joined by hyphens.
 
-    At least two characters, which the registry asks for, and at most NAME_CHARS_MAX.
+    At least two characters, as the registry requires, and at most NAME_CHARS_MAX.
     """
     words = re.findall("[a-z0-9]+", anyascii(settings.site_name).lower())
     name = "-".join(words)[:NAME_CHARS_MAX].rstrip("-")
@@ -60,8 +60,8 @@ def client_name(settings: Settings) -> str:
 
 
 def snippets(settings: Settings) -> Snippets:
-    """How each client adds the endpoint, under ``client_name``; of a private hub, with a token from
-    the environment variable HUB_TOKEN, for which VS Code asks.
+    """The setup of the endpoint in each client, under ``client_name``. For a private hub it has a
+    token from the environment variable HUB_TOKEN, or, in VS Code, from a prompt.
     """
     name, url = client_name(settings), mcp_url(settings)
     is_private = settings.private
@@ -72,7 +72,7 @@ def snippets(settings: Settings) -> Snippets:
     typed = {"type": "http", "url": url} | headers("${input:hub-token}")
     inputs = {"inputs": _VSCODE_INPUTS} if is_private else {}
     vscode = json.dumps({"name": name} | typed | inputs)
-    # Double quotes, so that the shell puts the token in.
+    # Double quotes, so that the shell expands the token.
     option = ' --header "Authorization: Bearer $HUB_TOKEN"' if is_private else ""
     codex_option = " --bearer-token-env-var HUB_TOKEN" if is_private else ""
     codex_line = '\nbearer_token_env_var = "HUB_TOKEN"' if is_private else ""
@@ -83,7 +83,7 @@ def snippets(settings: Settings) -> Snippets:
         vscode_command=shlex.join(["code", "--add-mcp", vscode]),
         vscode=_json({"servers": {name: typed}} | inputs),
         codex_command=shlex.join(["codex", "mcp", "add", name, "--url", url]) + codex_option,
-        # A base URL has no character that a string of TOML would escape.
+        # A base URL has no character that a TOML string would escape.
         codex=f'[mcp_servers.{name}]\nurl = "{url}"{codex_line}',
         gemini_command=f"gemini mcp add --transport http{option} {named}",
         gemini=_json({"mcpServers": {name: {"httpUrl": url} | headers("$HUB_TOKEN")}}),
@@ -91,9 +91,9 @@ def snippets(settings: Settings) -> Snippets:
 
 
 def server_json(settings: Settings) -> bytes:
-    """The document by which the MCP registry lists this hub.
+    """The document with which the MCP registry lists this hub.
 
-    A host that has only the files has no endpoint, so its document names none.
+    A host with only files has no endpoint, so its document names none.
     """
     document = {
         "$schema": REGISTRY_SCHEMA,
@@ -112,16 +112,16 @@ def server_json(settings: Settings) -> bytes:
 
 
 def registry_name(settings: Settings) -> str:
-    """The hub's name in the registry, ``org.example.prompts/hub``: the host's labels from the
-    last to the first, then ``client_name``.
+    """The hub's name in the registry, ``org.example.prompts/hub``: the host's labels in reverse
+    order, then ``client_name``.
 
-    Of an address or of localhost it has the right form too; the registry lists no such host.
+    An address or localhost also gives a valid name, but the registry lists no such host.
     """
     name = client_name(settings)
     host = urlsplit(settings.base_url).hostname or ""
     labels = re.findall("[a-z0-9]+(?:-+[a-z0-9]+)*", host)
     namespace = ".".join(reversed(labels)) or "localhost"
-    # A name of the DNS is shorter; a base URL need not be one.
+    # DNS names are shorter, but a base URL need not be one.
     return f"{namespace[: REGISTRY_NAME_CHARS_MAX - len(name) - 1].rstrip('.-')}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""What the site tells programs that come by: ``robots.txt`` and ``llms.txt``.
+"""The files for crawlers: ``robots.txt`` and ``llms.txt``.
 
 Pure functions of the settings and the best repos.
 """
@@ -23,19 +23,18 @@ _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 
 def robots(settings: Settings) -> bytes:
-    """``robots.txt``: everything but the account settings is for everybody, and where the sitemap
-    is.
+    """``robots.txt`` (RFC 9309): allows everything but the account settings, and names the sitemap.
 
-    Crawlers ask for it at the root of a host only. Where the base URL has a path, it does
-    nothing unless its host's own ``robots.txt`` takes in the line of the sitemap. On a private
-    hub, nothing is for them.
+    Crawlers request it only at the root of a host. If the base URL has a path, it has no
+    effect, unless the host's own ``robots.txt`` includes the sitemap's line. A private
+    hub disallows everything.
     """
     if settings.private:
         return b"User-agent: *\nDisallow: /\n"
     sitemap = Links(settings.base_url).page("sitemap")
     account = settings.base_path + ACCOUNT_URL
-    # The first rule that fits counts to some crawlers, the longest to others. Without the sign of
-    # the end, owners whose names begin with that word would be left out, too.
+    # For some crawlers the first matching rule counts, for others the longest. Without the $,
+    # owners whose names begin with that word would be disallowed, too.
     rules = f"Disallow: {account}$\nDisallow: {account}/\nAllow: /\n"
     return f"User-agent: *\n{rules}\nSitemap: {sitemap}\n".encode()
 
@@ -98,5 +97,5 @@ def _link(title: str, url: str, note: str) -> str:
 
 
 def _plain(text: str, chars_max: int) -> str:
-    """Other people's text as one line of Markdown that has no markup."""
+    """Untrusted text as one line of Markdown without markup."""
     return _markup.sub(r"\\\g<0>", one_line(text, chars_max))

@@ -1,6 +1,6 @@
 """Computes the public records from the stored ones. Pure: no files, no clock.
 
-A repo *is* its versions: what it shows comes from the latest one.
+A repo *is* its versions: its own fields come from the latest one.
 """
 
 import math
@@ -26,11 +26,11 @@ from builder.text.messages import parse_messages
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
-# On a page.
+# The most versions on a page with, and without, a prompt; older ones are left out.
 VERSIONS_WITH_PROMPT_MAX = 10
 VERSIONS_SHOWN_MAX = 200
 LABELS_SHOWN_MAX = 40
-# Versions whose changes the page links, of the last move of a label.
+# The most versions linked as changes of a label's last move; further ones are only counted.
 CARRIED_SHOWN_MAX = 5
 MOVES_SHOWN_MAX = 10
 
@@ -38,7 +38,7 @@ Part = TypeVar("Part", records.ListedVersion, records.RepoSummary)
 
 
 class Stored(NamedTuple):
-    """One version as the content tree holds it."""
+    """One version as stored in the content tree."""
 
     owner: str
     name: str
@@ -69,7 +69,7 @@ def version_record(
 
 
 def _text_fields(stored: Stored) -> dict[str, Any]:
-    """What a version says on its own and as the latest of its repo."""
+    """The fields that a version has on its own and as the latest of its repo."""
     record = stored.record
     return {
         "owner": stored.owner,
@@ -123,13 +123,13 @@ def withdrawn_entry(
 
 
 def labelled_version(version: records.Version, label: str, moved_at: str) -> records.Version:
-    """The version as what a label names."""
+    """The version as the one that a label names."""
     fields = (getattr(version, field) for field in records.Version.__struct_fields__)
     return records.LabelledVersion(*fields, label, moved_at)
 
 
 class LabelHistory(NamedTuple):
-    """The newest moves of a label, newest first, of ``total``."""
+    """The newest moves of a label, newest first; ``total`` counts all of them."""
 
     label: str
     moves: list[records.LabelMove]
@@ -137,7 +137,7 @@ class LabelHistory(NamedTuple):
 
 
 def label_histories(labels: Labels) -> list[LabelHistory]:
-    """What a page shows of a repo's labels: first those that name a version, then removed ones."""
+    """The labels that a repo's page shows: first those that name a version, then removed ones."""
     removed = (label for label in labels.history if label not in labels.current)
     return [
         LabelHistory(label, labels.history[label][:MOVES_SHOWN_MAX], len(labels.history[label]))
@@ -146,8 +146,8 @@ def label_histories(labels: Labels) -> list[LabelHistory]:
 
 
 class Carried(NamedTuple):
-    """What the last move of a label changed: the changes in some versions, brought or
-    (``is_back``) taken back. ``versions``: the first of them, oldest first, of ``total``.
+    """The versions between the two ends of a label's last move. Their changes were added or, if
+    ``is_back``, taken back. ``versions``: the first of them, oldest first; ``total`` counts all.
     """
 
     versions: list[str]
@@ -158,8 +158,8 @@ class Carried(NamedTuple):
 def carried_by_last(
     histories: list[LabelHistory], entries: list[records.ListedVersion]
 ) -> dict[str, Carried]:
-    """What the last move of each label changed; ``entries`` are oldest first. Without those that
-    are new or removed: nothing stands beside them.
+    """The changes of the last move of each label; ``entries`` are oldest first. New and removed
+    labels are left out, because the page shows no changes for them.
     """
     places = {one.version: place for place, one in enumerate(entries)} if histories else {}
     carried = {}
@@ -179,8 +179,8 @@ def carried_by_last(
 def moves_of_latest(
     entries: list[records.ListedVersion], withdrawn: Iterable[WithdrawnVersion] = ()
 ) -> list[records.LabelMove]:
-    """How ``latest`` came to name each version, newest first. ``entries``: all versions, oldest
-    first; ``withdrawn``: those of them that were withdrawn.
+    """The moves of ``latest``, newest first. ``entries``: all versions, oldest first;
+    ``withdrawn``: the withdrawn ones among them.
     """
     found: list[records.LabelMove] = []
     alive: list[str] = []
@@ -193,7 +193,8 @@ def moves_of_latest(
             found.append(records.LabelMove(LATEST, version, previous, at, by, note))
 
     def withdraw_before(time: str) -> None:
-        # What is withdrawn by a clock that was set back waits for its publication.
+        # If a clock was set back, a withdrawal may seem earlier than its publication. Then it is
+        # applied after it.
         while waiting and waiting[-1].withdrawal.at < time and str(waiting[-1].version) in alive:
             version, _, withdrawal = waiting.pop()
             alive.remove(str(version))
@@ -214,7 +215,7 @@ def repo_record(
     links: Links,
     labels: Labels = NO_LABELS,
 ) -> records.Repo:
-    """The repo on its own; ``entries`` are its versions, also the withdrawn ones, oldest first."""
+    """The repo on its own; ``entries`` are its versions, including withdrawn ones, oldest first."""
     at = {"owner": latest.owner, "name": latest.name}
     return records.Repo(
         latest_version=str(latest.version),
@@ -236,15 +237,15 @@ def repo_summary(repo: records.Repo) -> records.RepoSummary:
 
 
 def catalogue_line(repo: records.Repo, digest: str, words: str) -> records.CatalogueLine:
-    """The repo in ``catalogue.jsonl``; ``digest`` as ``builder.write.mirrored`` makes it, ``words``
-    as ``builder.search.telling_words`` does.
+    """The repo in ``catalogue.jsonl``. ``digest`` comes from ``builder.write.mirrored``, ``words``
+    from ``builder.search.telling_words``.
     """
     fields = records.CatalogueLine.__struct_fields__[:-2]
     return records.CatalogueLine(*(getattr(repo, field) for field in fields), digest, words)
 
 
 def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:
-    # What the whole does not have is optional.
+    # Fields that the whole record lacks are optional.
     fields = kind.__struct_fields__
     return kind(**{field: getattr(whole, field) for field in fields if hasattr(whole, field)})
 
@@ -256,9 +257,10 @@ def user_record(
     repos_count: int,
     pulls: int | None,
 ) -> records.User:
-    """An owner's profile, without the repos; ``pulls`` are those of all of them.
+    """An owner's profile, without the repos; ``pulls`` are the sum over all repos.
 
-    Where the owner has written none, the time of the first repo (epoch seconds) has to do.
+    If the owner has no profile, the time of the first repo (epoch seconds) stands for
+    ``joined_at``.
     """
     if not profile:
         joined = records.format_time(datetime.fromtimestamp(first_repo or 0, UTC))
@@ -281,11 +283,11 @@ def epoch_seconds(time: str) -> int:
 
 
 def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) -> int:
-    """How active a repo is; higher is more.
+    """A score of a repo's activity; higher is more active.
 
     ``publications``: their times in epoch seconds, at least one. ``pulls``: as
     ``PullCounts.by_day``; they count at the start of their day. Each event's weight doubles with
-    every half-life since the epoch, instead of halving with its age: the order is the same at
+    every half-life since the epoch, instead of halving with its age. So the order is the same at
     any time of build, and changes only when something happened. The logarithm keeps it small; an
     integer of millionths keeps it the same on every machine.
     """
@@ -294,7 +296,7 @@ def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) ->
         weights[seconds] += PUBLICATION_WEIGHT
     for day, count in pulls:
         weights[day * DAY_SECONDS] += count * PULL_WEIGHT
-    # By the newest event, so that no power is above one; fsum is exact in any order.
+    # Relative to the newest event, so that no power is above one. fsum is exact in any order.
     newest = max(weights)
     total = math.fsum(
         weight * 2.0 ** ((seconds - newest) / HALF_LIFE_SECONDS)
@@ -304,7 +306,7 @@ def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) ->
 
 
 def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub:
-    """What this service is; ``serial`` is the count of publications."""
+    """The record of this service; ``serial`` is the count of publications."""
     return records.Hub(
         name=settings.site_name,
         base_url=settings.base_url,

@@ -29,12 +29,12 @@ def envelope(rows: list[bytes], meta: records.ListMeta | LangfuseListMeta) -> by
 
 
 def has_rows(enveloped: bytes) -> bool:
-    """Whether a list has rows, by the bytes of its envelope."""
+    """True if a list has rows, by the bytes of its envelope."""
     return not enveloped.startswith(b'{"data":[]')
 
 
 def whole_list(rows: Sequence[Any]) -> bytes:
-    """The envelope of a list that has all its rows, which are records, on one page."""
+    """The envelope of a list of records that are all on one page."""
     meta = records.ListMeta(
         page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
     )
@@ -42,7 +42,7 @@ def whole_list(rows: Sequence[Any]) -> bytes:
 
 
 def error_envelope(error: records.ErrorBody) -> bytes:
-    """The body of an error; of those with a code of Langfuse's, in Langfuse's manner."""
+    """The body of an error; in Langfuse's format for Langfuse's codes."""
     if error.code in LANGFUSE_STATUS:
         return _encode({"message": error.message, "error": error.code})
     return _encode(records.ErrorEnvelope(error))
@@ -68,5 +68,5 @@ def page_count(total: int) -> int:
 
 
 def user_bytes(user: records.User, summaries: list[bytes]) -> bytes:
-    """A user record whose repos are joined in as the JSON that they already are."""
+    """A user record, with the JSON of its repos inserted as it is."""
     return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"

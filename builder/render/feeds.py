@@ -1,7 +1,7 @@
 """Atom feeds (RFC 4287): the newest repos of the catalogue and of an owner, a repo's versions.
 
-Pure: a feed is as old as its newest entry, so no clock has a part in it. A feed's id is its own
-URL and an entry's the URL of its page: each is there once, and stays.
+Pure. A feed's time is that of its newest entry, so no clock is needed. A feed's id is its own
+URL, and an entry's id is the URL of its page: both are unique and permanent.
 """
 
 import re
@@ -18,10 +18,10 @@ from builder.model.settings import Settings
 from builder.render.derive import label_histories
 
 ENTRIES_MAX = 50
-# When a feed without entries was updated.
+# The update time of a feed without entries.
 EMPTY_UPDATED = "1970-01-01T00:00:00Z"
 
-# No escape makes these part of an XML 1.0 document.
+# Characters that an XML 1.0 document cannot contain, not even escaped.
 _forbidden = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
@@ -59,7 +59,7 @@ def repo_feed(
     newest_first: list[records.VersionEntry],
     labels: Labels = NO_LABELS,
 ) -> bytes:
-    """The feed of a repo's versions, with what changed in each, and of the moves of its labels."""
+    """The feed of a repo's versions, with their changelogs, and of the moves of its labels."""
     links = Links(settings.base_url)
     at = {"owner": repo.owner, "name": repo.name}
     entries = [
@@ -67,7 +67,8 @@ def repo_feed(
         for version in newest_first[:ENTRIES_MAX]
     ]
     if labels.history:
-        # The publication that carried a move has the same time and stays below it.
+        # The publication that carried a move has the same time; the stable sort keeps it below the
+        # move.
         entries = [*_move_entries(repo, labels), *entries]
         entries.sort(key=lambda entry: entry[0], reverse=True)
         del entries[ENTRIES_MAX:]
@@ -98,7 +99,7 @@ def _feed(url: str, page: str, head: str, updated: str, entries: Iterable[str]) 
 def _entry(
     id: str, title: str, times: str, author: str, page: str, summary: str, tags: str = ""
 ) -> str:
-    """An entry; all but ``id``, ``title``, ``page`` and ``summary`` are elements already."""
+    """An entry. ``id``, ``title``, ``page`` and ``summary`` are texts; the others are elements."""
     return (
         "<entry>\n"
         f"<id>{id}</id>\n"
@@ -143,14 +144,14 @@ def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Lin
 
 
 def _move_entries(repo: records.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
-    """The moves that the page of the repo shows, each with its time."""
+    """The moves that the repo's page shows, each with its time."""
     for _, moves, total in label_histories(labels):
         for age, move in enumerate(moves):
             yield move.moved_at, _move_entry(repo, move, total - age)
 
 
 def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str:
-    """``number``: which move of its label it is, from 1."""
+    """``number``: the number of the move among those of its label, from 1."""
     url = f"{repo.url}#move-{move.label}-{number}"
     if move.version is None:
         told = "removed"
@@ -175,5 +176,5 @@ def _optional(element: str, text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """The content of an element of plain text; empty where nothing would show."""
+    """The content of an element of plain text; empty if nothing would be visible."""
     return escape(_forbidden.sub("", text).strip(), quote=False)

@@ -1,8 +1,9 @@
-"""Renders a template once for each shape of what it shows, and fills texts into the result.
+"""Renders a template once for each shape of its values, and fills texts into the result.
 
-Most of a page is the same for all prompts, and running a template costs as much for that as for
-what differs. A *frame* is what a template gives for holes instead of texts. To fill one is to join
-strings. What is filled in is escaped, as templates do.
+Most of a page is the same for all prompts, and running a template costs as much for that part as
+for
+the rest. A *frame* is a template's output for holes instead of texts. Filling one only joins
+strings. Texts are escaped as in templates.
 """
 
 import re
@@ -13,14 +14,14 @@ from markupsafe import Markup, escape
 
 # Noncharacters of Unicode, which filters of templates keep.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
-# Most texts have none of these, and looking takes a third of escaping.
+# Most texts have none of these, and the search takes a third of the time of escaping.
 _needs_escape = re.compile("[&<>\"']").search
 _hole = re.compile(f"{_OPEN}(\\w+){_CLOSE}")
 
 
 class _Hole:
-    """Stands for a text that is not empty. It can be printed, joined to others and tested, and
-    fails at all else, as the text is not known.
+    """Stands for a text that is not empty. It can be printed, joined and tested. All else fails,
+    because the text is unknown.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,8 +35,8 @@ class _Hole:
 
 
 class _Frame(NamedTuple):
-    """``pieces``: of HTML, with the name of a hole at each odd place. ``holes``: these names in
-    their order, ``names``: each once.
+    """``pieces``: HTML, with the name of a hole at each odd place. ``holes``: the names in order,
+    with repeats; ``names``: each once.
     """
 
     pieces: list[str]
@@ -44,10 +45,10 @@ class _Frame(NamedTuple):
 
 
 class Frames:
-    """The frames of templates, by their shapes: which texts are empty, and which flags are set.
+    """The frames of templates, by shape: which texts are empty, and which flags are set.
 
     ``render`` renders a template with values. A template may test texts and flags, so it has a
-    frame for each combination of these that there is; a list must be a text already.
+    frame for each combination in use. A list must be rendered to a text first.
     """
 
     def __init__(self, render: Callable[[str, dict[str, Any]], str]) -> None:
@@ -55,8 +56,8 @@ class Frames:
         self._frames: dict[tuple[str | bool, ...], _Frame] = {}
 
     def fill(self, template: str, **values: str | bool) -> Markup:
-        """The template with these texts and flags; what is no Markup gets escaped. A template
-        always gets values of the same names and types, in the same order.
+        """The template with these texts and flags; texts that are not Markup are escaped. A
+        template always gets values of the same names and types, in the same order.
         """
         shape = (template, *map(bool, values.values()))
         frame = self._frames.get(shape)
@@ -68,7 +69,7 @@ class Frames:
         }
         pieces = frame.pieces.copy()
         pieces[1::2] = map(shown.__getitem__, frame.holes)
-        # As Markup(…), whose own way looks for what is not there first.
+        # Equals Markup(…), but skips its check for ``__html__``.
         return str.__new__(Markup, "".join(pieces))
 
     def _make(self, template: str, values: dict[str, str | bool]) -> _Frame:

@@ -1,6 +1,6 @@
-"""A difference as people read it: rows of lines, with the words that changed marked.
+"""A difference for people: rows of lines, with the changed words marked.
 
-How much is shown, and how long it takes to find, has a bound that no text can exceed.
+The size of the result and the time to find it are bounded for all texts.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from builder.text.line_diff import LineDiff, Steps
 from builder.text.word_diff import Segment, mark_words
 
 ROWS_MAX = 1_000
-# Of all the lines in a difference that replace others; beyond, they are shown as other lines.
+# The limit for all lines that replace others. Beyond it, lines are shown without marked words.
 COMPARED_CHARS_MAX = 12_000
 WORD_STEPS_MAX = 50_000
 
@@ -19,8 +19,8 @@ WORD_STEPS_MAX = 50_000
 class Row(NamedTuple):
     """A row of a readable difference.
 
-    A "gap" stands for ``left_out`` lines that are the same, a "rest" for that many lines that
-    changed and are more than one wants to see. Other rows are a line, with its number in the old
+    A "gap" stands for ``left_out`` equal lines, a "rest" for that many changed lines beyond
+    ROWS_MAX. Other rows are a line, with its number in the old
     and in the new text, from 1. ``segments``, joined, are the line with its line feed;
     ``is_unended``: it has none.
     """
@@ -34,8 +34,8 @@ class Row(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """``rows`` show a difference. ``has_marked_all``: the words that changed are marked in each
-    line that changed, and not only in those that there was time for.
+    """``rows`` show a difference. ``has_marked_all``: false if time was too short to mark the
+    changed words of all changed lines.
     """
 
     rows: list[Row]
@@ -43,12 +43,12 @@ class Readable(NamedTuple):
 
 
 def hunks(diff: LineDiff) -> list[Row]:
-    """The rows that show a difference; none when the texts are equal."""
+    """The rows that show a difference; empty if the texts are equal."""
     return readable(diff).rows
 
 
 def readable(diff: LineDiff) -> Readable:
-    """The rows that show a difference, and whether the words that changed are marked in all."""
+    """The rows that show a difference, and whether all changed words are marked."""
     budget = _Budget()
     shown = list(islice(_rows(diff, budget), ROWS_MAX))
     rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
@@ -57,7 +57,7 @@ def readable(diff: LineDiff) -> Readable:
 
 
 class _Budget:
-    """How much more of a difference may be compared word by word."""
+    """The remaining budget for comparing lines word by word."""
 
     def __init__(self) -> None:
         self.chars_left = COMPARED_CHARS_MAX
@@ -65,11 +65,13 @@ class _Budget:
         self.has_marked_all = True
 
     def allows(self, old: list[str], new: list[str]) -> bool:
-        """Whether these lines may be compared with those that they became; if so, it is counted."""
+        """True if these lines may be compared with those that replace them; then the budget is
+        charged.
+        """
         if not old or not new:
             return False
         chars = sum(map(len, old)) + sum(map(len, new))
-        # What has more rows than are shown is not worth it.
+        # A block with more rows than are shown is not worth the comparison.
         if len(old) + len(new) > ROWS_MAX or chars > self.chars_left:
             self.has_marked_all = False
             return False

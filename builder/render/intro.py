@@ -1,6 +1,6 @@
-"""What the operator says of the hub, from Markdown to HTML. Pure.
+"""The operator's text on the home page, from Markdown to HTML. Pure.
 
-HTML in it is shown as text, images are links, and a link leads nowhere a script could run.
+HTML in it is shown as text, images become links, and no link can run a script.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,10 @@ _markdown = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 class Intro(NamedTuple):
-    """The parts of the home page that the operator writes, each empty where it is not there.
+    """The operator's parts of the home page; each is empty if it is missing.
 
-    ``heading`` and ``lead``: the heading and the paragraph that it begins with. ``rest``: what
-    follows, with headings from the second level on. ``plain``: the lead without markup.
+    ``heading`` and ``lead``: the first heading and paragraph. ``rest``: the remaining text, with
+    headings from the second level on. ``plain``: the lead without markup.
     """
 
     heading: Markup = Markup()
@@ -42,7 +42,7 @@ def intro(text: str) -> Intro:
 
 
 def _take(tokens: list[Token], kind: str) -> Token | None:
-    """The content of the first block, which is taken away, if it is of this kind."""
+    """The content of the first block if it is of this kind; removes the block from ``tokens``."""
     if not tokens or tokens[0].type != kind:
         return None
     content = tokens[1]

@@ -1,6 +1,6 @@
-"""What pages say of themselves to machines: JSON-LD in the terms of schema.org.
+"""Metadata of pages for machines: JSON-LD in the terms of schema.org.
 
-Pure. Nothing here is markup: it becomes a data block of a page, which no script runs.
+Pure. Nothing here is markup: it becomes a data block of a page, which is never run as a script.
 """
 
 import re
@@ -13,13 +13,13 @@ from builder.model.links import Links
 from builder.model.records import Repo
 from builder.model.settings import Settings
 
-# What could end a script element, begin a comment in it, or end a line of JavaScript. In JSON
-# they stand in strings only, where an escape means the same.
+# Characters that could end a script element, begin a comment in it, or end a line of JavaScript. In
+# JSON they occur only in strings, where an escape means the same.
 _special = re.compile("[<>&\u2028\u2029]")
 
 
 def website(settings: Settings) -> dict[str, Any]:
-    """The hub, and how to search it."""
+    """The hub, with the URL of its search."""
     links = Links(settings.base_url)
     return {
         "@context": "https://schema.org",
@@ -63,12 +63,12 @@ def creative_work(repo: Repo, links: Links) -> dict[str, Any]:
         },
     }
     if repo.license:
-        # By name: the property takes no text, and a URL is not known.
+        # By name, because the property takes no text, and the licence's URL is unknown.
         work["license"] = {"@type": "CreativeWork", "name": repo.license}
     return work
 
 
 def data_block(value: dict[str, Any]) -> Markup:
-    """JSON as the content of a script element of a data type, where entities mean nothing."""
+    """JSON as the content of a script element of a data type, where entities are not decoded."""
     text = json.encode(value).decode()
     return Markup(_special.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

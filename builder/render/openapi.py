@@ -1,4 +1,4 @@
-"""The API document (OpenAPI 3.1), made from the table of routes and the records."""
+"""The API document (OpenAPI 3.1), generated from the table of routes and the records."""
 
 import re
 from functools import cache
@@ -25,7 +25,7 @@ from builder.model.routes import (
 from builder.model.settings import Settings
 from builder.render.envelopes import json_bytes
 
-# The record that a route of the API answers with: alone, or as the rows of a list.
+# The record in the response of an API route: alone, or as the rows of a list.
 _SINGLE = {
     "repo": records.Repo,
     "version": records.Version,

@@ -1,6 +1,6 @@
-"""Turns one scope's object into a page of HTML. Pure: the same object gives the same bytes, always.
+"""Turns one scope's object into a page of HTML. Pure: the same object always gives the same bytes.
 
-Knows the templates; not where bytes go, nor what they were before.
+Knows the templates, but not where bytes go or what they were before.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 
 SHORTENED_CHARS = 300
-# What a URL can have beside letters and digits (RFC 3986).
+# Characters of a URL besides letters and digits (RFC 3986).
 URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 
 
 class CompiledTemplates(jinja2.FileSystemBytecodeCache):
-    """Compiled templates, where Python keeps compiled modules, and as with these, only if it can.
-    To compile them takes longer than a small build does.
+    """Compiled templates, in the folder of Python's compiled modules, and only if it is writable.
+    Compiling them takes longer than a small build.
     """
 
     def __init__(self) -> None:
@@ -59,14 +59,16 @@ class CompiledTemplates(jinja2.FileSystemBytecodeCache):
 
 
 class _Environment(jinja2.Environment):
-    """Looks a global up in one dictionary; Jinja's own chain of them takes a tenth of a build."""
+    """Looks globals up in one dictionary, because Jinja's own chain takes a tenth of a build."""
 
     def make_globals(self, more: Any) -> dict[str, Any]:
         return {**self.globals, **(more or {})}
 
 
 def pages_of(settings: Settings) -> "Pages":
-    """The renderer of these settings' pages, made once: loading templates takes longest."""
+    """The renderer of these settings' pages, created once because loading templates takes
+    longest.
+    """
     return _pages_of(settings._replace(content="", out="", state=""))
 
 
@@ -76,7 +78,7 @@ def _pages_of(site: Settings) -> "Pages":
 
 
 class Pages:
-    """Renders pages for people, by the templates of the site and those of other folders."""
+    """Renders pages for people, with the site's templates and those of ``folders``."""
 
     def __init__(self, settings: Settings, *folders: str) -> None:
         self._environment = _Environment(
@@ -113,7 +115,7 @@ class Pages:
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
         self.fill = Frames(lambda name, values: self._template(name).render(values)).fill
         self.macro = lru_cache(maxsize=None)(self._macro)
-        # The same on every page, or every one of a section, so rendered once.
+        # These parts are the same on every page, or in a section, so they are rendered once.
         self._environment.globals["opening"] = Markup(self.render("opening.html").decode())
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
         sections = _sections(settings, urls["url"], urls["list_url"])
@@ -123,7 +125,7 @@ class Pages:
         }
 
     def load(self) -> None:
-        """Load all templates, so that processes forked from this one need not."""
+        """Load all templates, so that forked processes need not."""
         for name in self._environment.list_templates():
             self._template(name)
 
@@ -135,7 +137,7 @@ class Pages:
         return getattr(self._template(template).module, name)
 
     def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
-        """A page around rows that are HTML already."""
+        """A page around rows that are already HTML."""
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
 
 
@@ -164,7 +166,7 @@ def _urls(settings: Settings) -> dict[str, Callable[..., str]]:
 def _sections(
     settings: Settings, url: Callable[..., str], list_url: Callable[..., str]
 ) -> list[tuple[str, str, str]]:
-    """The links of the header: what templates call a section, its title, its URL."""
+    """The links of the header: the section's name in templates, its title, its URL."""
     sections = [
         ("prompts", "Prompts", list_url(None, SORTS[0], 1)),
         ("tags", "Tags", url("tags_page")),
@@ -177,7 +179,7 @@ def _sections(
 
 
 def shortened(text: str) -> str:
-    """The start of a text, as much as a page shows of it."""
+    """The start of a text, as much as a page shows."""
     return text if len(text) <= SHORTENED_CHARS else text[: SHORTENED_CHARS - 1] + "…"
 
 

@@ -1,7 +1,7 @@
 """The pages of a prompt and of its versions. Pure, as builder.render.pages.
 
-They are most of a site, so their templates are filled as frames (builder.render.frames): what
-templates elsewhere make of records, with filters and loops, is made of them here.
+They are most of a site, so their templates are filled as frames (builder.render.frames). Therefore
+this module applies the filters and loops that templates elsewhere apply to records.
 """
 
 from collections.abc import Iterable
@@ -24,20 +24,21 @@ from builder.text.prompts import mark_variables
 from builder.text.sources import built_from
 from builder.text.values import as_text
 
-# Of a conversation on a page, which has all of it as text as well.
+# The most messages and characters that a page shows as a conversation. The page also has the whole
+# text.
 MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
-# A prompt with more is folded.
+# A prompt with more lines or characters is folded.
 LINES_MAX = 40
 CHARS_MAX = 3_000
 
 
 def version_page(pages: Pages, version: Version, labels: list[str], changes: list[Row]) -> bytes:
-    """The page of a version that these labels name; ``changes``: since the one below it."""
+    """The page of a version that these labels name; ``changes`` since the previous version."""
     owner, name, number = version.owner, version.name, version.version
     id = f"{owner}/{name}"
     marks = Marks()
-    # First, as what it shows comes before what the changelog does.
+    # The text comes first, because its hidden characters are counted before those of the changelog.
     text = _text(pages, version, number, marks)
     changelog = visible(version.changelog, marks)
     table: Markup | str = ""
@@ -70,7 +71,7 @@ def version_page(pages: Pages, version: Version, labels: list[str], changes: lis
 def repo_page(
     pages: Pages, repo: Repo, about: str, entries: list[ListedVersion], labels: Labels
 ) -> bytes:
-    """The page of a prompt; ``entries`` are all its versions, also the withdrawn ones, oldest
+    """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
     first.
     """
     id = f"{repo.owner}/{repo.name}"
@@ -127,7 +128,7 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
 
 
 def compare_page(pages: Pages, owner: str, name: str) -> bytes:
-    """The page that compares versions of a prompt: the same for all but for the names."""
+    """The page that compares versions of a prompt; only the names differ between prompts."""
     return pages.fill("compare.html", owner=owner, name=name).encode()
 
 
@@ -139,7 +140,7 @@ def _lines(parts: Iterable[Markup], between: str = "\n") -> Markup:
     return Markup(between.join(parts))
 
 
-# The text, and the form that fills it in
+# The text, and the form that fills in its variables
 
 
 def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Markup:
@@ -212,13 +213,13 @@ def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup
 
 
 def _shown_messages(messages: list[Message]) -> list[Message]:
-    """The first messages, as many as a page has room for."""
+    """The first messages, within the limits of a page."""
     lengths = accumulate(len(message.content) for message in messages[:MESSAGES_SHOWN_MAX])
     return messages[: sum(length <= MESSAGES_CHARS_MAX for length in lengths)]
 
 
 def _marked(text: str, marks: Marks) -> Markup:
-    """A prompt with its variables marked; ``\\{{`` is shown as what it stands for."""
+    r"""A prompt with its variables marked; ``\{{`` is shown as it is."""
     return Markup(mark_variables(str(visible(text, marks)), _mark_variable))
 
 
@@ -227,7 +228,7 @@ def _mark_variable(name: str, placeholder: str) -> str:
 
 
 def _utf16_length(text: str) -> int:
-    """What a script counts."""
+    """The length as JavaScript counts it."""
     return len(text.encode("utf-16-le")) // 2
 
 
@@ -237,13 +238,15 @@ def _human_size(size: int) -> str:
     return f"{size / 1024:.1f} KiB"
 
 
-# What stands beside the text
+# The panels beside the text
 
 
 def _use(
     pages: Pages, one: Repo | Version, id: str, pull: str, pinned_url: str = "", license: str = ""
 ) -> Markup:
-    """How to load the text that ``id`` names. ``pull``: the arguments of `hub pull`."""
+    """The panel on how to load the text that ``id`` names. ``pull``: the arguments of
+    `hub pull`.
+    """
     base_url = pages.links.base_url
     page = pages.links.page("repo_page", owner=one.owner, name=one.name)
     plugin = label = ""
@@ -307,7 +310,7 @@ def _versions_row(
     compared_from: str,
     marks: Marks,
 ) -> Markup:
-    """A version in the list of all."""
+    """A version in the list of all versions."""
     first_line = one.changelog.strip().partition("\n")[0].rstrip()
     return pages.fill(
         "versions_row.html",
@@ -338,7 +341,7 @@ def _label_marks(
 def _label_panel(
     pages: Pages, repo: Repo, entries: list[ListedVersion], labels: Labels, marks: Marks
 ) -> Markup | str:
-    """What the labels of a prompt name, and who moved them; empty where it has had none."""
+    """The labels of a prompt, their versions and moves; empty if it never had a label."""
     histories = derive.label_histories(labels)
     if not histories:
         return ""

@@ -1,5 +1,5 @@
-"""A version of a prompt as an Agent Skill: its `SKILL.md`, the indexes that installers read, the
-archive of a plugin and the marketplace that names it. Pure.
+"""A version of a prompt as an Agent Skill: its `SKILL.md`, the indexes for installers, the archive
+of a plugin and the marketplace that lists it. Pure.
 
 Indexes follow Agent Skills discovery 0.2.0, marketplaces are those of Claude Code.
 """
@@ -26,10 +26,9 @@ from builder.text.prompts import parse_document
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 FILE = SUFFIXES["skill"]
-# An installer downloads all that an index names.
+# The most skills in an owner's index; an installer downloads all that an index names.
 INDEXED_MAX = 50
-# Claude Code keeps these names of marketplaces for itself, and refuses others that look like those
-# of its maker.
+# Claude Code reserves these names of marketplaces, and refuses others that look like its maker's.
 _RESERVED_MARKETPLACES = frozenset(
     "agent-skills builtin financial-services-plugins first-party-plugins healthcare inline"
     " knowledge-work-plugins life-sciences skills-dir synced".split()
@@ -43,7 +42,7 @@ _DIGEST_DIGITS = 12
 
 
 class SkillEntry(msgspec.Struct):
-    """A skill in an index. ``version`` and ``files`` are what other readers look for."""
+    """A skill in an index. ``version`` and ``files`` are for readers of other formats."""
 
     name: str
     type: Literal["skill-md"]
@@ -77,8 +76,8 @@ class Skill:
     @cached_property
     def archive(self) -> bytes:
         """A plugin with this one skill, as ZIP: the same bytes from every build."""
-        info = zipfile.ZipInfo(FILE)  # with the format's first time
-        info.create_system = 3  # Unix, on every system
+        info = zipfile.ZipInfo(FILE)  # The time is the first that ZIP can store.
+        info.create_system = 3  # Unix, on every system.
         info.external_attr = 0o644 << 16
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as file:
@@ -93,7 +92,7 @@ class Skill:
 
 def skill_of(stored: Stored, links: Links) -> Skill:
     """The skill of a version. The URL in the entry is the version's own, whose bytes never change,
-    so that an old index in a cache has the right digest.
+    so an old cached index still has the right digest.
     """
     owner, name, version, about, content, body = stored
     record = {
@@ -125,20 +124,20 @@ def skill_of(stored: Stored, links: Links) -> Skill:
 
 
 def has_description(front_matter: str) -> bool:
-    """Whether a block of front matter has a description, which may be in any form of YAML."""
+    """True if a block of front matter has a description, in any form of YAML."""
     if "description" not in front_matter:
         return False
     return bool((parse_document(front_matter).front or {}).get("description"))
 
 
 def index(entries: Sequence[bytes]) -> bytes:
-    """The index of skills, of the JSON of their entries."""
+    """The index of skills, from the JSON of their entries."""
     schema = json_bytes(SCHEMA)
     return b'{"$schema":' + schema + b',"skills":[' + b",".join(entries) + b"]}"
 
 
 def remembered(skill: Skill, owner: str, links: Links) -> bytes:
-    """What the state has of the skill of a repo, a line each: its entry in an index, its plugin."""
+    """The state's copy of a repo's skill, one line each: its entry in an index, its plugin."""
     entry = skill.entry
     at = {"owner": owner, "name": entry.name, "version": entry.version}
     url = links.file("version_skill_archive", **at)
@@ -148,19 +147,19 @@ def remembered(skill: Skill, owner: str, links: Links) -> bytes:
 
 
 def owner_index(rows: Sequence[bytes]) -> bytes:
-    """The index of an owner, of what is ``remembered`` of the skills, the most used ones first."""
+    """The index of an owner, from what is ``remembered`` of the skills, the most used first."""
     return index([row.split(b"\n")[0] for row in rows[:INDEXED_MAX]])
 
 
 def marketplace_name(owner: str) -> str:
-    """What Claude Code calls the marketplace of an owner: the handle, where it takes that."""
+    """The name of an owner's marketplace in Claude Code: the handle, unless it is refused."""
     if any(maker in owner for maker in _MAKERS):
         return _unlike_the_makers(owner)
     return f"{owner}-prompts" if owner in _RESERVED_MARKETPLACES else owner
 
 
 def plugin_name(name: str) -> str:
-    """What Claude Code calls the plugin of a prompt: the prompt's name, where it takes that."""
+    """The name of a prompt's plugin in Claude Code: the prompt's name, unless it is refused."""
     return _unlike_the_makers(name) if _reserved_plugin.fullmatch(name) else name
 
 
@@ -169,14 +168,14 @@ def _unlike_the_makers(name: str) -> str:
 
 
 def installs_plugins(base_url: str) -> bool:
-    """Whether Claude Code takes archives from this address: over https, not from loopback."""
+    """True if Claude Code accepts archives from this address: over https, not from loopback."""
     parts = urlsplit(base_url)
     host = parts.hostname or ""
     return parts.scheme == "https" and not re.fullmatch(r"(.*\.)?localhost|127\..*|::1", host)
 
 
 def marketplace(user: records.User, rows: Sequence[bytes]) -> bytes:
-    """The marketplace of an owner, of what is ``remembered`` of the skills, in order of names."""
+    """The marketplace of an owner, from what is ``remembered`` of the skills, sorted by name."""
     plugins = [msgspec.Raw(plugin) for plugin in sorted(row.split(b"\n")[1] for row in rows)]
     owner = {"name": user.name or user.handle}
     return json_bytes({"name": marketplace_name(user.handle), "owner": owner, "plugins": plugins})

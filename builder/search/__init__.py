@@ -1,1 +1,1 @@
-"""The search index, and what is asked of it."""
+"""The search index and its queries."""

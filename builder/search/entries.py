@@ -1,8 +1,8 @@
-"""What of a repo is looked for, as every engine stores it. Pure.
+"""The searchable words of a repo, as every engine stores them. Pure.
 
-An entry has words, not counts: a word that stands in a text many times says no more than one that
-stands there once, and nothing here depends on other repos. So a score is the same whatever else
-the index holds or once held.
+An entry has words, not counts: a word that occurs many times says no more than one that
+occurs once, and nothing here depends on other repos. So a score does not depend on
+the index's other repos, past or present.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from builder.text.words import distinct_words, whole_of
 LONG_TEXT_CHARS = 4_000
 SHORT_TITLE_WORDS_MAX = 4
 BEGINNING_CHARS_MAX = 8
-# How much a word says by the best place where it stands. Each word stands in the text, which is
-# what all of a repo's words together are called here; other places add to that.
+# The value of a word, by its best place. Every word is in the text, which here means all words of
+# the repo; other places add to that.
 TEXT_VALUE = 6
 LONG_TEXT_VALUE = 4
 ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
@@ -25,10 +25,11 @@ ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
 class Entry(NamedTuple):
     """A repo in the index. Most fields are sets of words without spaces.
 
-    ``title`` has the name, too. ``added``: the stems of each place, of those that they are best
-    in. ``stems``, ``words``: of everything, as they are found by and as they are written.
-    ``beginnings``: of the title's words. ``whole``: what the title and the names are in one.
-    ``order``: in each order of lists, a number within 64 bits; greater ones come first.
+    ``title`` includes the name. ``added``: the stems by the best place of each. ``stems`` and
+    ``words``: all words, stemmed and as written.
+    ``beginnings``: prefixes of the title's words. ``whole``: the title and the names, each joined
+    into one word.
+    ``order``: for each order of lists, a 64-bit number; greater ones come first.
     """
 
     id: str
@@ -47,7 +48,7 @@ class Entry(NamedTuple):
 def entry_of(
     line: CatalogueLine, text: str, digest: str, order: dict[str, int] | None = None
 ) -> Entry:
-    """``digest`` differs when anything of the entry does."""
+    """The entry of a repo; ``digest`` changes whenever the entry does."""
     every, surfaces = distinct_words(text)
     title, title_surfaces = distinct_words(f"{line.title} {line.name}")
     is_short = len(title - STOP_STEMS) <= SHORT_TITLE_WORDS_MAX

@@ -1,7 +1,7 @@
-"""The folder of the search index: brought up to date by builds, opened by readers.
+"""The folder of the search index: updated by builds, opened by readers.
 
-The index says itself which repos it holds, and as which. A stamp beside it tells which code and
-which engine made it; checksums tell whether its files are what was written.
+The index itself stores the digests of its repos. A stamp beside it identifies the code and
+the engine that made it. Checksums show if its files have changed.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def index_folder(settings: Settings) -> str:
 def update(
     settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None
 ) -> int:
-    """Bring the index to what the state says; returns how many repos were taken in or dropped.
+    """Update the index to match the state; returns the number of repos added, replaced or removed.
 
     ``repos``: ids of the only ones that can differ from it. Raises OperatorError.
     """
@@ -63,27 +63,28 @@ def update(
         if changed or gone or is_new:
             _put_checksums(folder, engine)
         if is_new:
-            # Last, so that an index whose making did not end is none, and is made anew.
+            # The stamp comes last. An index whose creation was interrupted has none, and is
+            # rebuilt.
             _put_stamp(settings)
     return len(changed) + len(gone)
 
 
 def _spread(ids: list[str]) -> list[str]:
-    """``ids`` in another order, in which neighbours are far apart. The parts of an index then have
-    ids from everywhere, and the first of many equal scores are found by looking at one part.
+    """``ids`` reordered so that neighbours are far apart. The segments of an index then have ids
+    from everywhere, so one segment is enough to find the first of many equal scores.
     """
     return [one for start in range(SPREAD) for one in ids[start::SPREAD]]
 
 
 def _held(settings: Settings, engine: Engine, among: list[str] | None) -> dict[str, str] | None:
-    """The digests of what the index holds; None where there is none that can be used."""
+    """The digests in the index; None if no usable index exists."""
     if not _is_ours(settings):
         return None
     try:
         with _damage_as_error(), contextlib.closing(engine.open(index_folder(settings))) as reader:
             return reader.digests(among)
     except Exception:
-        # Libraries believe what their files say, so damage shows as an error of any kind.
+        # The libraries trust their files, so damage can raise an error of any kind.
         return None
 
 
@@ -97,7 +98,7 @@ def _read_entries(
         _, text = content.read_version(
             settings.content, line.owner, line.name, Version.parse(line.latest_version)
         )
-        # Or whoever looks for "system" would find every chat prompt.
+        # Otherwise a search for "system" would find every chat prompt.
         yield entry_of(line, without_markers(text), digests[repo_id], order_values(row))
 
 
@@ -113,7 +114,9 @@ def _engine(settings: Settings) -> Engine:
 
 @contextlib.contextmanager
 def _damage_as_error() -> Iterator[None]:
-    """Tantivy panics on damaged files, which in Python is no Exception."""
+    """Raises RuntimeError for a panic of Tantivy on damaged files, which in Python is no
+    Exception.
+    """
     try:
         yield
     except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -124,7 +127,7 @@ def _damage_as_error() -> Iterator[None]:
 
 @cache
 def _stamp(engine: str) -> bytes:
-    """Differs where the same content would make another index."""
+    """A hash that changes if the same content would give another index."""
     hasher = hashlib.sha256(f"{engine} {version(engine)}".encode())
     folder = os.path.dirname(__file__)
     for path in [words.__file__, *sorted(os.path.join(folder, one) for one in os.listdir(folder))]:
@@ -135,7 +138,7 @@ def _stamp(engine: str) -> bytes:
 
 
 def _is_ours(settings: Settings) -> bool:
-    """Whether there is a complete index that this code made."""
+    """True if a complete index of this code exists."""
     try:
         with open(f"{index_folder(settings)}/stamp", "rb") as file:
             return file.read() == _stamp(settings.search)
@@ -157,7 +160,7 @@ def _put_stamp(settings: Settings) -> None:
 
 
 def _put_checksums(folder: str, engine: Engine) -> None:
-    """Write down the checksum of each of the index's files that never change."""
+    """Store the checksum of each file of the index that never changes."""
     known = _read_checksums(folder) or {}
     kept = {
         name: known.get(name) or _file_checksum(f"{folder}/{name}")
@@ -176,7 +179,7 @@ def _put(path: str, data: bytes) -> None:
 
 
 def _read_checksums(folder: str) -> dict[str, int] | None:
-    """By the file's name; None where they cannot be read."""
+    """The checksums by file name; None if they cannot be read."""
     try:
         with open(f"{folder}/checksums", "rb") as file:
             return _decode_checksums(file.read())
@@ -193,10 +196,10 @@ def _file_checksum(path: str) -> int:
 
 
 def find_damage(settings: Settings) -> str | None:
-    """What shows that the index is damaged; None for one that is sound or not there.
+    """The evidence that the index is damaged; None if it is sound or missing.
 
-    Reads all of it. Files that a killed build left without a checksum count as sound, and so do
-    those that are missing: `update` makes an index that cannot be opened anew. Raises
+    Reads all of it. Files without a checksum, which a killed build left, count as sound, and so do
+    missing ones: `update` rebuilds an index that cannot be opened. Raises
     OperatorError.
     """
     folder = index_folder(settings)
@@ -213,21 +216,21 @@ def find_damage(settings: Settings) -> str | None:
 
 
 def forget(settings: Settings) -> None:
-    """Have the next build make the index anew. Readers that have it open go on with it."""
+    """Have the next build rebuild the index. Readers that have it open keep using it."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(f"{index_folder(settings)}/stamp")
 
 
 def commit_mark(settings: Settings) -> object:
-    """Differs after each commit, and once the index is made anew; cheap. Raises errors of any kind
-    where there is no index.
+    """Changes after each commit, and when the index is rebuilt; cheap. Raises errors of any kind if
+    there is no index.
     """
     folder = index_folder(settings)
     return _stamp_mark(folder), _engine(settings).state(folder)
 
 
 def _stamp_mark(folder: str) -> tuple[int, int] | None:
-    """Differs when the index is not the one that it was; None where none is complete."""
+    """Changes when the index is rebuilt; None if no complete index exists."""
     try:
         status = os.stat(f"{folder}/stamp")
     except OSError:
@@ -236,10 +239,10 @@ def _stamp_mark(folder: str) -> tuple[int, int] | None:
 
 
 class OpenIndex:
-    """Follows the newest commit of the index. Not for several threads at once."""
+    """Follows the newest commit of the index. Not thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises OperatorError where there is no index."""
+        """Raises OperatorError if there is no index."""
         self._settings = settings
         self._folder = index_folder(settings)
         self._engine = _engine(settings)
@@ -257,9 +260,9 @@ class OpenIndex:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reader]:
-        """The newest commit. While an index is made anew, the old one goes on.
+        """The newest commit. While an index is rebuilt, the old one stays in use.
 
-        Raises OperatorError where it is damaged; after that only a new OpenIndex can go on.
+        Raises OperatorError if it is damaged; after that, use a new OpenIndex.
         """
         try:
             with _damage_as_error():
@@ -278,7 +281,7 @@ class OpenIndex:
             return
         if mark != self._mark:
             old = self._reader
-            self._open()  # may fail, and a reader is to be closed once
+            self._open()  # This may fail, and a reader must be closed only once.
             old.close()
             return
         state = self._engine.state(self._folder)

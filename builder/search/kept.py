@@ -1,4 +1,4 @@
-"""Answers kept until the state or the index changes, and who watches these."""
+"""A cache of answers that lasts until the state or the index changes, and the watch for changes."""
 
 import contextlib
 import os
@@ -16,14 +16,16 @@ from builder.store.database import connect
 from builder.store.state import State
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
-# Of an entry's objects, roughly.
+# The size of an entry's Python objects, roughly.
 ENTRY_BYTES = 2_000
 
 _encode = msgspec.msgpack.encode
 
 
 class KeptAnswers:
-    """At most ``bytes_max`` bytes of answers; the one that was not asked for longest goes first."""
+    """At most ``bytes_max`` bytes of answers; beyond that, the least recently used one is
+    dropped.
+    """
 
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._version: object = None
@@ -34,7 +36,7 @@ class KeptAnswers:
         return self._entries.currsize
 
     def get(self, version: object, key: Hashable) -> Any | None:
-        """The answer to a question (``key``), and from now on those of this version alone."""
+        """The cached answer for ``key``, or None. Drops the answers of other versions."""
         if version != self._version:
             self._entries.clear()
             self._version = version
@@ -42,14 +44,15 @@ class KeptAnswers:
         return answer
 
     def put(self, version: object, key: tuple[object, tuple], answer: object) -> None:
-        """``key``: anything, and what of it is as long as a caller likes."""
+        """``key``: any hashable, and the part of it whose length a caller chooses."""
         if version == self._version:
-            with contextlib.suppress(ValueError):  # larger than all that is kept
+            # An answer larger than the whole cache is not kept.
+            with contextlib.suppress(ValueError):
                 self._entries[key] = answer, len(_encode((key[1], answer))) + ENTRY_BYTES
 
 
 class Watch:
-    """Tells whether the state and the index are what they were. Never waits."""
+    """Detects changes of the state and the index. Never waits."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -59,7 +62,7 @@ class Watch:
         self._opened: object = None
 
     def version(self) -> object | None:
-        """Differs once anything is committed; None where that cannot be told."""
+        """Changes with each commit; None if the state or index cannot be read."""
         try:
             inode = os.stat(self._path).st_ino
             if self._db is None or inode != self._inode:
@@ -67,8 +70,8 @@ class Watch:
             (changes,) = self._db.execute("PRAGMA data_version").fetchone()
             return self._opened, changes, commit_mark(self._settings)
         except Exception:
-            # Not built yet, locked or damaged, which may show as any error: whoever asks the
-            # queries hears of it.
+            # Not built yet, locked or damaged, which may raise any error. The caller's query
+            # reports it.
             self.close()
             return None
 
@@ -77,7 +80,8 @@ class Watch:
         self._db = connect(self._path, read_only=True)
         self._db.execute("PRAGMA busy_timeout = 0")
         self._inode = inode
-        # Another connection counts changes anew.
+        # A new connection's ``data_version`` does not compare with an old one's (SQLite's
+        # documentation of PRAGMA data_version).
         self._opened = object()
 
     def close(self) -> None:

@@ -1,8 +1,10 @@
-"""What is known of words beyond the catalogue: which say little, and which say the same. Data."""
+"""Knowledge of words beyond the catalogue: words that say little, and words that mean the same.
+Data.
+"""
 
 from builder.text.words import words
 
-# Function words of English, and what people put around what they look for.
+# Function words of English, and the words that people put around their query.
 _STOP = """
 a about after all also am an and any are as at be because been before being but by can could did do
 does doing don't during each for from further get gets give gives got had has have having he her
@@ -12,7 +14,7 @@ such than that the their theirs them then there these they this those through to
 upon us very want wants was we were what when where which while who whom why will with would write
 writes writing you your yours
 """
-# So frequent in English, and in requests to a model, that they tell few prompts apart.
+# Words so frequent in English, and in requests to a model, that they distinguish few prompts.
 _FREQUENT = """
 able act add ai another answer answers ask back base based best better big build building chatgpt
 choose come complex create creates day different every find first fix go good gpt great help helps
@@ -21,9 +23,8 @@ much need needs new number old one open part people pick place possible potentia
 put question right say see set short show simple start tell thing things think time top topic try
 turn two use used using way well work year
 """
-# Each line: a word, and words that prompts for the same thing use instead. Collected by hand:
-# occupations that have several names, abbreviations, and tasks that people name otherwise than
-# titles do.
+# Each line: a word, and words that prompts for the same purpose use instead. Collected by hand:
+# occupations with several names, abbreviations, and tasks that people and titles name differently.
 _SYNONYMS = """
 accountant: bookkeeper accounting
 ad: advertisement advertising

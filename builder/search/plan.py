@@ -1,14 +1,15 @@
-"""From a query's words to what an engine looks for: the rules of relevance. Knows no engine.
+"""From a query's words to an engine's targets: the rules of relevance. Knows no engine.
 
 A repo is found if it has words with half of the query's weight. A word's weight grows with its
-rarity: it is how often the catalogue must be halved until only the repos with that word are left.
-Stop words have none; words that are frequent in English have none either, but add to the score.
-Where a query has nothing else, they are words like others.
+rarity: how often the catalogue must be halved until only the repos with that word are left.
+Stop words have no weight. Words that are frequent in English have none either, but add to the
+score.
+If a query has only such words, they count like others.
 
-A repo's score is the sum, over the words, of rarity times the value of the best place where the
-word stands (``entries``). A synonym counts half. So does a word that only begins with the last
-one, and only where it stands in the title; elsewhere it counts less. A query that is all of a
-title or a name finds that one first. Numbers are whole, so that sums are exact, and equal scores
+A repo's score is the sum, over the words, of rarity times the value of the word's best
+place (``entries``). A synonym counts half. A longer word that begins with the last word of the
+query counts half in a title, and less elsewhere. A query that is the whole
+title or name finds that repo first. Numbers are integers, so sums are exact and equal scores
 are equal in every engine; then the order is that of owner/name.
 """
 
@@ -24,22 +25,23 @@ from builder.text.words import Word, whole_of
 
 RARITY_STEPS = 4
 FREQUENT_SHARE = 0.3
-# In a query of frequent words alone, each counts as one that this part of the repos has at least.
+# In a query of frequent words only, each counts as if at least this part of the repos had it.
 FREQUENT_PARTS = 4
 WEIGHT_MAX = 15
 SYNONYM_SHARE = 0.5
-# What a word that begins with the last one counts: in a title, elsewhere.
+# The value of a longer word that begins with the last one: in a title, elsewhere.
 BEGINNING_VALUE = 7
 BEGINNING_ELSEWHERE_VALUE = 3
-# More than any sum of the above.
+# Greater than any sum of the above.
 WHOLE_SCORE = 1 << 14
-# The work of a query is bounded by its words, the rarest ones, and by how many repos have them.
+# Limits on the work of a query: its rarest words are searched first; words beyond these numbers, or
+# with more repos in all, are ignored.
 TARGETS_MAX = 8
 FREQUENT_TARGETS_MAX = 3
 HOLDERS_MAX = 150_000
-# Of a word that is met, not more forms than these are looked at.
+# The most forms of a word that are examined.
 FORMS_MAX = 16
-# A word that nothing has is compared with this many others at most, if it has so many letters.
+# An unknown word is compared with at most this many others, if it has at least this many letters.
 COMPARED_MAX = 5_000
 CORRECTED_MAX = 3
 CORRECTED_LETTERS_MIN = 4
@@ -47,9 +49,8 @@ ONE_EDIT_LETTERS_MAX = 7
 
 
 class Target(NamedTuple):
-    """A word that is looked for. ``stems``: its own, then those of synonyms. ``prefix``: what
-    words may begin with instead, or nothing. ``rarity`` counts for the score, ``weight`` for being
-    found at all.
+    """A searched word. ``stems``: its own, then those of synonyms. ``prefix``: the beginning of
+    other matching words; may be empty. ``rarity`` counts for the score, ``weight`` for being found.
     """
 
     stems: tuple[str, ...]
@@ -58,14 +59,14 @@ class Target(NamedTuple):
     weight: int = 1
 
     def shares(self) -> list[tuple[str, float]]:
-        """Each stem, and how much of a word's value it counts."""
+        """Each stem, and its share of a word's value."""
         word, *synonyms = self.stems
         return [(word, 1.0), *((stem, SYNONYM_SHARE) for stem in synonyms)]
 
 
 class QueryPlan(NamedTuple):
     """``needed``: the weight that a repo must have. ``whole``: the query as one word.
-    ``is_complete``: whether each word that says something is there, or a corrected one for it.
+    ``is_complete``: true if each significant word of the query, or its correction, is in the index.
     """
 
     targets: tuple[Target, ...]
@@ -76,27 +77,27 @@ class QueryPlan(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The repos among which is looked: with all of these tags, of an owner (None: of any)."""
+    """The searched repos: with all of these tags, of an owner (None: of any)."""
 
     tags: tuple[str, ...] = ()
     owner: str | None = None
 
 
 class Vocabulary(Protocol):
-    """What a plan asks of an index."""
+    """The questions of a plan to an index."""
 
     def size(self) -> int:
-        """How many repos there are."""
+        """The number of repos."""
 
     def holders(self, target: Target) -> int:
-        """How many repos have a target."""
+        """The number of repos with a target."""
 
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
-        """Words that begin so, as they are written, in order; deleted ones may be among them."""
+        """The words with this prefix, as written, in order; may include words of removed repos."""
 
 
 def parse_query(text: str) -> list[Word]:
-    """The words to look for, at least one. Raises RequestError ``invalid_parameter``."""
+    """The words to search for, at least one. Raises RequestError ``invalid_parameter``."""
     found = words.query_words(text)
     if not found:
         raise RequestError("invalid_parameter", "q has no word. Give at least one letter or digit.")
@@ -104,7 +105,7 @@ def parse_query(text: str) -> list[Word]:
 
 
 def make_plan(text: str, index: Vocabulary) -> QueryPlan:
-    """Raises RequestError ``invalid_parameter`` where the text has no word."""
+    """The plan for a query. Raises RequestError ``invalid_parameter`` if the text has no word."""
     found = parse_query(text)
     telling = [word for word in found if word.stem not in STOP_STEMS] or found
     corrected: list[Correction] = []
@@ -112,7 +113,7 @@ def make_plan(text: str, index: Vocabulary) -> QueryPlan:
     for word in telling:
         prefix = word.surface if word is found[-1] and _begins_others(word, index) else ""
         target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix)
-        # Rarity is that of the word itself, where it is there.
+        # Rarity is that of the word itself, if any repo has it.
         count = index.holders(Target(target.stems[:1])) or index.holders(target)
         if not count and len(corrected) < CORRECTED_MAX:
             nearest = _nearest(word.surface, index)
@@ -129,7 +130,7 @@ def make_plan(text: str, index: Vocabulary) -> QueryPlan:
 
 
 def _begins_others(word: Word, index: Vocabulary) -> bool:
-    """Whether other words may begin with this one than forms of it, which have its stem."""
+    """True if words with another stem may begin with this one."""
     others = index.words_beginning(word.surface, FORMS_MAX)
     return len(others) == FORMS_MAX or any(
         words.words(other)[0].stem != word.stem for other in others
@@ -142,7 +143,7 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
     frequent = [pair for pair in counted if pair[1].stems[0] in FREQUENT_STEMS]
     rare = [pair for pair in counted if pair not in frequent]
     if not rare:
-        # However few repos here have one of them, it tells none apart.
+        # Even if few repos here have one of them, it does not distinguish repos.
         least = size // FREQUENT_PARTS
         rare, frequent = [(max(count, least), target) for count, target in frequent], []
     left = HOLDERS_MAX
@@ -164,7 +165,7 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
 
 
 def strict(plan: QueryPlan) -> QueryPlan:
-    """What finds only repos that have every word that says something, and no synonym instead."""
+    """The plan for repos that have every significant word itself, without synonyms."""
     targets = tuple(
         target._replace(stems=target.stems[:1]) for target in plan.targets if target.weight
     )
@@ -172,7 +173,7 @@ def strict(plan: QueryPlan) -> QueryPlan:
 
 
 def _nearest(word: str, index: Vocabulary) -> str | None:
-    """The word that something has at the least distance; of several, the one that most have."""
+    """The known word at the least distance; among several, the one in most repos."""
     if len(word) < CORRECTED_LETTERS_MIN or not word.isalpha() or words.is_unspaced(word):
         return None
     edits_max = 1 if len(word) <= ONE_EDIT_LETTERS_MAX else 2
@@ -188,7 +189,7 @@ def _nearest(word: str, index: Vocabulary) -> str | None:
 
 
 def _similar(word: str, edits_max: int, index: Vocabulary) -> set[str]:
-    """Words that may be near: those that begin alike, or with one edit in the first letters."""
+    """Candidates: words that begin alike, or with one edit in the first letters."""
     first, second, third = word[:3]
     beginnings = {first + second, second + first, second + third, first + third}
     for letter in ascii_lowercase:
@@ -209,8 +210,8 @@ def _similar(word: str, edits_max: int, index: Vocabulary) -> set[str]:
 
 
 def _edits(one: str, other: str, most: int) -> int:
-    """How many letters must be inserted, dropped, replaced or swapped with the next; more than
-    ``most`` where it is more.
+    """The number of letters to insert, drop, replace or swap with the next (optimal string
+    alignment distance); above ``most``, any number above it.
     """
     before: list[int] = []
     last = list(range(len(other) + 1))

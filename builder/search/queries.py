@@ -1,7 +1,8 @@
-"""Answers lists by query: parses ``page``, ``sort``, ``tag`` and ``q``, the one place that does.
+"""Answers lists by query. The only place that parses ``page``, ``sort``, ``tag`` and ``q``.
 
-What files can answer is a row of the table of routes. The rest (``q``, several tags at once,
-one owner's repos, what a wrong name may mean) is answered here from the state and the search
+Queries that a file can answer are rows of the table of routes. The others (``q``, several tags at
+once,
+one owner's repos, suggestions for a wrong name) are answered here from the state and the search
 index.
 """
 
@@ -37,9 +38,10 @@ from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
 
 PAGE_MAX = 999_999_999
-# From this likeness on, a name is taken for a misspelt one.
+# A name at least this similar counts as a misspelling.
 MISSPELT_LIKENESS = 0.8
-# The work of a page grows with its place among what is found, so pages of searches begin before.
+# The work of a page grows with its position among the results. A search that starts at or beyond
+# this is refused.
 REACHED_MAX = 10_000
 
 log = logging.getLogger("hub.queries")
@@ -48,9 +50,9 @@ _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 
 class ListQuery(NamedTuple):
-    """What a reader asks of a list. ``sort`` None: not given. ``tags``: all of them.
+    """The parameters of a list. ``sort`` None: not given. ``tags``: repos must have all of them.
 
-    ``owner``: only this owner's repos; no URL's query says so.
+    ``owner``: only this owner's repos; no URL's query has it.
     """
 
     page: int = 1
@@ -60,15 +62,15 @@ class ListQuery(NamedTuple):
     owner: str | None = None
 
     def match(self) -> Match | None:
-        """The row of the table that answers this; None where no file does."""
+        """The row of the table that answers this; None if no file does."""
         if self.q is not None or self.owner is not None or len(self.tags) > 1:
             return None
         return list_api(self.tags[0] if self.tags else None, self.sort or SORTS[0], self.page)
 
 
 class Found(NamedTuple):
-    """A part of a list: summaries as JSON, and how many repos the whole list has. With ``q`` also
-    ``match`` and ``corrected``, as in ``records.ListMeta``.
+    """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
+    also ``match`` and ``corrected``, as in ``records.ListMeta``.
     """
 
     rows: list[bytes]
@@ -78,8 +80,8 @@ class Found(NamedTuple):
 
 
 def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
-    """The parameters of a URL's query. Raises RequestError ``invalid_parameter``, also where one
-    of those that are known is given twice.
+    """The parameters of a URL's query. Raises RequestError ``invalid_parameter``, also if one of
+    ``known`` is given twice.
     """
     try:
         pairs = parse_qsl(
@@ -97,7 +99,7 @@ def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[
 
 
 def parse_list_query(query: bytes) -> ListQuery:
-    """Read a list's query; parameters of other names are none of ours.
+    """Read a list's query; unknown parameters are ignored.
 
     Raises RequestError ``invalid_parameter``.
     """
@@ -155,7 +157,7 @@ def _invalid(message: str) -> RequestError:
 
 
 class Queries:
-    """Answers what no file does. Not for several threads at once.
+    """Answers queries that no file answers. Not thread-safe.
 
     Sees each build as soon as it has ended.
     """
@@ -174,7 +176,7 @@ class Queries:
                 part.close()
 
     def answer(self, query: ListQuery) -> bytes:
-        """The page of summaries that was asked for, in its envelope.
+        """The requested page of summaries, in its envelope.
 
         Raises RequestError ``page_not_found``, or as ``find``.
         """
@@ -192,9 +194,9 @@ class Queries:
         return envelope(found.rows, meta)
 
     def find(self, query: ListQuery, start: int, count: int) -> Found:
-        """``count`` rows of a list, at most PAGE_SIZE, from place ``start`` on, the first being 0.
+        """``count`` rows of a list, at most PAGE_SIZE, from position ``start``, counted from 0.
 
-        The query's own page does not matter. Raises RequestError ``invalid_parameter``, also for
+        Ignores the query's own page. Raises RequestError ``invalid_parameter``, also for
         a search from REACHED_MAX on; ``tag_not_found``, or ``unavailable`` before the first build
         has ended.
         """
@@ -211,7 +213,7 @@ class Queries:
             return Found(state.repos.summaries(ids), total)
 
     def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
-        """Tags with their counts among the repos of an owner (None: of all) that have all of
+        """Tags with their counts among the repos of an owner (None: all owners) that have all of
         ``tags``; most used first, then by name.
 
         Raises RequestError ``unavailable`` before the first build has ended.
@@ -224,7 +226,7 @@ class Queries:
             return state.tags.counts_among(owner, tags)
 
     def owners_beginning(self, prefix: str, count: int) -> list[str]:
-        """The first ``count`` handles that begin so, in order.
+        """The first ``count`` handles with this prefix, in order.
 
         Raises RequestError ``unavailable`` before the first build has ended.
         """
@@ -232,12 +234,12 @@ class Queries:
             return state.owners.beginning(prefix, count) if _can_be_name(prefix) else []
 
     def similar(self, name: str, count: int) -> list[str]:
-        """Ids of repos that may be meant by an owner/name or a name that there is not, best first.
+        """Ids of repos that an unknown owner/name or name may mean, best first.
 
-        For "did you mean", so never an error: what cannot be read gives none.
+        For "did you mean", so it raises no error: parts that cannot be read give no ids.
         """
         found: dict[str, None] = {}
-        # Not there yet, or not all of it: _reading has logged why.
+        # Not built yet, or incomplete: _reading has logged the reason.
         with contextlib.suppress(RequestError), self._reading() as state:
             for ids in self._nearest(name, count, state):
                 found.update(dict.fromkeys(ids))
@@ -246,13 +248,15 @@ class Queries:
         return list(found)[:count]
 
     def _nearest(self, name: str, count: int, state: State) -> Iterator[Iterable[str]]:
-        """Where repos that may be meant are found, best first; each is asked only if need be."""
+        """Groups of ids that the name may mean, best first; later groups are computed only if
+        needed.
+        """
         owner, repo = name.split("/", 1) if "/" in name else ("", name)
         handle, slug = _as_name(owner), _as_name(repo)
         prefix = f"{handle}/"
         if handle:
             near = state.ids.around(prefix, slug, COMPARED_MAX)
-            # Compared without their owner, which would make all of them alike.
+            # Compared without their owner, which would make all of them similar.
             close = alike(slug, [one.removeprefix(prefix) for one in near])
             yield [prefix + one for one in close if close[one] >= MISSPELT_LIKENESS]
         if slug:
@@ -290,15 +294,15 @@ class Queries:
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:
-        """The state of the last build; raises RequestError ``unavailable`` where none can be
-        read, or no index.
+        """The state of the last build. Raises RequestError ``unavailable`` if the state or the
+        index cannot be read.
         """
         try:
             yield self._open_state()
         except RequestError:
             raise
         except Exception as error:
-            # Not built yet, or damaged, which shows as an error of any kind: a build makes it anew.
+            # Not built yet, or damaged, which can raise an error of any kind. A build rebuilds it.
             is_known = isinstance(error, sqlite3.DatabaseError | OperatorError)
             log.warning("Searches are unavailable: %s", error, exc_info=not is_known)
             self.close()
@@ -309,7 +313,7 @@ class Queries:
     def _open_state(self) -> State:
         inode = _inode(State.path_in(self._settings.state))
         if inode != self._state_inode and inode is not None:
-            # Thrown away and made anew, as a cache may be.
+            # Deleted and rebuilt, as a cache may be.
             self.close()
         if self._state is None:
             self._state = State(self._settings.state, read_only=True)
@@ -323,8 +327,8 @@ class Queries:
 
 
 def _named_by(text: str, summaries: Iterable[bytes]) -> list[str]:
-    """The ids of those that have a word of ``text`` in owner, name, title or tags. A word that
-    stands in the prompt alone does not make its name alike.
+    """The ids of repos with a word of ``text`` in owner, name, title or tags. A word in the
+    prompt's text alone does not make names similar.
     """
     asked, _ = words.distinct_words(text)
     repos = [_decode_summary(summary) for summary in summaries]
@@ -337,12 +341,14 @@ def _named_by(text: str, summaries: Iterable[bytes]) -> list[str]:
 
 
 def _can_be_name(*texts: str) -> bool:
-    """Whether these may be names, or begin one: SQLite does not take every text that JSON does."""
+    """True if these may be names or prefixes of names. SQLite does not accept every text that JSON
+    does.
+    """
     return all(map(str.isascii, texts))
 
 
 def _as_name(text: str) -> str:
-    """What comes nearest to a text in the grammar of names; may be empty."""
+    """The nearest text in the grammar of names; may be empty."""
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")[: names.REPO_CHARS_MAX]
 
 

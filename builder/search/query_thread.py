@@ -1,6 +1,6 @@
-"""One thread for the queries of all who ask: the reads, and whoever shares it with them.
+"""One thread for all queries: those of readers, and of services that share it.
 
-Knows how many may wait and what becomes of a caller that goes away; not what is asked.
+It limits the waiting queries and handles callers that disconnect, but does not know the queries.
 """
 
 import asyncio
@@ -35,10 +35,11 @@ log = logging.getLogger("hub.queries")
 
 
 class QueryThread:
-    """Owns a ``Queries``, and the only thread that runs it. Keeps answers until what they were
-    made of changes.
+    """Owns a ``Queries`` and the only thread that runs it. Caches answers until the state or the
+    index changes.
 
-    ``doubt`` is called where the state or the index cannot be used, and may be by a build.
+    ``report_unusable`` is called if the state or the index cannot be used, so that a build can
+    repair it.
     """
 
     def __init__(self, settings: Settings, doubt: Callable[[], None] = lambda: None) -> None:
@@ -50,17 +51,17 @@ class QueryThread:
         self._places = threading.BoundedSemaphore(QUERIES_WAITING_MAX)
 
     def version(self) -> object | None:
-        """What answers are made of: another once a build has changed it; None where that cannot be
-        told. Never waits.
+        """The version of the state and the index; changes with each build that changes them, None
+        if they cannot be read. Never waits.
         """
         return self._watch.version()
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``. The answer
-        is not to be changed: others get it, too.
+        """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``. Do not modify
+        the answer: other callers get the same object.
 
-        Raises the RequestErrors that it raises, and ``unavailable`` where too many wait or it
-        fails in any other way.
+        Raises its RequestErrors, and ``unavailable`` if too many queries wait or it fails in any
+        other way.
         """
         version = self.version()
         if version is None:
@@ -82,11 +83,11 @@ class QueryThread:
         job = self._thread.submit(self._work, is_abandoned, time.perf_counter(), function, args)
         answer = asyncio.wrap_future(job)
         try:
-            # Shielded, or a cancelled job would stay in the queue without a place in the count.
+            # Shielded, because a cancelled job would stay in the queue without being counted.
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
             is_abandoned.set()
-            # Its error is nobody's any more; asyncio would complain that it was not looked at.
+            # Its error is retrieved here, because asyncio logs errors that are never retrieved.
             answer.add_done_callback(asyncio.Future.exception)
             raise
 
@@ -115,7 +116,7 @@ class QueryThread:
         except RequestError as error:
             if error.code != "unavailable":
                 raise
-        # Once more, with files opened anew: a build may just have replaced those that were open.
+        # Once more, with files opened again: a build may just have replaced the open ones.
         try:
             return self._ask_once(function, args)
         except RequestError as error:
@@ -136,7 +137,7 @@ class QueryThread:
             ) from error
 
     def close(self) -> None:
-        """End what is under way and what waits, then close the files."""
+        """Finish running and waiting queries, then close the files."""
         self._thread.submit(self._queries.close)
         self._thread.shutdown()
         self._watch.close()

@@ -1,7 +1,7 @@
-"""The rules of the search as data, for clients that look through a catalogue themselves.
+"""The rules of the search as data, for clients that search a catalogue themselves.
 
-Browsers and the shell client do so where a host answers no ``q``. What they need beyond their code
-is stated here, or where the server's own search has it: lists of words, numbers, and the stemmer.
+Browsers and the shell client do so if a host answers no ``q``. Their code needs lists of words,
+numbers and the stemmer, which come from here or from the modules of the server's own search.
 """
 
 import json
@@ -35,15 +35,15 @@ _NUMBERS = {
     words: ("UNSPACED", "WORD_CHARS_MAX", "QUERY_WORDS_MAX", "SIGNED", "JOINED"),
 }
 
-# Whoosh's form of Porter's stemmer as a table; a test compares the two. In each step, the longest
-# suffix that the word has is replaced by an ending if what stands before it fits a condition: a
-# regular expression that means the same in Python and in JavaScript.
+# Whoosh's form of Porter's stemmer as a table; a test compares the two. Each step replaces the
+# word's longest suffix in the table by an ending, if the part before it matches a condition. The
+# regular expressions mean the same in Python and JavaScript.
 _CONSONANTS, _VOWELS = "[^aeiouy]+", "[aeiou]+"
 _ONE = f"^(?:{_CONSONANTS})?{_VOWELS}{_CONSONANTS}"
 _TWO = _ONE + _VOWELS + _CONSONANTS
 _VOWEL = f"^(?:{_CONSONANTS})?[aeiouy]"
 _SHORT = f"^{_CONSONANTS}[aeiouy][^aeiouwxy]$"
-# Between two steps, what has lost "ed" or "ing" ends in this.
+# A mark at the end of words that lost "ed" or "ing", between two steps.
 _CUT = "~"
 _STEM_STEPS: tuple[dict[str, tuple[str, str]], ...] = (
     {"sses": ("", "ss"), "ies": ("", "i"), "ss": ("", "ss"), "s": ("", "")},
@@ -101,7 +101,7 @@ _STEM_STEPS: tuple[dict[str, tuple[str, str]], ...] = (
 
 @cache
 def search_rules() -> str:
-    """All of it as JSON, in ASCII."""
+    """All rules as JSON, in ASCII."""
     rules = {name: getattr(module, name) for module, names in _NUMBERS.items() for name in names}
     rules |= {
         "PAGE_SIZE": PAGE_SIZE,

@@ -1,5 +1,6 @@
-"""The words of a prompt's text that tell it from others, for searches that have only its line of
-the catalogue. Chosen by the prompt and the release alone, so that no prompt changes another's line.
+"""The words of a prompt's text that distinguish it from others, for searches that have only its
+line of the catalogue. They depend only on the prompt and the release, so no prompt changes
+another's line.
 """
 
 import math
@@ -17,26 +18,27 @@ from builder.text.words import count_words, distinct_words
 WORDS_MAX = 24
 BYTES_MAX = 219
 CHARS_MAX = 24
-# From here on, more of the same word says no more.
+# Occurrences beyond this number add nothing.
 COUNT_MAX = 8
-# In doublings of the texts among which one has the word; that of words that are not in the table.
+# Rarity is log2(texts / texts with the word). This is the rarity of words that are not in the
+# table.
 UNKNOWN_RARITY = 7.0
 
 _addresses_and_placeholders = re.compile(r"https?://\S+|\{\{.*?\}\}")
-# A letter, a number but a year, a key.
+# A single letter, a number that is not a year, a key.
 _is_odd = re.compile("[a-z]|[0-9]{1,3}|[0-9]{5,}|(?=(?:.*[0-9]){3}).*[a-z].*").fullmatch
 
 
 @cache
 def rarities() -> dict[str, float]:
-    """The rarity of the stems that stand in most prompts, by ``bench/common_words.py``."""
+    """The rarity of the stems that occur in most prompts, from ``bench/common_words.py``."""
     with open(f"{os.path.dirname(__file__)}/common_words.txt", encoding="utf-8") as file:
         rows = (line.split() for line in file if not line.startswith("#"))
         return {stem: float(rarity) for rarity, *stems in rows for stem in stems}
 
 
 def telling_words(repo: Repo) -> str:
-    """Words of the text that stand in no other field of its line, sorted: at most WORDS_MAX, and
+    """Words of the text that no other field of its line has, sorted: at most WORDS_MAX, and
     BYTES_MAX with the spaces between them.
     """
     fields = (repo.owner, repo.name, repo.title, repo.description, *repo.tags)
@@ -52,7 +54,7 @@ def telling_words(repo: Repo) -> str:
         for stem, count in counts.items()
         if stem not in known
     }
-    # Equal ones in the order of the text.
+    # Equal scores keep the order of the text.
     ordered = sorted(scores, key=scores.get, reverse=True)
     best = [*islice(filter(_tells, ordered), WORDS_MAX)]
     written: dict[str, Counter[str]] = {stem: Counter() for stem in best}

@@ -1,6 +1,6 @@
 """The search engine on Tantivy, a library in Rust.
 
-All fields hold words that are split already, and none counts how often: a score is a sum of
+All fields hold words that are already split, without counts. So a score is a sum of
 constants, a float that is exact up to 2²⁴.
 """
 
@@ -33,12 +33,13 @@ from builder.search.plan import (
 )
 
 HEAP_BYTES = 50_000_000
-# Hits beyond a page among which ties are looked for.
+# Hits beyond a page that are searched for ties.
 TIES = 1_000
-# What ids are made of, in order, after a space for the end; so many of these fit a number.
+# The characters of ids, in order, after a space for the end. HEAD_CHARS of them fit one number.
 ID_CHARS = f" -/{digits}{ascii_lowercase}"
 HEAD_CHARS = 12
-# The first letter and the first two of each word have a field: so many words begin with them.
+# The first letter and the first two letters of each word have a field of their own, because so many
+# words begin with them.
 START_CHARS_MAX = 2
 # A word that every repo has.
 EVERY = "_"
@@ -48,7 +49,7 @@ _MUST, _SHOULD = Occur.Must, Occur.Should
 
 EVERYWHERE = Scope()
 
-# A hit's score, or its place in an order: the greater comes first.
+# A hit's score, or its position in an order: greater ones come first.
 Hit = tuple[float, DocAddress]
 
 
@@ -84,7 +85,7 @@ def create(folder: str) -> None:
 def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
     writer = Index.open(folder).writer(HEAP_BYTES, num_threads=1)
     try:
-        # A commit that was cut short may have left a file with a name that this one would give.
+        # An interrupted commit may have left a file with a name that this commit would use.
         writer.garbage_collect_files()
         for repo_id in gone:
             writer.delete_documents_by_term("id", repo_id)
@@ -96,7 +97,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
         writer.rollback()
         raise
     finally:
-        # Ends its threads, and gives the lock back.
+        # Ends the writer's threads and releases the lock.
         writer.wait_merging_threads()
 
 
@@ -138,14 +139,14 @@ class TantivyReader:
 
     def __init__(self, folder: str) -> None:
         self._index = Index.open(folder)
-        # Else a thread of its own would look for commits.
+        # Otherwise a separate thread would watch for commits.
         self._index.config_reader("manual")
         self.follow()
 
     def follow(self) -> None:
         self._index.reload()
         self._searcher = self._index.searcher()
-        # A term's own count has deleted repos in it.
+        # A term's own count includes deleted repos.
         self._has_deleted = self._searcher.doc_freq("whole", EVERY) != self._searcher.num_docs
 
     def close(self) -> None:
@@ -172,7 +173,7 @@ class TantivyReader:
         query = _within([_found(plan)], scope) if sort else _scored(plan, scope)
         result = self._searcher.search(query, end + TIES, order_by_field=sort)
         hits = result.hits
-        # Behind the last hit may be others of the same score, and lower ids.
+        # Further hits may have the same score and lower ids.
         if len(hits) == end + TIES and hits[-1][0] == hits[end - 1][0]:
             hits = self._with_all_ties(hits, query, end, sort)
         return Found(self._page(hits, start, end), result.count)
@@ -180,16 +181,16 @@ class TantivyReader:
     def _with_all_ties(
         self, hits: list[Hit], query: Query, end: int, sort: str | None
     ) -> list[Hit]:
-        """``hits``, which end among equal scores, with all of this score that may come before
-        ``end``: those with heads as low as the first that are known.
+        """``hits``, which end among equal scores, completed with all hits of this score that may
+        come before ``end``: those with heads as low as the lowest known ones.
         """
         score = hits[-1][0]
         before, _ = _span(hits, score)
         missing = end - before
         addresses = [address for _, address in hits[before:]]
         heads = sorted(self._searcher.fast_field_values("head", addresses))
-        # The lowest ones of the last hit's segment are known, and of those before it. As many are
-        # in each of the others, if these are alike; if not, there are more in them.
+        # The lowest ids of the last hit's segment, and of the segments before it, are known. If
+        # segments are alike, each of the others has as many; if not, it has more.
         share = missing * (hits[-1][1].segment_ord + 1) // self._searcher.num_segments
         for known, limit in ((min(missing, share + TIES), 2 * end + TIES), (missing, self.size())):
             low = Query.range_query(
@@ -214,8 +215,8 @@ class TantivyReader:
         return ids
 
     def _by_id(self, ties: list[Hit], start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, by id. Each segment's hits are in this order, so few
-        ids are read.
+        """The ids from ``start`` to ``end``, by id. Each segment's hits are already in this order,
+        so few ids are read.
         """
         runs = [
             [address for _, address in ties[slice(*_span_of_segment(ties, segment))]]
@@ -227,10 +228,11 @@ class TantivyReader:
         return [*islice(merge(*left), end - start)]
 
     def _skip(self, runs: list[list[DocAddress]], count: int) -> list[int]:
-        """How many of each run are among the ``count`` lowest ids of all runs."""
+        """The number of each run's ids among the ``count`` lowest ids of all runs."""
         offsets = [0] * len(runs)
         while count:
-            # Of these steps, the one to the lowest id is within the count: all but its end are.
+            # The step to the lowest id is within the count, because all ids of the step but the
+            # last are lower.
             step = max(1, count // len(runs))
             steps = [
                 (self._id(run[min(at + step, len(run)) - 1]), number)
@@ -263,7 +265,7 @@ class TantivyReader:
 
 
 def _span(hits: list[Hit], score: float) -> tuple[int, int]:
-    """Where hits with this score begin and end."""
+    """The start and end of the hits with this score."""
 
     def place(hit: Hit) -> float:
         return -hit[0]
@@ -272,7 +274,7 @@ def _span(hits: list[Hit], score: float) -> tuple[int, int]:
 
 
 def _span_of_segment(ties: list[Hit], segment: int) -> tuple[int, int]:
-    """Where a segment's hits among those of one score begin and end."""
+    """The start and end of a segment's hits among those of one score."""
 
     def place(hit: Hit) -> int:
         return hit[1].segment_ord
@@ -293,7 +295,7 @@ def _all(queries: list[Query]) -> Query:
 
 
 def _within(queries: list[Query], scope: Scope = EVERYWHERE) -> Query:
-    """What is in all of the queries and the scope, with the score that the first one gives."""
+    """The intersection of the queries and the scope, with the score of the first query."""
     scored, *others = queries
     others += [_term("tag", tag) for tag in scope.tags]
     if scope.owner is not None:
@@ -320,7 +322,7 @@ def _holding(target: Target) -> Query:
 
 
 def _found(plan: QueryPlan) -> Query:
-    """The repos that are found: a word counts as often as it weighs."""
+    """The matching repos; a target is repeated according to its weight."""
     weighty = [target for target in plan.targets if target.weight]
     weights, needed = _lightest([target.weight for target in weighty], plan.needed)
     pairs = zip(weighty, weights, strict=True)
@@ -328,7 +330,7 @@ def _found(plan: QueryPlan) -> Query:
 
 
 def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
-    """Smaller weights with which the same sets of targets reach what is needed."""
+    """Smaller weights with which the same sets of targets reach the needed weight."""
     for most in range(1, max(weights)):
         lighter = [round(weight * most / max(weights)) for weight in weights]
         sums = [(0, 0)]
@@ -341,17 +343,17 @@ def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
 
 
 def _scored(plan: QueryPlan, scope: Scope) -> Query:
-    """The repos that are found, with their scores."""
+    """The matching repos, with their scores."""
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
     whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)
-    # Whoever has any of the words is found, or only who has enough of them.
+    # If any single target is enough, the second query is not needed.
     is_any = plan.needed <= min(target.weight for target in plan.targets)
     return _within([_any([*ways, whole]), *([] if is_any else [_found(plan)])], scope)
 
 
 def _ways(target: Target) -> list[Query]:
-    """The repos with a target, with the score of the best way in which they have it: the sum of
-    what these queries give.
+    """The repos with a target, with the score of their best match: the sum of these queries'
+    scores.
     """
     values = {"text": TEXT_VALUE, "long_text": LONG_TEXT_VALUE, **ADDED_VALUES}
     ways = [

@@ -1,4 +1,4 @@
-"""The search engine on Whoosh, in Python alone: for small hubs, and where Tantivy does not run."""
+"""The search engine on Whoosh, in pure Python: for small hubs, and for systems without Tantivy."""
 
 import contextlib
 import time
@@ -36,7 +36,7 @@ SCHEMA = fields.Schema(
 )
 
 
-# Whoosh tries so often, so far apart, to read a commit that another one replaces meanwhile.
+# Whoosh itself retries this often, with this pause, to read a commit that another one is replacing.
 TRIES, PAUSE_SECONDS = 10, 0.05
 
 
@@ -76,7 +76,7 @@ def state(folder: str) -> object:
 
 
 def _open_dir(folder: str) -> index.Index:
-    """As Whoosh does, but tried again as it does at reading."""
+    """Opens the index as Whoosh does, with the retries that it makes for reading."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(FileNotFoundError):
             return index.open_dir(folder)
@@ -89,7 +89,7 @@ def is_kept(name: str) -> bool:
 
 
 class WhooshReader:
-    """Adds up what postings say. Repos are numbers in here."""
+    """Adds up scores from postings. Repos are numbers in here."""
 
     def __init__(self, folder: str) -> None:
         self._index = _open_dir(folder)
@@ -153,7 +153,7 @@ class WhooshReader:
         return {number: scores[number] for number in found}
 
     def _values(self, target: Target) -> dict[int, float]:
-        """The value of the best way in which each repo has a target."""
+        """The value of the best match of a target in each repo."""
         values: dict[int, float] = {}
         if target.prefix:
             for word in self._reader.expand_prefix("word", target.prefix):

@@ -1,6 +1,6 @@
-"""Counting pulls: access logs in, counts a repo and day out.
+"""Counting pulls: access logs in, counts for each repo and day out.
 
 ``ingest`` reads logs (``log_files``, ``log_lines``, ``targets``, ``agents``) and counts into the
-database by ``counter``; the build reads it by ``pulls``. ``log_files`` to ``agents`` know
-nothing of the database.
+database with ``counter``; the build reads it with ``pulls``. ``log_files`` to ``agents`` do not
+use the database.
 """

@@ -1,9 +1,11 @@
-"""Counts pulls into the database: one a client, repo and UTC day, however often it is told.
+"""Counts pulls into the database: one for each client, repo and UTC day, however often it is
+logged.
 
-What was counted is known again by its mark, a hash of address and repo with a key that is drawn at
-random for each day. A mark tells neither, and marks of different days do not compare. When a day
-is ``KEPT_DAYS`` old its key and marks are dropped and it is closed: nothing is counted for it any
-more, since nobody could tell what is new. An older day that has no counts yet is open until the
+A counted pull is recognised by its mark: a keyed hash of address and repo, with a random key for
+each day. A mark reveals neither, and marks of different days cannot be compared. When a day
+is ``KEPT_DAYS`` old, its key and marks are deleted and it is closed: no more pulls are counted for
+it, because new pulls can no longer be told from known ones. An older day that has no counts yet is
+open until the
 end of the ingestion that counts it.
 """
 
@@ -19,9 +21,9 @@ from builder.stats.database import open_for_writing, pulls_file
 from builder.store import sqlite
 
 KEPT_DAYS = 35
-# So much is gathered before the database looks which of it is new.
+# This many pulls are collected before the database checks which are new.
 BATCH_PULLS = 50_000
-# How long readers are waited for at the end.
+# The longest wait for readers at the end. After that, deleted data stays on disk until a later run.
 WIPE_SECONDS = 3.0
 
 _WAIT_MILLISECONDS = 200
@@ -31,7 +33,7 @@ CREATE TEMP TABLE batch (
     PRIMARY KEY (day, mark)
 ) WITHOUT ROWID
 """
-# What is left in the batch after the first of these is new.
+# The first of these leaves only new pulls in the batch.
 _FORGET_KNOWN = """
 DELETE FROM batch WHERE EXISTS (
     SELECT 1 FROM seen WHERE seen.day = batch.day AND seen.mark = batch.mark
@@ -49,12 +51,13 @@ _COUNT_NEW = (
 
 
 class Counter:
-    """One ingestion into a state folder's database, as a context manager: at the end of its block
-    all is counted and on the disk; nothing is, if the block raises or the process dies.
+    """One ingestion into a state folder's database, as a context manager. At the end of its block
+    everything is counted and on disk; if the block raises or the process dies, nothing is.
 
-    ``today`` decides which days are closed at the end (whole days since 1970-01-01 UTC, as all
-    days here). Where another ingestion is at work, ``on_wait`` is called once and its end awaited.
-    Everything may raise OperatorError.
+    ``today`` decides which days are closed at the end (whole days since 1970-01-01 UTC, like all
+    days here). If another ingestion is running, ``on_wait`` is called once, and this one waits for
+    its end.
+    All methods may raise OperatorError.
     """
 
     def __init__(self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None) -> None:
@@ -63,12 +66,12 @@ class Counter:
         self._on_wait = on_wait
         self._salts: dict[int, bytes | None] = {}
         self._batch: dict[tuple[int, int], str] = {}
-        #: How many of the pulls were new, how many known; right after the block.
+        #: The numbers of new and of known pulls; valid right after the block.
         self.counted = 0
         self.repeated = 0
-        #: How many repos have new pulls; right after the block.
+        #: The number of repos with new pulls; valid right after the block.
         self.repos = 0
-        #: Whether nothing that was dropped is on the disk any more; right after the block.
+        #: True if no deleted data is on disk any more; valid right after the block.
         self.is_wiped = False
 
     def __enter__(self) -> Self:
@@ -91,13 +94,13 @@ class Counter:
                 self._wipe()
 
     def is_closed(self, day: int) -> bool:
-        """Whether nothing can be counted for a day any more."""
+        """True if no more pulls can be counted for a day."""
         return self._salt(day) is None
 
     def add(self, day: int, client: bytes, repo_id: str) -> None:
-        """Count a pull of ``owner/name`` by a client, if none of that day is known.
+        """Count a pull of ``owner/name`` by a client, unless one of that day is known.
 
-        ``client`` is whatever tells clients apart; it is not stored. The day must not be closed.
+        ``client`` identifies the client; it is not stored. The day must not be closed.
         """
         salt = self._salt(day)
         assert salt is not None, day
@@ -120,7 +123,7 @@ class Counter:
         return self._salts[day]
 
     def _begin(self) -> None:
-        # Beside the repo, a mark would tell more than it does where it is kept.
+        # In memory, because a mark beside its repo would reveal more than in the stored table.
         self._db.execute("PRAGMA temp_store = MEMORY")
         self._db.execute(_BATCH)
         self._db.execute("PRAGMA busy_timeout = 0")
@@ -134,7 +137,7 @@ class Counter:
                 if not is_told:
                     self._on_wait()
                     is_told = True
-                    # Short, as SQLite does not let itself be interrupted meanwhile.
+                    # Short, because SQLite cannot be interrupted while it waits.
                     self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
 
     def _flush(self) -> None:
@@ -164,8 +167,9 @@ class Counter:
         )
 
     def _wipe(self) -> None:
-        # What was dropped is overwritten only when the log of changes is put into the database,
-        # all of it. That takes a moment when nobody reads or writes.
+        # Deleted data is overwritten only when the whole write-ahead log is checkpointed into the
+        # database (SQLite's documentation of wal_checkpoint). That takes a moment without readers
+        # and writers.
         self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
         deadline = time.monotonic() + WIPE_SECONDS
         while not self.is_wiped:

@@ -1,7 +1,8 @@
-"""The database of pulls: its tables, opening it, and what its errors mean for the operator.
+"""The database of pulls: its tables, opening it, and its errors as messages for the operator.
 
-SQLite in the state folder, yet no cache: logs go, and then nothing else knows what was in them.
-So a commit waits for the disk, and a file that cannot be used is told, never replaced.
+It is SQLite in the state folder, but no cache: logs are deleted, and then nothing else has their
+pulls.
+So a commit waits for the disk, and a file that cannot be used is reported, never replaced.
 """
 
 import contextlib
@@ -57,7 +58,7 @@ def pulls_file(folder: str) -> DatabaseFile:
 
 
 def pulls_mark(folder: str) -> tuple[int, ...] | None:
-    """Differs after each ingestion into a state folder; None before the first."""
+    """Changes after each ingestion into a state folder; None before the first."""
     found: tuple[int, ...] = ()
     for suffix in ("", "-wal"):
         with contextlib.suppress(OSError):
@@ -74,7 +75,7 @@ def open_for_reading(file: DatabaseFile) -> sqlite3.Connection:
 
 
 def open_for_writing(file: DatabaseFile) -> sqlite3.Connection:
-    """Open a database, after making it and its folder where they are missing.
+    """Open a database; creates it and its folder if they are missing.
 
     Raises PullsError.
     """
@@ -84,7 +85,7 @@ def open_for_writing(file: DatabaseFile) -> sqlite3.Connection:
             _make(file.path)
         db = _checked(file, sqlite3.connect(file.path, isolation_level=None))
         db.execute("PRAGMA synchronous = FULL")
-        # A salt that is dropped must not be left in a page that is free.
+        # A deleted salt must not remain in a free page.
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA cache_size = -65536")
         return db
@@ -96,7 +97,7 @@ def _checked(file: DatabaseFile, db: sqlite3.Connection) -> sqlite3.Connection:
         ((version,),) = db.execute("PRAGMA user_version")
         ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
         if not tables:
-            # It is never made without tables, so something has emptied it.
+            # It is never created without tables, so something has emptied it.
             raise file.damaged("it is empty")
         file.check_version(version, SCHEMA_VERSION, is_ours=application == APPLICATION_ID)
     except BaseException:
@@ -106,18 +107,18 @@ def _checked(file: DatabaseFile, db: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _make(path: str) -> None:
-    """Make a database that is whole from its first moment under its name."""
+    """Create a database that is complete as soon as its name exists."""
     with sqlite.folder_lock(os.path.dirname(path) or ".") as descriptor:
         if os.path.exists(path):
             return
         temporary = f"{path}.new"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        # What SQLite makes, others may read: who pulled what is nobody's business.
+        # Files that SQLite creates are readable by others, but pulls are private.
         sqlite.make_private(temporary)
         if os.geteuid() == 0:
-            # Else what root counts once, nobody else can read or go on counting. The files beside
-            # it get the same owner from SQLite.
+            # Otherwise other users could not read or count after root. SQLite gives the same owner
+            # to the files beside it.
             owner = os.fstat(descriptor)
             os.chown(temporary, owner.st_uid, owner.st_gid)
         with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as db:

@@ -1,4 +1,4 @@
-"""Logs in, counts out: what of a log counts as a pull, and what an ingestion came to."""
+"""Logs in, counts out: the rule of what counts as a pull, and the result of an ingestion."""
 
 import ipaddress
 import time
@@ -13,42 +13,42 @@ from builder.stats.log_files import LogFile
 from builder.stats.log_lines import parse_line, parse_time
 from builder.stats.targets import Targets
 
-# Clocks differ, and so do the machines that write logs and read them.
+# Clocks differ, and so do the time zones of the machines that write and read logs.
 FUTURE_SECONDS_MAX = DAY_SECONDS
-# Whole, changed in part, not changed: the reader has the text afterwards.
+# Whole, in part, or unchanged: in each case the reader has the text afterwards.
 STATUSES = frozenset((200, 206, 304))
-# Within a network of so many bits an IPv6 client changes its address by itself.
+# An IPv6 client changes its address by itself within a network of this many bits.
 IPV6_CLIENT_BITS = 64
 
 _PROGRESS_EVERY_LINES = 8192
 _REMEMBERED = 65_536
-# With a zone; what is longer is none either when it is cut.
+# Enough for an address with a zone; a longer text is no address, even when cut.
 _ADDRESS_CHARS_MAX = 100
 
 
 @dataclass
 class Outcome:
-    """What became of the lines of one ingestion; each is in exactly one of the counts."""
+    """The result of one ingestion; each line is in exactly one of the counts."""
 
     lines: int = 0
     counted: int = 0
-    #: A pull that was counted before, in this ingestion or an earlier one.
+    #: Pulls that were counted before, in this ingestion or an earlier one.
     repeated: int = 0
     bots: int = 0
-    #: Other than pulls: pages, lists, other methods and statuses, other sites.
+    #: Not pulls: pages, lists, other methods and statuses, other sites.
     other: int = 0
     malformed: int = 0
-    #: Pulls of days that nothing can be counted for any more.
+    #: Pulls of closed days.
     closed: int = 0
     #: Pulls from more than a day ahead.
     future: int = 0
     #: Repos with new pulls.
     repos: int = 0
-    #: Whether nothing that was dropped for privacy is on the disk any more: a reader keeps it.
+    #: True if no data deleted for privacy is on disk any more. A running reader can keep it there.
     wiped: bool = True
-    #: Where the first malformed line is.
+    #: The place of the first malformed line.
     first_malformed: str | None = None
-    #: The closed days of which there were pulls, since 1970-01-01.
+    #: The closed days that had pulls, since 1970-01-01.
     closed_days: set[int] = field(default_factory=set)
 
 
@@ -61,7 +61,7 @@ def ingest(
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Count the pulls in logs into the database of a state folder: all of it or nothing.
+    """Count the pulls in logs into the database of a state folder: all of them or none.
 
     ``base_path`` is that of the site's URL, as in Settings. ``now`` is epoch seconds, by default
     the present. ``progress(what, done, total)`` is called often; ``on_wait``: once, if another
@@ -95,7 +95,7 @@ def _ingest_log(log: LogFile, sieve: "_Sieve", progress: Callable[[str, int, int
 
 
 class _Sieve:
-    """Takes lines, and gives the pulls among them to the counter."""
+    """Passes the pulls among the lines to the counter."""
 
     def __init__(self, counter: Counter, targets: Targets, now: float, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -137,8 +137,8 @@ class _Sieve:
 
 @lru_cache(maxsize=_REMEMBERED)
 def client_of(text: str) -> bytes | None:
-    """What tells clients apart: an IPv4 address, or the network of an IPv6 one, however it is
-    spelt; None for a text that is no address.
+    """The bytes that identify a client: an IPv4 address, or the network of an IPv6 one, in any
+    spelling. None for a text that is no address.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0].strip("[]"))

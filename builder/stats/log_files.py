@@ -1,4 +1,4 @@
-"""Reads lines of log files, compressed or not, in memory that does not grow with them."""
+"""Reads lines of log files, compressed or not, in constant memory."""
 
 import bz2
 import contextlib
@@ -14,9 +14,9 @@ from typing import BinaryIO
 from builder.model.errors import OperatorError
 
 STANDARD_INPUT = "-"
-# Servers limit a request's headers to less.
+# Servers limit a request's headers to less, so no real line is longer.
 LINE_BYTES_MAX = 1 << 20
-# What stands for a longer line; no format has it.
+# Stands for a longer line; matches no format.
 OVERLONG = b"\0"
 
 _BUFFER_BYTES = 1 << 18
@@ -27,24 +27,24 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 class LogFile:
     """One log as a context manager; ``-`` is standard input.
 
-    Everything raises OperatorError where the file cannot be read to its end.
+    All methods raise OperatorError if the file cannot be read to its end.
     """
 
     def __init__(self, path: str) -> None:
-        #: How it is called in messages.
+        #: The name in messages.
         self.name = "standard input" if path == STANDARD_INPUT else path
         self._path = path
 
     def __enter__(self) -> "LogFile":
         with self._telling():
             if self._path == STANDARD_INPUT:
-                # Not closed here: it is the process's.
+                # Not closed here, because it belongs to the process.
                 raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
             else:
                 raw = open(self._path, "rb", buffering=0)
             with contextlib.ExitStack() as failing:
                 self._raw = failing.enter_context(raw)
-                #: Bytes of the file; None where nobody knows, as of a pipe.
+                #: Bytes of the file; None if unknown, as for a pipe.
                 self.size = _size(raw)
                 self._lines = self._unpacked(io.BufferedReader(raw, _BUFFER_BYTES))
                 failing.pop_all()
@@ -54,7 +54,7 @@ class LogFile:
         self._raw.close()
 
     def position(self) -> int:
-        """How many bytes of the file are read."""
+        """The number of bytes of the file that have been read."""
         return self._raw.tell()
 
     def lines(self) -> Iterator[bytes]:
@@ -63,7 +63,7 @@ class LogFile:
             readline: Callable[[int], bytes] = self._lines.readline
             while line := readline(LINE_BYTES_MAX):
                 if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
-                    # The rest of it must not pass for a line of its own.
+                    # The rest of the line must not be read as a line of its own.
                     while (rest := readline(LINE_BYTES_MAX)) and not rest.endswith(b"\n"):
                         pass
                     line = OVERLONG

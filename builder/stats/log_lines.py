@@ -1,11 +1,11 @@
 """Lines of access logs as entries: the combined format, and Caddy's JSON.
 
-The combined format is what nginx, Apache and our embedded server write:
+nginx, Apache and the embedded server write the combined format:
 
     ADDRESS - USER [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT" …
 
-Formats are told by the line, so one file may have both. Times are as the line has them; only those
-of entries that count are worth ``parse_time``.
+The format is detected line by line, so one file may have both. Times stay as in the line;
+``parse_time`` is called only for entries that count.
 """
 
 import re
@@ -20,7 +20,7 @@ _TIME_CHARS = len("21/Nov/2026:10:30:00 +0100")
 # A quoted field ends at the first quote that no backslash escapes: Apache writes \", nginx \x22.
 _QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
 _TARGET = r'[^\s"\\]+(?:\\x[0-9A-Fa-f]{2}[^\s"\\]*)*'
-# The user is what a client says it is, so it may have spaces and brackets; never quotes.
+# The client chooses the user, which may contain spaces and brackets, but never quotes.
 _combined = re.compile(
     rf'(\S+) \S+ [^"]*?\[({_TIME})\] "(?:([A-Z]+) ({_TARGET})(?: HTTP/[0-9.]+)?|{_QUOTED})" '
     rf'(\d{{3}}) (?:\d+|-) "{_QUOTED}" "({_QUOTED})"'
@@ -33,8 +33,8 @@ _MONTHS = {
 
 
 class LogLine(NamedTuple):
-    """What a line tells of one request. ``target`` is as the client sent it, in characters of one
-    byte each; ``method`` and ``target`` are empty where the request was none of HTTP.
+    """The data of one request in a line. ``target`` is as the client sent it, one character for
+    each byte. ``method`` and ``target`` are empty if the request was not HTTP.
     """
 
     client: str
@@ -53,7 +53,7 @@ class _CaddyRequest(msgspec.Struct):
     method: str
     uri: str
     remote_ip: str
-    # Of the reader, where a proxy that Caddy trusts is between; since Caddy 2.7.
+    # The reader's address, behind a proxy that Caddy trusts; since Caddy 2.7.
     client_ip: str = ""
     headers: _CaddyHeaders = msgspec.field(default_factory=_CaddyHeaders)
 
@@ -65,12 +65,12 @@ class _CaddyLine(msgspec.Struct):
 
 
 _decode_caddy = msgspec.json.Decoder(_CaddyLine).decode
-# What is no access log's line, such as that Caddy has started.
+# Stands for a line that is no access log entry, such as Caddy's start.
 OTHER = LogLine("", 0.0, "", "", 0, "")
 
 
 def parse_line(line: bytes) -> LogLine | None:
-    """What a line tells; None where it has no known format. Never raises."""
+    """The entry in a line; None if it has no known format. Never raises."""
     if line.startswith(b"{"):
         return _parse_caddy(line)
     found = _combined.match(line.decode("latin-1"))
@@ -85,9 +85,9 @@ def parse_line(line: bytes) -> LogLine | None:
 
 
 def parse_time(time: str | float) -> int | None:
-    """Epoch seconds of an entry's time; None where it is none.
+    """Epoch seconds of an entry's time; None if it is invalid.
 
-    Numbers are seconds, or by their size milliseconds or nanoseconds. Times of Caddy that have no
+    Numbers are seconds, or by their size milliseconds or nanoseconds. Times of Caddy without an
     offset are UTC.
     """
     try:
@@ -113,7 +113,7 @@ def _parse_minute(text: str) -> int:
 
 
 def _parse_iso(text: str) -> int:
-    # Caddy's "wall" has slashes.
+    # Caddy's time format "wall" has slashes.
     moment = datetime.fromisoformat(text.replace("/", "-"))
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 

@@ -1,4 +1,4 @@
-"""The counts of pulls, as the build and ``hubctl stats show`` read them."""
+"""The counts of pulls, for the build and ``hubctl stats show``."""
 
 import contextlib
 import os
@@ -21,11 +21,11 @@ class PullCounts(NamedTuple):
 
 
 class Pulls:
-    """The counts of a state folder, all as of the moment when this was made.
+    """The counts of a state folder, as of the moment of construction.
 
-    Where nothing was ever counted, there need not be a file. Open it for a build, not for longer:
-    it sees nothing newer, and what is newer cannot be put away as long as it is open. Making it
-    and every method raise OperatorError where the file is damaged, not ours, or cannot be read.
+    If nothing was ever counted, the file may be missing. Keep it open for one build, not longer: it
+    sees no newer counts, and SQLite cannot checkpoint them while it is open. The constructor and
+    every method raise OperatorError if the file is damaged, foreign or unreadable.
     """
 
     def __init__(self, folder: str) -> None:
@@ -35,13 +35,14 @@ class Pulls:
             self._db = open_for_reading(self._file)
             with contextlib.ExitStack() as failing:
                 failing.callback(self._db.close)
-                # A transaction sees nothing newer from its first read on.
+                # A transaction sees nothing newer than its first read (SQLite's documentation of
+                # isolation).
                 self._execute("BEGIN")
                 self._serial = self._newest_serial()
                 failing.pop_all()
 
     def close(self) -> None:
-        """Close the file; calling it twice does no harm."""
+        """Close the file; safe to call twice."""
         if self._db:
             self._db.close()
 
@@ -52,30 +53,30 @@ class Pulls:
         self.close()
 
     def serial(self) -> int:
-        """0: never measured. Else it has grown with every ingestion that changed a count, and with
-        the first one in any case.
+        """0: never measured. Otherwise it grows with the first ingestion and with every one that
+        changed a count.
         """
         return self._serial if self._db else 0
 
     def nonce(self, serial: int) -> str | None:
-        """Random text of the ingestion that brought this serial; None if this database has had
-        none such.
+        """Random text of the ingestion that brought this serial; None if this database had no such
+        ingestion.
 
-        Where it is not the one that was seen with ``serial``, this is another database, or a copy
-        of then that has gone another way, and ``changed_since`` tells too little.
+        If it differs from the one seen with ``serial``, this is another database, or a copy that
+        has diverged since then, and ``changed_since`` is incomplete.
         """
         rows = self._execute("SELECT nonce FROM ingestion WHERE serial = ?", (serial,))
         return rows[0][0] if rows else None
 
     def changed_since(self, serial: int) -> list[str]:
-        """The repos (``owner/name``) whose counts changed after ``serial``, sorted. There may be
-        some that the catalogue does not have, or no more.
+        """The repos (``owner/name``) whose counts changed after ``serial``, sorted. Some may not be
+        in the catalogue.
         """
         rows = self._execute("SELECT id FROM repo WHERE serial > ? ORDER BY id", (serial,))
         return [repo_id for (repo_id,) in rows]
 
     def of(self, repo_id: str) -> PullCounts | None:
-        """The pulls of one repo (``owner/name``); None where nothing was ever measured."""
+        """The pulls of one repo (``owner/name``); None if nothing was ever measured."""
         if not self.serial():
             return None
         by_day = self._execute(
@@ -99,7 +100,7 @@ class Pulls:
         )
 
     def repos_count(self) -> int:
-        """How many repos have pulls."""
+        """The number of repos with pulls."""
         rows = self._execute("SELECT count(*) FROM repo")
         return rows[0][0] if rows else 0
 
@@ -108,7 +109,7 @@ class Pulls:
         return serial
 
     def _execute(self, sql: str, args: Sequence[object] = ()) -> list[tuple]:
-        """No rows where there is no file."""
+        """Runs a query; no rows if there is no file."""
         if not self._db:
             return []
         with self._file.telling():

@@ -1,4 +1,4 @@
-"""Which repo a request's target reads, by the table of routes."""
+"""The repo that a request reads, by its target and the table of routes."""
 
 import os
 import re
@@ -22,11 +22,11 @@ PULLED = (
     "langfuse_ref",
 )
 
-# Every name and version of the grammar's greatest length, percent-encoded, is shorter.
+# Percent-encoded paths of the longest valid names and version are shorter.
 PATH_CHARS_MAX = 2000
 _REMEMBERED = 16_384
 
-# What is before the owner in each of them.
+# The path before the owner in each of these routes.
 _PREFIXES = tuple({BY_NAME[name].url.partition("{")[0] for name in PULLED})
 _origin = re.compile(r"https?://[^/]*", re.IGNORECASE)
 _odd_segment = re.compile(r"//|/\.\.?(?:/|$)")
@@ -40,12 +40,12 @@ class Targets:
         self._of_path = lru_cache(_REMEMBERED)(self._find)
 
     def repo_of(self, target: str) -> str | None:
-        """``owner/name`` of the repo whose text, record or version a target asks for; None for
-        any other.
+        """``owner/name`` of the repo whose text, record or version a target requests; None for any
+        other target.
 
-        A path is decoded and its dots and double slashes resolved, as most servers do; for one
-        that does not, such a path leads nowhere, and the status says so. A query is left out:
-        whichever version it asks for, it is the same repo's.
+        The path is decoded and its dots and double slashes are resolved, as most servers do. A
+        server that does not resolve such a path answers an error status, so it is not counted. The
+        query is ignored, because every version in it belongs to the same repo.
         """
         path = target.partition("?")[0]
         return self._of_path(path) if len(path) <= PATH_CHARS_MAX else None
@@ -57,7 +57,7 @@ class Targets:
         if "%" in path:
             path = unquote(path)
         if _odd_segment.search(path):
-            # Two slashes at the start would stay two.
+            # normpath would keep two slashes at the start.
             path = os.path.normpath("/" + path.lstrip("/"))
         below = path.removeprefix(self._base_path)
         if not path.startswith(self._base_path) or not below.startswith(_PREFIXES):

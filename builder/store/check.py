@@ -1,4 +1,4 @@
-"""Finds every fault of the content tree, also those that no build trips over."""
+"""Finds every fault of the content tree, including those that fail no build."""
 
 import os
 import re
@@ -34,7 +34,9 @@ from builder.text.prompts import parse_document, variable_names
 
 
 def check(root: str) -> Iterator[Fault]:
-    """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
+    """Every fault of the tree, in order of path, including those that a build ignores, and
+    warnings.
+    """
     yield from _faults_of(read_home, root)
     yield from _faults_of(read_restored, root)
     try:
@@ -57,19 +59,19 @@ def check(root: str) -> Iterator[Fault]:
 
 
 def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
-    """As ``check``, of one repo's folder."""
+    """As ``check``, for one repo's folder."""
     where = f"{owner}/{name}"
     try:
         listing, strays = _look(root, where)
         if strays or listing.left or not listing.versions:
-            # A publication or a withdrawal that is under way has the lock.
+            # A running publication or withdrawal holds this lock.
             with folder_lock(f"{root}/{where}"):
                 listing, strays = _look(root, where)
     except ContentError as error:
         yield from error.faults
         return
     except FileNotFoundError:
-        return  # a first publication that failed has removed the folder
+        return  # A failed first publication has removed the folder.
     for folder, known in ((LABELS, event_name), (WITHDRAWN, file_name)):
         if os.path.isdir(f"{root}/{where}/{folder}"):
             yield from _strays_beside(root, f"{where}/{folder}", known)
@@ -82,7 +84,7 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
 
 
 def _strays_beside(root: str, folder: str, known: re.Pattern[str]) -> Iterator[Fault]:
-    """What is in a folder beside files with known names; not names that start with a dot."""
+    """Files and folders without a known name; names that start with a dot are ignored."""
     with os.scandir(f"{root}/{folder}") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if not entry.name.startswith(".") and not known.fullmatch(entry.name):
@@ -102,7 +104,8 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
         try:
             record, text = read_version(root, owner, name, version)
         except ContentError as error:
-            if version in list_versions(root, owner, name).versions:  # else withdrawn meanwhile
+            # Otherwise it was withdrawn meanwhile.
+            if version in list_versions(root, owner, name).versions:
                 yield from error.faults
             continue
         moves += moves_with(str(version), record)
@@ -133,8 +136,10 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
 
 
 def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
-    """What is in a repo's folder, and what else. Raises ContentError, FileNotFoundError."""
-    # Before the versions: what is committed meanwhile is one of them.
+    """The listing of a repo's folder, and its unexpected files. Raises ContentError,
+    FileNotFoundError.
+    """
+    # Before the versions, so that a version committed meanwhile is listed below.
     strays = [*_strays(root, where, {LABELS, WITHDRAWN})]
     listing = list_versions(root, *where.split("/"))
     known = {f"{where}/{version}.{kind}" for version in listing.versions for kind in ("md", "json")}
@@ -143,7 +148,7 @@ def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
 
 
 def _check_version(stem: str, record: VersionFile, text: str, before: str) -> Iterator[Fault]:
-    """What is wrong with a version that can be read; ``before`` is the time of the one before."""
+    """The faults of a readable version; ``before`` is the time of the previous one."""
     file = f"{stem}.json"
     if record.published_at < before:
         yield Fault(file, "published_at is earlier than that of the version before")
@@ -162,7 +167,7 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
 
 
 def _reserved(where: str, named: Iterable[tuple[str, str]]) -> Iterator[Fault]:
-    """Warnings of names that only older releases took, each with its kind."""
+    """Warnings for names, each with its kind, that only older releases accepted."""
     for kind, text in named:
         if why := names.why_reserved(kind, text):
             told = f"the {kind} name {text!r} is reserved today: {why}; use another one"
@@ -178,7 +183,9 @@ def _faults_of(read, *args: str) -> Iterable[Fault]:
 
 
 def stray_texts(root: str) -> Iterator[Fault]:
-    """A warning for each text that is no version, so no build shows it; cheaper than ``check``."""
+    """A warning for each text that is not a version, so no build shows it; cheaper than
+    ``check``.
+    """
     yield from _stray_texts_in(root, "")
     for owner in named_folders(root, names.OWNER_CHARS_MAX):
         yield from _stray_texts_in(root, owner)

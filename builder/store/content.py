@@ -1,7 +1,7 @@
 """Reads the content tree, the source of truth. Never writes.
 
-    content/home.md                       what the operator says of the hub (optional)
-    content/restored.json                 which numbers are free since a restore (see ``restored``)
+    content/home.md                       the operator's text on the home page (optional)
+    content/restored.json                 the numbers free since a restore (see ``restored``)
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
@@ -9,9 +9,9 @@
     content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of the two files
                                           above (see ``withdrawn_files``); ``all.json``: all of them
 
-An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a
-dot, and other plain files beside the owners' folders, are ignored. Everything else that is out of
-place is a fault: a build fails rather than silently leave out a prompt.
+An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a dot,
+and other plain files beside the owners' folders, are ignored. Everything else in a wrong place is a
+fault: a build fails rather than silently omit a prompt.
 """
 
 import hashlib
@@ -44,12 +44,12 @@ HOME_FILE = "home.md"
 HOME_BYTES_MAX = 16 * 1024
 OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
-# The newest format of the content folder that this release reads. A release that writes what the
-# ones before it would not understand raises it, and writes it to FORMAT_FILE first; without that
-# file, it is 1. Releases up to 1.0 do not look.
+# The newest format of the content folder that this release reads. A release that writes files which
+# older ones would misread raises it, and writes it to FORMAT_FILE first. Without that file, the
+# format is 1. Releases up to 1.0 do not check it.
 FORMAT = 1
 FORMAT_FILE = ".hub-format"
-# In a folder that is a copy of a store which many nodes share: which, and up to where.
+# In a folder that is a copy of a shared store: the store's name, and the last change copied.
 STORE_FILE = ".hub-store"
 _FORMAT_BYTES_MAX = 20
 RECORD_BYTES_MAX = 2 * 1024 * 1024
@@ -60,12 +60,11 @@ _decode_owner = msgspec.json.Decoder(OwnerFile).decode
 
 
 class RepoListing(NamedTuple):
-    """What one look at a repo's folder tells: its committed versions, in version order, without
-    those that are withdrawn.
+    """One listing of a repo's folder: its committed versions, in version order, without withdrawn
+    ones.
 
     ``events`` has a mark for each change of a label, by its number, in order (see
-    ``mark_of_files``). ``left``: files of withdrawn versions, by name, that a crash has kept from
-    being removed.
+    ``mark_of_files``). ``left``: files of withdrawn versions, by name, that remained after a crash.
     """
 
     versions: list[Version]
@@ -74,9 +73,9 @@ class RepoListing(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-# The kernel stamps files by a clock that ticks every 1 to 10 ms.
+# The kernel's clock for file times ticks every 1 to 10 ms.
 CLOCK_GRAIN_NS = 20_000_000
-# Of how many versions' names this process remembers what they are.
+# The number of version names whose parsed form this process caches.
 VERSIONS_PARSED = 2 * names.VERSIONS_PER_REPO_MAX
 
 
@@ -85,8 +84,8 @@ def repo_path(root: str, owner: str, name: str) -> str:
 
 
 def check_folder(root: str) -> None:
-    """Raises OperatorError where there is no content folder, one that is half restored, or that of
-    a newer release.
+    """Raises OperatorError if the content folder is missing, half restored, or of a newer
+    release.
     """
     if not os.path.isdir(root):
         raise _no_folder(root)
@@ -139,8 +138,8 @@ def list_repos(root: str, owner: str) -> list[str]:
 
 
 def named_folders(path: str, chars_max: int) -> list[str]:
-    """The folders in ``path`` that can be an owner's or a repo's by their names, sorted; whatever
-    else is there is passed over. Raises OSError.
+    """The folders in ``path`` whose names can be an owner's or a repo's, sorted; other entries are
+    ignored. Raises OSError.
     """
     with os.scandir(path) as entries:
         return sorted(
@@ -170,7 +169,7 @@ def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
 
 
 def _fault_of_folder(entry: os.DirEntry[str], where: str, chars_max: int) -> str:
-    """Why something beside the folders of owners or repos cannot be there; empty if it can."""
+    """The fault of an entry beside the folders of owners or repos; empty if it may be there."""
     if entry.is_symlink():
         return "symbolic link; replace it with a plain file or folder"
     if entry.is_dir(follow_symlinks=False):
@@ -182,12 +181,12 @@ def _fault_of_folder(entry: os.DirEntry[str], where: str, chars_max: int) -> str
 
 
 def list_versions(root: str, owner: str, name: str) -> RepoListing:
-    """The names in one repo's folder; no file is opened. No folder: no versions.
+    """The names in one repo's folder; opens no file. A missing folder has no versions.
 
-    A listing of a folder that is being written proves that a name was there, never that one was
-    not. So changes of labels are listed before the versions that they name, withdrawals after the
-    files that they take away, and a text that seems to be missing is looked up by its name.
-    Raises ContentError for a record without text, a link, or too many versions.
+    A listing of a folder during a write proves that a name existed, never that one was missing. So
+    changes of labels are listed before the versions that they name, and withdrawals after the files
+    that they remove. A text that seems to be missing is looked up by its name. Raises ContentError
+    for a record without text, a link, or too many versions.
     """
     repo, path = f"{owner}/{name}", repo_path(root, owner, name)
     faults = Faults()
@@ -200,7 +199,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     alive = records - gone
     lost = {text for text in alive - texts if not _is_there(f"{path}/{text}.md")}
     if not all(_is_there(f"{path}/{text}.json") for text in lost):
-        return list_versions(root, owner, name)  # a withdrawal has removed both meanwhile
+        return list_versions(root, owner, name)  # A withdrawal has removed both meanwhile.
     faults += [
         Fault(f"{repo}/{text}.json", f"record without text; restore {text}.md") for text in lost
     ]
@@ -233,28 +232,28 @@ def _is_there(path: str) -> bool:
 
 
 def version_mark(root: str, owner: str, name: str, version: Version) -> str:
-    """Differs whenever the text or the record of a version was touched. Empty where one of them is
-    so young that it may change again within the grain of the file system's clock and look the same,
-    or where one is gone.
+    """Changes whenever the text or the record of a version is touched. Empty if a file is missing,
+    or so young that another change within the grain of the file system's clock could leave the same
+    mark.
     """
     stem = f"{repo_path(root, owner, name)}/{version}"
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
         return mark_of_files((os.lstat(f"{stem}.md"), os.lstat(f"{stem}.json")), settled_ns)
     except OSError:
-        return ""  # reading it tells why
+        return ""  # Reading the version reports the reason.
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:
     """One mark of all files in a repo's folder, cheaper than ``list_versions``.
 
-    Empty where a file is too young (see version_mark), or where there is no folder.
+    Empty if a file is too young (see version_mark), or if there is no folder.
     """
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
         parts = _mark_parts(repo_path(root, owner, name), settled_ns)
     except OSError:
-        return ""  # list_versions tells why
+        return ""  # list_versions reports the reason.
     if parts is None:
         return ""
     joined = "\0".join(sorted(parts)).encode(errors="surrogateescape")
@@ -262,8 +261,8 @@ def repo_mark(root: str, owner: str, name: str) -> str:
 
 
 def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
-    """What tells each file of a folder, of its ``labels`` and of what it has withdrawn; None where
-    one is too young.
+    """The names and marks of the files of a folder, of its ``labels`` and its ``withdrawn``; None
+    if one is too young.
     """
     parts = []
     with os.scandir(path) as entries:
@@ -284,12 +283,12 @@ def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
 
 
 def owner_mark(root: str, owner: str) -> str:
-    """As a version's mark, of the owner's profile; ``none`` where there is none."""
+    """As a version's mark, of the owner's profile; ``none`` if there is none."""
     return _file_mark(f"{root}/{owner}/{OWNER_FILE}")
 
 
 def home_mark(root: str) -> str:
-    """As ``owner_mark``, of what the operator says of the hub."""
+    """As ``owner_mark``, of ``home.md``."""
     return _file_mark(f"{root}/{HOME_FILE}")
 
 
@@ -340,5 +339,7 @@ def read_owner(root: str, owner: str) -> OwnerFile | None:
 
 
 def read_home(root: str) -> str:
-    """What the operator says of the hub, in Markdown; empty if nothing. Raises ContentError."""
+    """The operator's text on the home page, in Markdown; empty if there is none. Raises
+    ContentError.
+    """
     return read_record_if_there(root, HOME_FILE, bytes.decode, HOME_BYTES_MAX) or ""

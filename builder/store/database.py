@@ -1,7 +1,6 @@
 """Caches in SQLite: opening one, and finding damage.
 
-Everything in a cache can be made again, so a damaged file is removed, and nothing waits for the
-disk.
+Everything in a cache can be rebuilt, so a damaged file is removed, and no write waits for the disk.
 """
 
 import contextlib
@@ -12,11 +11,11 @@ from urllib.parse import quote
 
 from builder.model.errors import OperatorError
 
-# How long to wait for another program that has the file locked.
+# The longest wait for another program that has locked the file. After that, the operation fails.
 LOCK_SECONDS = 5.0
 
-# Errors that the machine or another process is to blame for. All others come from damage, or from
-# us; some have no code, such as that of a text that is not UTF-8.
+# Errors caused by the machine or another process. All others come from damage or from a bug; some
+# have no code, such as that of a text that is not UTF-8.
 _TROUBLE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -33,12 +32,12 @@ _TROUBLE = {
 
 
 class DamageError(sqlite3.DatabaseError):
-    """A row that is not what was written."""
+    """A row that differs from what was written."""
 
 
 def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
     """Open the database, with explicit transactions. Raises OperatorError."""
-    # A reader's thread is not the one that opened it.
+    # A reader may use it in another thread than the one that opened it.
     options = {"isolation_level": None, "check_same_thread": False, "timeout": LOCK_SECONDS}
     try:
         if read_only:
@@ -62,7 +61,9 @@ def _unusable(action: str, path: str, cause: str) -> OperatorError:
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
-    """Whether an error can come from a damaged file; else from a full disk, a lock, a right."""
+    """True if an error can come from a damaged file; false for a full disk, a lock or missing
+    permission.
+    """
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_IOERR_SHORT_READ:
         return True
@@ -70,21 +71,21 @@ def is_damaged(error: sqlite3.Error) -> bool:
 
 
 def beginning_with(prefix: str) -> tuple[str, str]:
-    """The bounds of the texts that begin so: at least the first, less than the second."""
+    """The bounds of the texts with this prefix: at least the first, less than the second."""
     return prefix, prefix + "\U0010ffff"
 
 
 def find_damage(
     path: str, look: Callable[[sqlite3.Connection], str | None] = lambda db: None
 ) -> str | None:
-    """What shows that a database is damaged; None for one that is sound or not there. Reads all of
-    it, then asks ``look`` about its rows. Raises OperatorError.
+    """The evidence that a database is damaged; None if it is sound or missing. Reads all of it,
+    then calls ``look`` to check its rows. Raises OperatorError.
     """
     try:
         with open(path, "rb") as file:
             formats = file.read(20)[18:]
         if formats not in (b"", b"\1\1", b"\2\2"):
-            # SQLite would say that nobody may write to it.
+            # SQLite would report this as a read-only database.
             return "unknown format of its header"
         with contextlib.closing(connect(path, read_only=False)) as db:
             ((found,),) = db.execute("PRAGMA quick_check(1)")
@@ -94,21 +95,22 @@ def find_damage(
     except OSError as error:
         raise _unusable("read", path, error.strerror) from None
     except Exception as error:
-        # Damage shows as an error of any kind: the name of a table can be no UTF-8 any more.
+        # Damage can raise an error of any kind: for example, a table's name may not be UTF-8 any
+        # more.
         if isinstance(error, sqlite3.Error) and not is_damaged(error):
             raise _unusable("read", path, str(error)) from None
         return str(error)
 
 
 def remove(path: str) -> None:
-    """Throw the database away."""
+    """Delete the database."""
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path + suffix)
 
 
 def boot_id() -> str:
-    """Differs after each start of the machine, where the system tells."""
+    """Changes with each start of the machine; "unknown" if the system has no such id."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return file.read().strip()

@@ -1,4 +1,4 @@
-"""Remembers of versions' records what each publication needs to know of all of them."""
+"""Caches the parts of versions' records that each publication needs from all of them."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,13 +9,13 @@ from builder.model.labels import Move, moves_with
 from builder.model.names import VERSIONS_PER_REPO_MAX, Version
 from builder.store import content
 
-# Of how many records this process remembers that, at some hundred bytes each.
+# The most records that this process caches, at some hundred bytes each.
 RECORDS_KEPT = 2 * VERSIONS_PER_REPO_MAX
 
 
 class Kept(NamedTuple):
-    """``ordinal``: the number of publication that the record stores; None: it stores none.
-    ``moves``: of labels, by this publication.
+    """``ordinal``: the number of publication that the record stores, or None. ``moves``: this
+    publication's moves of labels.
     """
 
     ordinal: int | None
@@ -23,10 +23,10 @@ class Kept(NamedTuple):
 
 
 def read_kept(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Kept]:
-    """What is kept of the versions of a listing, in their order. Opens only records that this
-    process has not read. Raises ContentError, which has the faults of all.
+    """The cached parts of a listing's versions, in their order. Opens only records that this
+    process has not read. Raises ContentError with the faults of all.
     """
-    # Published files are never edited, so one look tells whether the repo is the one that it was.
+    # Published files are never edited, so one file's mark shows if the repo has been replaced.
     mark = listing.versions and content.version_mark(root, owner, name, listing.versions[0])
     return read_marked(_read, root, owner, name, [(one, mark) for one in listing.versions])
 
@@ -34,12 +34,12 @@ def read_kept(root: str, owner: str, name: str, listing: content.RepoListing) ->
 def read_marked(
     cached: Any, root: str, owner: str, name: str, marks: Iterable[tuple[object, str]]
 ) -> list[Any]:
-    """What a function with ``lru_cache`` returns for each file of a repo; it takes the repo, what
-    tells the file, and its mark. Raises ContentError, which has the faults of all.
+    """The results of a function with ``lru_cache`` for each file of a repo. It takes the repo, the
+    file's key, and its mark. Raises ContentError with the faults of all.
     """
     found, faults = [], Faults()
     for file, mark in marks:
-        # Without a mark, a file may change again and look the same.
+        # Without a mark, the file may change again unnoticed, so the result is not cached.
         read = cached if mark else cached.__wrapped__
         with faults:
             found.append(read(root, owner, name, file, mark))

@@ -23,7 +23,7 @@ def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> d
     """
     marks = {}
     for found, entry in files_in(root, f"{repo}/{FOLDER}", event_name.fullmatch, faults):
-        with contextlib.suppress(FileNotFoundError):  # removed by hand meanwhile
+        with contextlib.suppress(FileNotFoundError):  # Removed by hand meanwhile.
             status = entry.stat(follow_symlinks=False)
             marks[int(found[1])] = mark_of_files((status,), settled_ns)
     if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:

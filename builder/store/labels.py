@@ -1,4 +1,4 @@
-"""Reads all that a repo's folder says of its labels, for those who have no build's memory."""
+"""Reads all records of a repo's labels, for callers without a build's state."""
 
 from functools import lru_cache
 from itertools import chain
@@ -10,20 +10,22 @@ from builder.store.kept_records import read_kept, read_marked
 from builder.store.label_files import read_event
 from builder.store.withdrawn_files import read_parts
 
-# Of how many files this process remembers the moves, of some hundred bytes each.
+# The most files whose moves this process caches, at some hundred bytes each.
 EVENTS_KEPT = 10_000
 
 
 def read_labels(root: str, owner: str, name: str) -> Labels:
-    """The labels of a repo, from its files; no folder: none. Raises as ``read_moves``."""
+    """The labels of a repo, from its files; none if there is no folder. Raises as
+    ``read_moves``.
+    """
     return fold(read_moves(root, owner, name, content.list_versions(root, owner, name)))
 
 
 def read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Move]:
-    """All moves of a repo's labels, from the files that a look at its folder has found.
+    """All moves of a repo's labels, from the files of a listing.
 
-    Reads every file of the repo but the texts: those that this process has read before only where
-    they have changed. Raises ContentError where a file is faulty, OperatorError.
+    Reads every file of the repo except texts. Files that this process has read before are read
+    again only if they have changed. Raises ContentError for a faulty file, OperatorError.
     """
     parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
     moves = [*_read_files(root, owner, name, listing), *parts.moves]

@@ -1,4 +1,4 @@
-"""Locks of the state folder: one build at a time, and none beside workers of a killed one."""
+"""Locks of the state folder: one build at a time, and none while workers of a killed build run."""
 
 import contextlib
 import fcntl
@@ -10,14 +10,16 @@ from typing import IO, TextIO
 
 from builder.model.errors import OperatorError
 
-# How long a build waits for the workers of one that was killed, and how often it looks.
+# The longest wait for the workers of a killed build, and the interval between checks. After it, the
+# build fails.
 WORKERS_SECONDS_MAX = 30.0
 # Files of the state folder.
 BUILD_LOCK = "build.lock"
 WORKERS_LOCK = "build.workers"
 _WORKERS_LOOK_SECONDS = 0.02
 
-# Locks of builds in this process. A forked worker closes them: it holds ``workers_lock`` instead.
+# Locks of builds in this process. A forked worker closes them, because it holds ``workers_lock``
+# instead.
 _build_locks: set[TextIO] = set()
 os.register_at_fork(after_in_child=lambda: [file.close() for file in _build_locks])
 
@@ -26,14 +28,14 @@ os.register_at_fork(after_in_child=lambda: [file.close() for file in _build_lock
 def build_lock(
     folder: str, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[Callable[[], bool]]:
-    """Hold the only right to build with this state; waits for another build to end.
+    """Hold the exclusive lock for builds with this state; waits for another build to end.
 
-    ``on_wait`` is called once when there is one. Gives a function that tells whether somebody
-    else waits for the right now. Raises OperatorError.
+    ``on_wait`` is called once if there is one. Yields a function that returns true if another
+    process is waiting for the lock. Raises OperatorError.
     """
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(lock_file(folder, BUILD_LOCK))
-        # Who waits for the lock holds a share of this one.
+        # Processes that wait for the lock hold a shared lock on this file.
         queue = stack.enter_context(lock_file(folder, "build.queue"))
         _build_locks.add(file)
         stack.callback(_build_locks.discard, file)
@@ -50,13 +52,13 @@ def build_lock(
             return False
 
         with workers_lock(folder):
-            pass  # the workers of a killed build are gone
+            pass  # The workers of a killed build have ended.
         yield is_wanted
 
 
 def count_build(folder: str) -> int:
-    """The number of what begins now to change the site, for the holder of ``build_lock``: one more
-    than the last one, whichever process that was in. Raises OperatorError.
+    """The number of a change of the site that begins now, for the holder of ``build_lock``: one
+    more than the last one, in whichever process. Raises OperatorError.
     """
     number = last_build(folder) + 1
     try:
@@ -70,29 +72,29 @@ def count_build(folder: str) -> int:
 
 
 def last_build(folder: str) -> int:
-    """The number that ``count_build`` gave last; 0 where there is none."""
+    """The last number that ``count_build`` returned; 0 if there is none."""
     with contextlib.suppress(OSError, ValueError), open(f"{folder}/build.number") as file:
         return int(file.read())
     return 0
 
 
 def is_building(folder: str) -> bool:
-    """Whether somebody holds ``build_lock`` now. Raises OperatorError."""
+    """True if a process holds ``build_lock`` now. Raises OperatorError."""
     with lock_file(folder, BUILD_LOCK) as file:
         return not try_lock(file)
 
 
 @contextlib.contextmanager
 def workers_lock(folder: str) -> Iterator[TextIO]:
-    """Hold the lock that a build shares with its worker processes, and get its file.
+    """Hold the lock that a build shares with its worker processes; yields its file.
 
     Only the holder of ``build_lock`` may call this. Workers inherit the descriptor when they start,
-    and an ``flock`` lasts until every copy of its descriptor is closed. So while any worker of a
-    killed build can still write, whatever state it is in, no other build begins.
+    and an ``flock`` lasts until every copy of its descriptor is closed (flock(2)). So while any
+    worker of a killed build can still write, in whatever state it is, no other build begins.
 
     Workers end with their parent (``builder.pipeline.pool``), so the wait is short. A stopped
-    worker may not: it is continued, finds its parent gone, and ends. It is not killed, because the
-    file's process ids may belong to other processes by now. Raises OperatorError after
+    worker may not: it is continued, finds that its parent has ended, and ends. It is not killed,
+    because the file's process ids may belong to other processes by now. Raises OperatorError after
     ``WORKERS_SECONDS_MAX``.
     """
     with lock_file(folder, WORKERS_LOCK) as file:

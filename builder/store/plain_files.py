@@ -1,4 +1,4 @@
-"""Reads plain files that others may replace or damage, and tells whether they were touched."""
+"""Reads plain files that others may replace or damage, and detects changes of them."""
 
 import errno
 import os
@@ -15,8 +15,10 @@ Matched = TypeVar("Matched")
 
 
 def read_file(path: str, bytes_max: int) -> bytes:
-    """The bytes of a plain file. Raises OSError where it is none, or has more than that."""
-    # Without O_NONBLOCK, a pipe in a file's place would wait for a writer for ever.
+    """The bytes of a plain file. Raises OSError for anything else, and for a file of more than
+    ``bytes_max``.
+    """
+    # Without O_NONBLOCK, opening a pipe in a file's place would wait for a writer forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -39,8 +41,8 @@ def read_file(path: str, bytes_max: int) -> bytes:
 def files_in(
     root: str, folder: str, match: Callable[[str], Matched | None], faults: list[Fault]
 ) -> Iterator[tuple[Matched, os.DirEntry[str]]]:
-    """The plain files in a folder below ``root`` whose names match; none where there is no folder.
-    Adds to ``faults`` for other things with such a name, a link, or a folder that cannot be read.
+    """The plain files in a folder below ``root`` whose names match; none if there is no folder.
+    Adds to ``faults`` for other things with such a name, a link, or an unreadable folder.
     """
     path = f"{root}/{folder}"
     try:
@@ -54,7 +56,7 @@ def files_in(
                 elif found:
                     faults.append(Fault(f"{folder}/{entry.name}", "not a plain file"))
     except (FileNotFoundError, NotADirectoryError):
-        # A folder that is there now came after the look.
+        # A folder that exists now was created after the scan.
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
             faults.append(Fault(folder, "not a plain folder"))
     except OSError as error:
@@ -64,8 +66,8 @@ def files_in(
 def read_record_file(
     root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
 ) -> Record:
-    """What msgspec's ``decode`` makes of a file below ``root``. Raises ContentError, which names
-    the file.
+    """The result of msgspec's ``decode`` for a file below ``root``. Raises ContentError, which
+    names the file.
     """
     try:
         return decode(read_file(f"{root}/{file}", bytes_max))
@@ -81,7 +83,7 @@ def read_record_file(
 def read_record_if_there(
     root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
 ) -> Record | None:
-    """As ``read_record_file``; None where there is no such file."""
+    """As ``read_record_file``; None if there is no such file."""
     try:
         return read_record_file(root, file, decode, bytes_max)
     except ContentError:
@@ -91,10 +93,10 @@ def read_record_if_there(
 
 
 def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
-    """Differs whenever one of the files was touched. Empty where one changed after ``settled_ns``
-    (epoch nanoseconds), and so may change again and look the same.
+    """Changes whenever one of the files is touched. Empty if one changed after ``settled_ns``
+    (epoch nanoseconds), because it could change again and keep the same mark.
     """
-    # The change time cannot be set by hand, and the inode tells a file put in another's place.
+    # The change time cannot be set by hand, and the inode shows that another file took its place.
     if any(status.st_ctime_ns >= settled_ns for status in files):
         return ""
     return ".".join(

@@ -1,8 +1,8 @@
-"""What a restore that does not know all that readers saw leaves behind: ``content/restored.json``.
+"""Reads ``content/restored.json``, which a restore leaves if it may lack versions that readers saw.
 
-Readers may have seen versions that the content does not have. No number that was given before has
-a part, nor an ordinal, as high as ``floor``. So what is published after it is at or above it
-somewhere, and is no number that was given before.
+Readers may have seen versions that the content does not have. Every part and ordinal of a number
+given before is below ``floor``. Each later publication has at least one that is not, so its number
+was never given before.
 """
 
 import os
@@ -23,7 +23,7 @@ _BYTES_MAX = 16 * 1024
 
 
 class Restored(Struct, forbid_unknown_fields=True):
-    """``serial``: what the serial of hub.json counts from. ``at``: when it was restored."""
+    """``serial``: the start of the serial in hub.json. ``at``: the time of the restore."""
 
     floor: Annotated[int, Meta(ge=1, le=names.VERSION_PART_MAX)]
     serial: Annotated[int, Meta(ge=0)]
@@ -34,24 +34,26 @@ parse_restored = msgspec.json.Decoder(Restored).decode
 
 
 def read_restored(root: str) -> Restored | None:
-    """None: every version that was published is in the content. Raises ContentError."""
+    """The restore's record; None if the content has every published version. Raises
+    ContentError.
+    """
     return read_record_if_there(root, RESTORED_FILE, parse_restored, _BYTES_MAX)
 
 
 def number_floor(root: str) -> int:
-    """The least that a part of a new number is to reach; 0: any. Raises ContentError."""
+    """The least that one part of a new number must reach; 0: any. Raises ContentError."""
     restored = read_restored(root)
     return restored.floor if restored else 0
 
 
 def serial_base(root: str) -> int:
-    """What the count of publications is added to. Raises ContentError."""
+    """The number added to the count of publications. Raises ContentError."""
     restored = read_restored(root)
     return restored.serial if restored else 0
 
 
 def check_not_restoring(root: str) -> None:
-    """Raises OperatorError where a restore has not ended."""
+    """Raises OperatorError if a restore has not ended."""
     if os.path.lexists(f"{root}/{RESTORING}"):
         raise OperatorError(
             f"A restore into {root} has not ended. Run the same `hubctl restore` again. To give "

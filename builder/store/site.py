@@ -1,8 +1,8 @@
-"""Writes the site's files, so that a reader sees the old bytes or the new ones, never a part.
+"""Writes the site's files atomically: a reader sees the old bytes or the new ones, never a part.
 
-Every file goes to a temporary name in its own folder and is renamed. A file whose bytes are
-the same is left alone, with its time. Files of a site can be made again from the content, so
-nothing here waits for the disk.
+Every file is written to a temporary name in its own folder and renamed. A file whose bytes are the
+same is left alone, with its time. A site can be rebuilt from the content, so no write waits for the
+disk.
 """
 
 import gzip
@@ -23,35 +23,36 @@ _TEMPORARY = ".tmp"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
 ONE_SECOND_NS = 1_000_000_000
 GZIP_LEVEL = 6
-# What is larger (the catalogue of some thousand repos) is compressed in a fifth of the time, to a
-# third more.
+# Larger files (the catalogue of some thousand repos) are compressed at level 1, which takes a fifth
+# of the time and gives a third more bytes.
 GZIP_CAREFUL_BYTES_MAX = 1024 * 1024
-# Of the files of one build. Who follows builds looks at the whole site where there are more.
+# The most files of one build that are listed. Beyond it, programs that follow builds check the
+# whole site.
 TOUCHED_MAX = 2_000
 
 _decode_hub = msgspec.json.Decoder(dict[str, Hub]).decode
 
 
 def mark_of(status: os.stat_result) -> Mark:
-    """What tells a reader of a file whether it is still the same."""
+    """The values that show a reader if a file has changed."""
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a folder (`./ada/.git`) or file of the site is others': its name starts with a dot.
-    Only where programs look below an owner or a prompt, the site has files of its own.
+    """True for a folder (`./ada/.git`) or file that is not the site's own: its name starts with a
+    dot. The exception is `.well-known` below an owner or a prompt.
     """
     folder, _, name = path.removeprefix("./").rpartition("/")
     return name.startswith(".") and not (folder and f"/{name}/" == WELL_KNOWN)
 
 
 def is_built(root: str) -> bool:
-    """Whether there is a site to read."""
+    """True if the folder contains a site."""
     return os.path.exists(_hub_path(root))
 
 
 def read_hub(root: str) -> Hub | None:
-    """What a site says of itself; None where there is none, or not a whole one."""
+    """The hub.json of a site; None if it is missing or incomplete."""
     try:
         with open(_hub_path(root), "rb") as file:
             return _decode_hub(file.read())["data"]
@@ -65,10 +66,9 @@ def _hub_path(root: str) -> str:
 
 @dataclass
 class Tally:
-    """What writing came to; the lists are kept by a dry site only.
+    """The result of writing; only a dry site fills the lists.
 
-    ``touched``: every file that was written, or was to be removed; None where they are more than
-    ``TOUCHED_MAX``.
+    ``touched``: every file that was written or removed; None if they are more than ``TOUCHED_MAX``.
     """
 
     written: int = 0
@@ -94,7 +94,7 @@ class Tally:
 
 
 class Site:
-    """The folder of generated files. ``dry``: write and remove nothing, only take note."""
+    """The folder of generated files. ``dry``: write and remove nothing, only record differences."""
 
     def __init__(self, root: str, *, dry: bool = False) -> None:
         self.root = root.rstrip("/") or "/"
@@ -106,7 +106,7 @@ class Site:
     def write(self, file: str, data: bytes, *, not_before: str = "") -> None:
         """Make ``file`` (relative to the site) have these bytes. Raises OperatorError.
 
-        Where it was not there, it gets a time no earlier than that of the file ``not_before``.
+        A new file gets a time no earlier than that of the file ``not_before``.
         """
         path = f"{self.root}/{file}"
         old_ns = None
@@ -131,8 +131,8 @@ class Site:
         self.tally.touch((file,))
 
     def write_fixed(self, route: str, data: bytes) -> None:
-        """Write the file of a route without parameters, and its compressed form where there is
-        to be one. Raises OperatorError.
+        """Write the file of a route without parameters, and its compressed form if the table has
+        one. Raises OperatorError.
         """
         row = BY_NAME[route]
         self.write(row.file, data)
@@ -142,7 +142,7 @@ class Site:
             self.write(row.compressed.file, gzip.compress(data, level, mtime=0))
 
     def mark(self) -> str:
-        """Differs when the site is not the one that it was: replaced, restored or emptied."""
+        """Changes when the site is replaced, restored or emptied."""
         try:
             status = os.stat(_hub_path(self.root))
         except OSError:
@@ -150,8 +150,8 @@ class Site:
         return f"{status.st_ino:x}.{status.st_ctime_ns:x}"
 
     def remove(self, *files: str) -> int:
-        """Delete files, and the folders that this leaves empty; how many there were. A dry site
-        keeps them.
+        """Delete files, and folders that become empty. Returns the number of deleted files. A dry
+        site keeps them.
         """
         return 0 if self.dry else sum(map(self._remove, files))
 
@@ -171,13 +171,13 @@ class Site:
         return True
 
     def files(self, folder: str = "") -> Iterator[str]:
-        """Every file below a folder of the site, relative to the site; leaves out hidden ones."""
+        """Every file below a folder of the site, relative to the site, without hidden ones."""
         for path, name in self._walk(folder):
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(path, name), self.root)
 
     def remove_temporary_files(self) -> None:
-        """Clear what a killed build left behind."""
+        """Remove the temporary files of a killed build."""
         for path, name in list(self._walk()):
             if name.startswith(".") and name.endswith(_TEMPORARY):
                 os.unlink(os.path.join(path, name))
@@ -198,7 +198,7 @@ def _is_empty(root: str) -> bool:
 
 
 def _read(path: str) -> tuple[bytes | None, int | None]:
-    """A file's bytes and modification time; None for both where there is none."""
+    """A file's bytes and modification time; None for both if it does not exist."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -225,8 +225,8 @@ def _replace(path: str, data: bytes, old_ns: int | None) -> None:
             while view:
                 view = view[os.write(descriptor, view) :]
             if old_ns is not None:
-                # nginx and Caddy make the ETag from whole seconds and the size. A new version
-                # often has the old one's size, and must not look like it in the same second.
+                # nginx and Caddy make the ETag from whole seconds and the size. A new version often
+                # has the old one's size, and must not get the same ETag within one second.
                 now_ns = max(time.time_ns(), old_ns + ONE_SECOND_NS)
                 os.utime(descriptor, ns=(now_ns, now_ns))
         finally:

@@ -1,4 +1,4 @@
-"""Databases in SQLite that are no caches: nothing else knows what is in them.
+"""Databases in SQLite that are no caches: their data exists nowhere else.
 
 So a file that cannot be used is reported to the operator, never replaced. Several processes may
 open one at the same time.
@@ -18,10 +18,10 @@ DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class DatabaseFile(NamedTuple):
-    """The path of a database, and what errors say of it.
+    """The path of a database, and the words for its errors.
 
-    ``subject``: what it is about (``accounts``); ``holds``: what is lost with it; ``start_over``:
-    how to go on without it; ``error``: what is raised.
+    ``subject``: its topic (``accounts``); ``holds``: the data that is lost with it; ``start_over``:
+    how to continue without it; ``error``: the class to raise.
     """
 
     path: str
@@ -32,7 +32,7 @@ class DatabaseFile(NamedTuple):
 
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
-        """Turn the errors of the system and of SQLite into ``error``."""
+        """Turn errors of the system and of SQLite into ``error``."""
         try:
             yield
         except OSError as error:
@@ -51,7 +51,7 @@ class DatabaseFile(NamedTuple):
         )
 
     def check_version(self, version: int, newest: int, *, is_ours: bool) -> None:
-        """Raise ``error`` for a database that is not ours, or of a newer release."""
+        """Raise ``error`` for another program's database, or one of a newer release."""
         if not is_ours:
             raise self.error(
                 f"{self.path} is not hub's database of {self.subject}. Move it elsewhere, or "
@@ -63,7 +63,7 @@ class DatabaseFile(NamedTuple):
             )
 
     def check_sound(self, db: sqlite3.Connection) -> None:
-        """Read all of the database; raise ``error`` where it is damaged."""
+        """Read all of the database; raise ``error`` if it is damaged."""
         with self.telling():
             found = [text for (text,) in db.execute("PRAGMA quick_check(3)")]
         if found != ["ok"]:
@@ -78,7 +78,9 @@ class DatabaseFile(NamedTuple):
 
 @contextlib.contextmanager
 def folder_lock(path: str) -> Iterator[int]:
-    """Hold the only right to prepare a database in a folder; gives the folder's descriptor."""
+    """Hold the exclusive lock for preparing a database in a folder; yields the folder's
+    descriptor.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -93,8 +95,11 @@ def open_for_reading(path: str, **options: Any) -> sqlite3.Connection:
 
 
 def make_private(path: str) -> None:
-    """Make the file if it is missing, for its user alone; SQLite gives its -wal the same mode."""
-    # Only a new file is opened here: to close it would end SQLite's locks on it.
+    """Create the file if it is missing, readable for its user alone; SQLite gives its -wal the same
+    mode.
+    """
+    # Only a new file is opened here, because closing an existing one would release SQLite's locks
+    # on it (POSIX advisory locks; SQLite, How To Corrupt, 2.2).
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     if os.stat(path).st_mode & 0o077:
@@ -102,6 +107,6 @@ def make_private(path: str) -> None:
 
 
 def primary_code(error: sqlite3.Error) -> int | None:
-    """The result code of SQLite without its extension; None: not SQLite itself complained."""
+    """SQLite's primary result code; None if the error is not SQLite's own."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

@@ -1,8 +1,8 @@
-"""Reads what was withdrawn of a repo: ``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for a
-version, ``all.json`` for the whole repo. Removes what a crash has left of it.
+"""Reads the withdrawals of a repo: ``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for a version,
+``all.json`` for the whole repo. Removes files that a crash has left.
 
-Such a file is the only proof, and enough: text and record of what it names are no part of the
-content any more, whether they are still in the repo's folder or not.
+Such a file alone decides: the text and record of the versions in it are no longer part of the
+content, even if they are still in the repo's folder.
 """
 
 import os
@@ -27,7 +27,7 @@ from builder.model.withdrawn import (
 )
 from builder.store.plain_files import files_in, read_record_file
 
-# One that withdraws as many versions as a repo can have takes 3 MB.
+# A file that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
 
 file_name = re.compile(f"({names.VERSION_PATTERN}|{WHOLE})\\.json")
@@ -35,8 +35,8 @@ _decode = msgspec.json.Decoder(WithdrawnFile).decode
 
 
 class WithdrawnListing(NamedTuple):
-    """What a look at the folder tells: the versions that have a file of their own, and whether
-    the whole repo is withdrawn.
+    """One listing of the folder: the versions that have a file of their own, and whether the whole
+    repo is withdrawn.
     """
 
     versions: frozenset[str]
@@ -47,7 +47,7 @@ class WithdrawnListing(NamedTuple):
 
     @property
     def files(self) -> list[str]:
-        """What each file is for, as in ``read_withdrawn``, in order of version."""
+        """The subject of each file, as in ``read_withdrawn``, in order of version."""
         ordered = sorted(self.versions, key=Version.parse)
         return [*ordered, WHOLE] if self.is_whole else ordered
 
@@ -56,7 +56,7 @@ NOTHING_WITHDRAWN = WithdrawnListing(frozenset(), False)
 
 
 def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListing:
-    """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
+    """The withdrawals of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
     ``files_in``.
     """
     files = files_in(root, f"{repo}/{FOLDER}", file_name.fullmatch, faults)
@@ -65,7 +65,7 @@ def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListin
 
 
 def read_withdrawn(root: str, repo: str, what: str) -> WithdrawnFile:
-    """The withdrawal of a version of ``repo`` (``owner/name``), or of all that there were (WHOLE).
+    """The withdrawal of a version of ``repo`` (``owner/name``), or of the whole repo (WHOLE).
     Raises ContentError.
     """
     file = f"{repo}/{withdrawn_file(what)}"
@@ -76,7 +76,7 @@ def read_withdrawn(root: str, repo: str, what: str) -> WithdrawnFile:
 
 
 def read_parts(root: str, repo: str, listing: WithdrawnListing) -> WithdrawnParts:
-    """All that was withdrawn of ``repo`` (``owner/name``). Raises ContentError."""
+    """All withdrawals of ``repo`` (``owner/name``). Raises ContentError."""
     found: dict[Version, WithdrawnVersion] = {}
     moves: list[Move] = []
     whole, faults = None, Faults()
@@ -93,8 +93,8 @@ def read_parts(root: str, repo: str, listing: WithdrawnListing) -> WithdrawnPart
 
 
 def remove_left(root: str, repo: str, files: Iterable[str]) -> list[Fault]:
-    """Remove files of withdrawn versions that are still in the folder of ``repo``; the faults of
-    those that cannot be. Any number of processes may do so at once.
+    """Remove files of withdrawn versions that are still in the folder of ``repo``. Returns the
+    faults of those that cannot be removed. Safe in several processes at once.
     """
     faults = []
     for file in files:

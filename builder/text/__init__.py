@@ -1,1 +1,1 @@
-"""What a prompt's text says, and how two texts differ. Pure functions of text."""
+"""Parsing of prompts' texts, and differences between texts. Pure functions of text."""

@@ -1,8 +1,8 @@
-"""YAML to what JSON can hold, by the core schema of YAML 1.2.2 (§10.3.2). Pure.
+"""YAML to JSON values, by the core schema of YAML 1.2.2 (§10.3.2). Pure.
 
-PyYAML parses; which value a plain scalar has is decided here, because PyYAML's own rules are those
-of YAML 1.1: `no` is false, `010` is 8. Texts come from strangers: they are bounded as they are
-parsed, in one pass.
+PyYAML parses, but the value of a plain scalar is decided here, because PyYAML's own rules are those
+of YAML 1.1: `no` is false, `010` is 8. Texts are untrusted, so limits are checked while parsing, in
+one pass.
 """
 
 import math
@@ -18,31 +18,31 @@ from builder.model.errors import MESSAGES_MAX
 
 VALUES_MAX = 2_000
 DEPTH_MAX = 50
-# More digits are beyond all doubles, and Python refuses 4,301.
+# Numbers with more digits exceed all doubles, and Python refuses 4,301 digits.
 _NUMBER_CHARS_MAX = 400
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLEANS = {word: word.lower() == "true" for word in "true True TRUE false False FALSE".split()}
 _NULLS = ("", "~", "null", "Null", "NULL")
 _integer = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-# What is no text, by the name of its tag.
+# Scalars that are not text, by the name of their tag.
 _core = re.compile(
     rf"(?P<null>{'|'.join(_NULLS)})|(?P<bool>{'|'.join(_BOOLEANS)})|(?P<int>{_integer.pattern})"
     r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
 )
 _TAG = "tag:yaml.org,2002:"
-# Half of a pair, as `json.dumps` escapes what is beyond U+FFFF. libyaml refuses it.
+# Half of a surrogate pair, as `json.dumps` escapes characters beyond U+FFFF. libyaml refuses it.
 _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class YamlError(ValueError):
-    """Text that cannot be read. The message is one line, with line and column."""
+    """Text that cannot be parsed. The message is one line, with line and column."""
 
 
 class Plain(str):
-    """A scalar that the core schema reads as a number, a boolean or null, as it is spelled: where a
-    text is meant, the spelling counts. ``core_values`` and ``spellings`` replace it.
+    """A scalar that the core schema reads as a number, a boolean or null, as it is spelled, because
+    the spelling counts if a text is meant. ``core_values`` and ``spellings`` replace it.
     """
 
     __slots__ = ()
@@ -52,13 +52,13 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
     """The lists, dicts and texts in a document, and at most one warning. Keys are as they are
     spelled; of repeated ones the last counts. A null is None, but in a list it is Plain.
 
-    Raises YamlError, also where there are more than ``values_max`` values or DEPTH_MAX levels.
+    Raises YamlError, also for more than ``values_max`` values or DEPTH_MAX levels.
     """
     if found := Reader.NON_PRINTABLE.search(text):
         before = text[: found.start()].split("\n")
         told = f"the character U+{ord(found[0]):04X} is not allowed"
         raise _error(told, len(before) - 1, len(before[-1]))
-    # PyYAML in Python reads halves of pairs, in ten times the time.
+    # PyYAML in Python reads halves of pairs, but takes ten times as long.
     loader = yaml.SafeLoader if _half_of_pair.search(text) else _Loader
     reader = _Document(yaml.parse(text, loader), values_max)
     try:
@@ -80,7 +80,9 @@ def _tell_repeated(keys: list[str]) -> list[str]:
 
 
 def core_values(value: Any) -> Any:
-    """``value`` with the values of the core schema. Raises ValueError for one that JSON lacks."""
+    """``value`` with the values of the core schema. Raises ValueError for a number that
+    JSON lacks.
+    """
     return _read_plain(value, _value_of)
 
 
@@ -104,14 +106,14 @@ def _value_of(plain: Plain) -> bool | int | float | None:
         return _BOOLEANS[plain]
     if len(plain) <= _NUMBER_CHARS_MAX and _integer.fullmatch(plain):
         return int(plain, 0 if plain[1:2] in ("o", "x") else 10)
-    with suppress(ValueError):  # of .inf and .nan
+    with suppress(ValueError):  # For .inf and .nan.
         if math.isfinite(number := float(plain)):
             return number
     raise ValueError(f"JSON has no number {plain[:40]}: use a smaller, finite one")
 
 
 class _Document:
-    """Reads the events of a document, which come as the text is parsed."""
+    """Reads the events of a document while the text is parsed."""
 
     def __init__(self, events: Iterator[yaml.Event], values_max: int) -> None:
         self._events = events
@@ -137,7 +139,7 @@ class _Document:
             raise _error_at(event, f"it is nested deeper than {DEPTH_MAX} levels")
         if isinstance(event, yaml.ScalarEvent):
             return _scalar(event)
-        # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
+        # An alias may refer to itself or multiply: a few bytes can become gigabytes of JSON.
         if isinstance(event, yaml.AliasEvent):
             raise _error_at(event, "aliases (*name) are not supported; repeat the value")
         is_list = isinstance(event, yaml.SequenceStartEvent)
@@ -174,7 +176,7 @@ def _scalar(event: yaml.ScalarEvent) -> str:
     tag = event.tag.removeprefix(_TAG)
     if tag not in _core.groupindex:
         raise _error_at(event, _unsupported(event.tag))
-    # Each integer is a float, too.
+    # Each integer is also a float.
     if not found or found.lastgroup not in (tag, "int" if tag == "float" else tag):
         raise _error_at(event, f"{text[:40]!r} does not match its tag !!{tag}")
     return Plain(text)

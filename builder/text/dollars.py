@@ -1,33 +1,33 @@
-r"""Placeholders such as ``${name}`` in a text, and which of them are code. Pure.
+r"""Placeholders such as ``${name}`` in a text, told apart from code. Pure.
 
-Code has ``${…}``, too. One that holds an expression (``${user.name}``, ``${f(x)}``,
-``${PORT:-80}``, ``${#list[@]}``) shows it: the whole fence around it stays text, and the whole text
-where a third of its ``${…}`` are expressions. A fence without expressions is turned, since prompts
-also show their templates in fences.
+Code also has ``${…}``. One with an expression (``${user.name}``, ``${f(x)}``, ``${PORT:-80}``,
+``${#list[@]}``) shows that it is code. Then the whole fence around it stays text, and so does the
+whole text if a third of its ``${…}`` are expressions. A fence without expressions is converted,
+because prompts also show their templates in fences.
 """
 
 import re
 from bisect import bisect_right
 
-# Longer ones are no names, but prose or code between braces.
+# Longer ones are not names, but prose or code between braces.
 READABLE_CHARS_MAX = 200
-# One expression among so many ${…} shows that the text is code.
+# If at least one in this many ${…} is an expression, the whole text is code.
 CODE_SHARE = 3
 
-# All patterns read each character a bounded number of times: what is inside braces has none, and
-# is read possessively.
+# All patterns read each character a bounded number of times: the text inside braces has no braces,
+# and is matched possessively.
 pattern = re.compile(r"(?P<escape>[\\$])?\$\{(?:\$\{(?P<inner>[^{}]*+)\}\}|(?P<outer>[^{}]*+)\})")
-# What people write as a name: words of any script, and few signs.
+# Text that people write as a name: words of any script, and few signs.
 _readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
-# What no name has, and names without a letter.
+# Signs that no name has, and names without a letter.
 _code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
-# What editors ask for before a prompt is sent.
+# Values that editors request before a prompt is sent.
 asked_for = re.compile(
     r"input:\s*(?P<name>[\w][\w ,'/&-]{0,63}?)\s*(?:(?P<sign>[:|])(?P<more>.*))?", re.DOTALL
 )
-# What begins the default in a shell's ${name:-default}.
+# The beginnings of a default in a shell's ${name:-default}.
 _SHELL_DEFAULTS = ("-", "=", "?", "+")
-# Prompty's, which are filled in where the prompt is loaded.
+# Prompty's references, which are resolved when the prompt is loaded.
 _ENVIRONMENT = ("env:", "file:")
 _fence_line = re.compile(r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
 _code_span = re.compile(r"`[^`\n]*+`")
@@ -39,7 +39,7 @@ def find_all(text: str) -> list[re.Match[str]]:
 
 
 def find_names(text: str) -> list[re.Match[str]]:
-    """The ``${…}`` of ``text`` that are to be filled in, and are no code."""
+    """The ``${…}`` of ``text`` that are placeholders, not code."""
     found = find_all(text)
     codes = [one.start() for one in found if _is_code(one)]
     if len(codes) * CODE_SHARE >= max(len(found), 1):
@@ -49,7 +49,7 @@ def find_names(text: str) -> list[re.Match[str]]:
         return names
     borders = fence_borders(text)
     spoilt = {bisect_right(borders, code) for code in codes}
-    # An odd number of borders before it: it is in a fence.
+    # With an odd number of borders before it, it is in a fence.
     return [
         one
         for one in names
@@ -58,7 +58,7 @@ def find_names(text: str) -> list[re.Match[str]]:
 
 
 def content_of(found: re.Match[str]) -> str:
-    """What is between the braces."""
+    """The text between the braces."""
     return found["outer"] if found["inner"] is None else found["inner"]
 
 
@@ -69,7 +69,7 @@ def split(found: re.Match[str]) -> tuple[str, str | None]:
 
 
 def is_name(found: re.Match[str]) -> bool:
-    """Whether it holds a name, and neither an expression nor a part of the environment."""
+    """True if it holds a name, and neither an expression nor a reference to the environment."""
     return not _is_code(found) and not content_of(found).startswith(_ENVIRONMENT)
 
 
@@ -84,7 +84,9 @@ def _is_code(found: re.Match[str]) -> bool:
 
 
 def fence_borders(text: str) -> list[int]:
-    """Where fences of code begin and end, by turns. The last one may have no end."""
+    """The positions where fences of code begin and end, alternating. The last one may
+    have no end.
+    """
     borders: list[int] = []
     opening = ""
     for line in _fence_line.finditer(text):
@@ -98,7 +100,7 @@ def fence_borders(text: str) -> list[int]:
 
 
 def without_code(text: str) -> str:
-    """``text`` without its fences and its spans of code."""
+    """``text`` without its fences and code spans."""
     borders = fence_borders(text)
     starts = [0, *borders[1::2]]
     ends = [*borders[::2], len(text)]

@@ -1,6 +1,4 @@
-"""Finds what looks like a placeholder or logic of another convention, and says why it is text here.
-Pure.
-"""
+"""Finds placeholders and logic of other conventions, and explains why they stay text. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from builder.text.prompts import VARIABLE_NAME
 
 KEPT_MAX = 10
 KEPT_CHARS_MAX = 40
-# A warning names fewer, since no message has more than 500 characters.
+# The most examples in a warning, because a message has at most 500 characters.
 TOLD_MAX = 4
 
 _foreign = re.compile(
@@ -23,9 +21,9 @@ _JINJA_WORDS = set(
     "endmacro call endcall filter endfilter raw endraw extends with endwith autoescape assign "
     "unless endunless".split()
 )
-# What people take for a name of a variable: words of any script, and few signs.
+# Text that people take for a variable's name: words of any script, and few signs.
 _name = re.compile(r"\{\{[ \t]*(?:\w|[^\x00-\x7f])(?:[\w ,'-]|[^\x00-\x7f])*+(?:\}\})?")
-# Not behind what shows a formula, a path or another placeholder.
+# Not after signs of a formula, a path or another placeholder.
 _single_name = re.compile(r"(?<![\w\\{}$^/\]])\{[^\W\d]\w{0,63}\}(?!\})")
 _HINTS = {
     "name": "These stay text: {found}. The name of a variable has at most 64 of a-z, A-Z, 0-9 and "
@@ -40,23 +38,23 @@ _HINTS = {
 
 
 class Kept:
-    """What stays text, as it is spelled and shortened: each once, at most KEPT_MAX."""
+    """Snippets that stay text, as spelled and shortened: each once, at most KEPT_MAX."""
 
     def __init__(self) -> None:
         self.spelled: list[str] = []
 
     def add(self, spelled: str) -> None:
         if len(self.spelled) < KEPT_MAX:
-            # Of a huge one, no more is read than can be shown.
+            # Reads no more of a huge one than can be shown.
             short = cut(" ".join(spelled[: 4 * KEPT_CHARS_MAX].split()), KEPT_CHARS_MAX)
             if short not in self.spelled:
                 self.spelled.append(short)
 
 
 def find_foreign(text: str) -> list[str]:
-    """What looks like a placeholder or logic of another convention, and is text here.
+    """Snippets that look like a placeholder or logic of another convention, and are text here.
 
-    Each once, at most KEPT_MAX, shortened. Nothing in fences and in spans of code.
+    Each once, at most KEPT_MAX, shortened. Fences and code spans are skipped.
     """
     prose = dollars.without_code(text)
     kept = Kept()
@@ -67,14 +65,16 @@ def find_foreign(text: str) -> list[str]:
                 kept.add(found[0])
         elif not found["escape"] and _is_foreign(tag.strip()):
             kept.add(found[0])
-    if dollars.find_names(text):  # else it is code
+    if dollars.find_names(text):  # Otherwise it is code.
         for found in dollars.find_names(prose):
             kept.add(found[0])
     return kept.spelled
 
 
 def find_single(text: str) -> list[str]:
-    """The ``{names}`` in a text, which most conventions have as text, too; else as above."""
+    """The ``{names}`` in a text, which are text in most conventions, too; otherwise as
+    ``find_foreign``.
+    """
     kept = Kept()
     for found in _single_name.finditer(dollars.without_code(text)):
         kept.add(found[0])
@@ -90,7 +90,7 @@ def _is_foreign(tag: str) -> bool:
 
 
 def tell_foreign(found: Sequence[str]) -> list[str]:
-    """A warning for each kind of what the two above have found."""
+    """A warning for each kind of the snippets that ``find_foreign`` and ``find_single`` found."""
     kinds: dict[str, list[str]] = {}
     for one in found:
         kinds.setdefault(_kind_of(one), []).append(one)

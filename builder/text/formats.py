@@ -1,12 +1,12 @@
-r"""Writes a version of a prompt as a file of another format, and says what that cannot hold.
+r"""Writes a version of a prompt as a file of another format, and reports what that cannot hold.
 
 The formats are dotprompt, prompty (version 2) and skills. Browsers write the first two in
-JavaScript; `clients/exports.json` has the cases that both pass. The build puts this module into the
-shell client, so it keeps to Python 3.7 and its library.
+JavaScript; `clients/exports.json` has the cases for both. The build inserts this module into the
+shell client, so it uses only Python 3.7 and its library.
 
-A *record* is a version, or a repo, as the API answers it. Its owner, name, version, title,
-description, tags, license, variables, parameters, body and messages are used; and of a skill,
-`is_described`: False where the front matter has no description, so that the title goes first.
+A *record* is a version, or a repo, as in the API. Its owner, name, version, title, description,
+tags, license, variables, parameters, body and messages are used. A skill also uses `is_described`:
+False if the front matter has no description; then the title comes first.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-# How the files of each format end; a skill is a folder with a file of this name.
+# The suffixes of the formats' files; a skill is a folder with a file of this name.
 SUFFIXES = {"dotprompt": ".prompt", "prompty": ".prompty", "skill": "SKILL.md"}
 
-# In UTF-16, which some readers of skills count.
+# In UTF-16 code units, which some readers of skills count.
 SKILL_DESCRIPTION_UNITS_MAX = 1_024
-# How the text of a skill with variables begins; a rule ends the section.
+# The beginning of the text of a skill with variables; a rule ends the section.
 ASKED_FIRST = """## Ask for these first
 
 In the text below the rule, each of these names stands in double braces. Put its value there. Ask
 the user for values that you do not know; where the user has none, use the default.
 
 """
-# YAML has no longer keys before a colon on their line.
+# YAML allows no longer keys before a colon on the same line.
 YAML_KEY_CHARS_MAX = 1_000
 
 _CAMEL = {
@@ -41,7 +41,7 @@ _CAMEL = {
     "presence_penalty": "presencePenalty",
 }
 _PROMPTY_OPTIONS = {*_CAMEL.values(), "seed", "temperature"}
-# Words that a template of the format does not take for variables.
+# Words that a template of the format does not read as variables.
 _HANDLEBARS_WORDS = set(
     "this else true false null undefined if unless each with lookup log helperMissing"
     " blockHelperMissing json role section media ifEquals unlessEquals".split()
@@ -51,13 +51,13 @@ _JINJA_WORDS = set("not true false none True False None self".split())
 _token = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
 _backslashes_and_braces = re.compile(r"(?<!\\)(\\*)\{\{")
 _opening_of_jinja = re.compile(r"\{[{%#]")
-# What YAML has in quotes only, and there escaped. Prompty ends front matter at the first fence,
-# wherever it stands.
+# Characters that YAML allows only escaped, in quotes. Prompty ends front matter at the first fence,
+# anywhere in a line.
 _escaped = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|-(?=--)|\\+(?=\\+\\+)"
 )
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
-# That section.
+# The section that ASKED_FIRST begins.
 asked_first = re.compile(re.escape(ASKED_FIRST) + r"(?:- `.*\n)+\n---\n\n")
 _space = re.compile(r"\s+")
 _plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
@@ -72,24 +72,24 @@ role_line = re.compile(
     re.IGNORECASE,
 )
 line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
-# Prompty puts a variable of the environment, or a file, in the place of such a text.
+# Prompty replaces such a text by a variable of the environment, or by a file.
 _reference = re.compile(r"\s*\$\{[\s\S]*\}\s*")
 
 
 def write_as(record: dict, format: str) -> tuple[str, list[str]]:
-    """The file of a record in one of the formats of SUFFIXES, and what of the record it lacks.
+    """The file of a record in one of the formats of SUFFIXES, and the losses: what the file lacks.
 
-    Each loss is a few words that are the same for all prompts, to put behind "cannot hold".
+    Each loss is a few words, the same for all prompts, to follow "cannot hold".
 
     Raises KeyError for another format.
     """
-    losses: dict[str, None] = {}  # in order, each once
+    losses: dict[str, None] = {}  # In order, each once.
     front, text = _WRITERS[format](record, losses)
     return with_front(front, text), list(losses)
 
 
 def with_front(front: dict, text: str) -> str:
-    """A text behind front matter."""
+    """A text after its front matter."""
     return "\n".join(["---", *_mapping(front), "---", text])
 
 
@@ -121,7 +121,7 @@ def _dotprompt(record: dict, losses: dict) -> tuple[dict, str]:
 
 
 def _input(variables: list) -> dict:
-    """What dotprompt says of variables, as JSON Schema."""
+    """Dotprompt's description of variables, as JSON Schema."""
     properties = {}
     for one in variables:
         is_default_in_schema = one["required"] and one["default"] is not None
@@ -129,7 +129,8 @@ def _input(variables: list) -> dict:
             {
                 "type": one["type"],
                 "description": one["description"] or None,
-                # A value that is there is used in any case, so only here it can be required, too.
+                # A given value is used in any case, so only here a variable can be required and
+                # have a default.
                 "default": one["default"] if is_default_in_schema else None,
                 "examples": None if one["example"] is None else [one["example"]],
                 "enum": one["enum"],
@@ -180,7 +181,7 @@ def _prompty(record: dict, losses: dict) -> tuple[dict, str]:
 
 
 def _property(one: dict) -> dict:
-    """What prompty says of a variable."""
+    """Prompty's description of a variable."""
     return _without_none(
         {
             "name": one["name"],
@@ -190,7 +191,7 @@ def _property(one: dict) -> dict:
             "default": one["default"],
             "example": one["example"],
             "enumValues": one["enum"],
-            "items": {"kind": "any"} if one["type"] == "array" else None,  # it has to be there
+            "items": {"kind": "any"} if one["type"] == "array" else None,  # Prompty requires it.
         }
     )
 
@@ -223,7 +224,9 @@ def skill_parts(record: dict, losses: dict) -> tuple[dict, str]:
 
 
 def _use_of(record: dict, losses: dict) -> str:
-    """When to use a skill: what its author says in the front matter, else title and description."""
+    """When to use a skill: the author's description in the front matter, otherwise title and
+    description.
+    """
     description = record["description"].strip()
     if not description or not record.get("is_described", True):
         title = record["title"]
@@ -240,7 +243,7 @@ def _use_of(record: dict, losses: dict) -> str:
 
 
 def _asked_first(variables: list) -> str:
-    """Variables, for agents that know none; empty if there are none."""
+    """The list of variables, for agents, which know no variables; empty if there are none."""
     if not variables:
         return ""
     lines = [ASKED_FIRST]
@@ -256,7 +259,7 @@ def _asked_first(variables: list) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value as JSON, with numbers and texts as everywhere else in the file."""
+    """A value as JSON, with numbers and texts as in the rest of the file."""
     if isinstance(value, dict):
         return "{" + ", ".join(_quoted(key) + ": " + _flow(one) for key, one in value.items()) + "}"
     if isinstance(value, list):
@@ -294,7 +297,7 @@ def _known_role(role: str, losses: dict) -> str:
 
 
 def _without_references(front: dict, losses: dict) -> dict:
-    """What prompty reads as it stands."""
+    """Front matter without values that prompty would replace."""
     kept = {}
     for key, value in front.items():
         if isinstance(value, dict):
@@ -310,7 +313,9 @@ def _without_references(front: dict, losses: dict) -> dict:
 
 
 def _without_empty(values: dict) -> dict:
-    """What says something; an empty description says that there is none."""
+    """The values without empty ones. An empty description stays, because it says that there is
+    none.
+    """
     return {
         key: value
         for key, value in values.items()
@@ -326,7 +331,7 @@ def _without_none(values: dict) -> dict:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """A text's literal pieces, each with the name of the variable after it, empty at the end."""
+    """A text's literal pieces, each with the name of the variable after it; empty at the end."""
     literal: list[str] = []
     end = 0
     for found in _token.finditer(text):
@@ -341,8 +346,8 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _handlebars(text: str, losses: dict) -> str:
-    r"""A template of dotprompt. ``{{!}}``, a comment, parts braces that would be read together, and
-    with a tilde takes a space before it away.
+    r"""A template of dotprompt. ``{{!}}``, a comment, separates braces that would be read together;
+    with a tilde it removes a space before it.
     """
     if "<<<dotprompt:" in text:
         losses["<<<dotprompt: in a text, which it reads as its own mark"] = None
@@ -364,7 +369,7 @@ def _handlebars(text: str, losses: dict) -> str:
 
 def _escape_for_handlebars(found: re.Match) -> str:
     backslashes = found.group(1)
-    # Before braces, two backslashes stand for one, and one makes the braces text.
+    # Before braces, two backslashes mean one, and one makes the braces text.
     return backslashes + "\\{{!}}\\{{" if backslashes else "\\{{"
 
 
@@ -386,7 +391,7 @@ def _write_in_jinja(found: re.Match) -> str:
 
 
 def _guard(text: str, losses: dict) -> str:
-    """A text none of whose lines begins a message of prompty."""
+    """A text without lines that would begin a message of prompty."""
     lines = line_break.split(text)
     for number, line in enumerate(lines):
         found = role_line.fullmatch(line)
@@ -459,7 +464,7 @@ def _escape(found: re.Match) -> str:
 
 
 def _number(value: float) -> str:
-    """A number as JavaScript writes it, with the point and the sign that YAML 1.1 needs."""
+    """A number as JavaScript writes it, with the point and the sign that YAML 1.1 requires."""
     if value == int(value) and abs(value) < 1e21:
         return str(int(value))
     if 1e-6 <= abs(value) < 1e21:

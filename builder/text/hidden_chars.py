@@ -1,8 +1,8 @@
-"""Shows in HTML the characters of a text that one cannot see, or that put others out of order.
+"""Shows in HTML the characters of a text that are invisible, or that reorder others.
 
-A prompt may hide words from its reader with them, and not from a model. Each stays where it is,
-so what is selected is the text; the style sheet writes its code before it. A page has a limited
-number of marks, so that no text makes it much larger than the text is.
+They can hide words in a prompt from its reader, but not from a model. Each stays in place, so
+selecting the text copies it unchanged; the style sheet shows its code before it. A page has a
+limited number of marks, so that no text makes it much larger than the text is.
 """
 
 import re
@@ -11,16 +11,16 @@ from markupsafe import Markup, escape
 
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _JOINERS = "\u200c\u200d"
-# Control characters; what directs, fills, joins or splits without a look; tags.
+# Control characters; invisible characters that direct, fill, join or split; tags.
 _ALWAYS = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
 )
-# Patterns, which scripts in browsers have too.
+# Patterns that scripts in browsers also use.
 SUSPECT = rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]"
 _suspect = re.compile(SUSPECT)
-# Between letters or pictures, one joiner or selector is part of how they are written.
+# Between letters or pictures, one joiner or selector is part of their spelling.
 _LETTER = r"[^\x00-\u02ff\u2000-\u206f\s]"
 INVISIBLE = (
     rf"[{_ALWAYS}]|(?<!{_LETTER})[{_JOINERS}]|[{_JOINERS}](?!{_LETTER})"
@@ -32,19 +32,19 @@ _is_control = re.compile(CONTROL).match
 _invisible = re.compile(rf"({INVISIBLE})\1*")
 _invisible_or_return = re.compile(rf"({INVISIBLE}|\r)\1*")
 
-# A mark takes 40 times the bytes of its character.
+# A mark takes 40 times the bytes of its character. A text with more is cut.
 MARKS_MAX = 1_000
 
 
 class Marks:
-    """How many marks a page may still have, for all of its texts. ``is_cut``: one needed more."""
+    """The number of marks left for all texts of a page. ``is_cut``: a text needed more."""
 
     def __init__(self) -> None:
         self.left = MARKS_MAX
         self.is_cut = False
 
     def take(self) -> bool:
-        """Whether there is one left; if so, it is taken."""
+        """Take one; False if none is left."""
         if not self.left:
             self.is_cut = True
             return False
@@ -55,11 +55,11 @@ class Marks:
 def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False) -> Markup:
     """``text`` as HTML, each run of such a character in a ``span`` of the class "invisible".
 
-    Where ``marks`` (by default, a page's) are used up, the rest of the text is left out, and a
-    ``span`` of the class "cut" says how much. ``is_return_shown``: carriage returns too, where it
-    matters how a line ends.
+    If no ``marks`` are left (by default, a page's number), the rest of the text is left out, and a
+    ``span`` of the class "cut" says how much. ``is_return_shown``: also mark carriage returns,
+    where line ends matter.
     """
-    # Most texts are ASCII that can be seen, which is found out in a third of the time.
+    # Most texts are visible ASCII, which this check finds in a third of the time.
     is_plain = text.isascii() and text.replace("\n", "").isprintable()
     if is_plain or not _suspect.search(text):
         return escape(text)
@@ -81,9 +81,9 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
 def _mark(found: re.Match[str]) -> Markup:
     count = len(found[0])
     code = f"U+{ord(found[1]):04X}" + (f" ×{count:,}" if count > 1 else "")
-    # A control character is none of HTML's, not even as a reference.
+    # HTML allows no control character, not even as a reference.
     characters = "" if _is_control(found[1]) else found[0]
-    # An element with a direction keeps to itself what the character does to the order of others.
+    # An element with a direction isolates the character's effect on the order of others.
     return Markup(
         f'<span class="invisible" dir="ltr" title="{code}" data-code="{code}">{characters}</span>'
     )

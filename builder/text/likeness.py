@@ -1,10 +1,10 @@
-"""Finds the names that a misspelt one may stand for. Pure."""
+"""Finds the names that a misspelled one may stand for. Pure."""
 
 import difflib
 from collections.abc import Iterable
 from itertools import islice
 
-# Comparing two names of 64 characters can take a millisecond, and anonymous callers may ask.
+# Comparing two names of 64 characters can take a millisecond, and callers may be anonymous.
 COMPARED_MAX = 50
 COMPARED_CHARS_MAX = 100
 # Likeness is difflib's ratio, from 0 to 1. Names below this are not suggested.
@@ -14,8 +14,8 @@ LIKENESS_MIN = 0.6
 def alike(wrong: str, known: Iterable[str]) -> dict[str, float]:
     """The names in ``known`` that resemble ``wrong``, best first, each with its likeness.
 
-    Compares only the first COMPARED_MAX names. A ``wrong`` longer than COMPARED_CHARS_MAX
-    resembles none.
+    Compares only the first COMPARED_MAX names. A ``wrong`` longer than COMPARED_CHARS_MAX resembles
+    none.
     """
     if len(wrong) > COMPARED_CHARS_MAX:
         return {}

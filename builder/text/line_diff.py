@@ -1,25 +1,26 @@
-"""What is different between two texts, by lines, in time that no text can blow up."""
+"""Differences between two texts, by lines, in bounded time for any text."""
 
 import difflib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-# Most prompts take fewer than 10,000 steps. In a text made to be slow, the rest is replaced.
+# Most prompts take fewer than 10,000 steps. Beyond this limit, the rest of the text counts as
+# replaced.
 STEPS_MAX = 400_000
 ITEM_STEPS = 4
 CONTEXT_LINES = 3
 
-# As difflib has them: what happens, to old[from:to], becoming new[from:to].
+# As in difflib: the tag, and old[from:to], which becomes new[from:to].
 Opcode = tuple[str, int, int, int, int]
 
 
 class LineDiff:
-    """Two texts compared, once for all the ways to show it.
+    """Two texts, compared once for all ways to show the difference.
 
-    ``old`` and ``new`` are their lines, with their ends: lines end at line feeds only, so that a
-    diff applies to the bytes as they are. ``groups`` are the changes, neighbours in one group,
-    with lines of context around; none when the texts are equal. ``is_coarse``: the texts took too
-    long to compare, so lines that both have may be among those that changed.
+    ``old`` and ``new`` are their lines, with their ends. Lines end only at line feeds, so that a
+    diff applies to the bytes as they are. ``groups`` are the changes with lines of context,
+    neighbours in one group; empty if the texts are equal. ``is_coarse``: the comparison took too
+    long, so changed lines may include lines that both texts have.
     """
 
     def __init__(self, old: str, new: str) -> None:
@@ -32,7 +33,9 @@ class LineDiff:
         self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
 
     def unified(self, old_label: str, new_label: str) -> str:
-        """What turns the old text into the new, as ``diff -u`` prints it; empty when equal."""
+        """The diff from the old text to the new, as ``diff -u`` prints it; empty if they
+        are equal.
+        """
         return "".join(self._unified_lines(old_label, new_label))
 
     def _unified_lines(self, old_label: str, new_label: str) -> Iterator[str]:
@@ -50,10 +53,10 @@ class LineDiff:
 
 
 class Steps:
-    """How many more steps comparisons may take.
+    """The steps that comparisons may still take.
 
-    A step looks at a pair of equal items. To look at one item takes ITEM_STEPS. ``ran_out``: more
-    were wanted than there were.
+    A step examines a pair of equal items. Examining one item takes ITEM_STEPS. ``ran_out``: a
+    comparison needed more than were left.
     """
 
     def __init__(self, left: int) -> None:
@@ -61,7 +64,7 @@ class Steps:
         self.ran_out = False
 
     def take(self, count: int) -> bool:
-        """Whether so many are left; if so, they are taken."""
+        """Take ``count`` steps; False if fewer are left."""
         if count > self.left:
             self.ran_out = True
             return False
@@ -70,18 +73,18 @@ class Steps:
 
 
 class _Matcher(difflib.SequenceMatcher):
-    """Finds no match where the search would take more steps than are left."""
+    """Finds no match if the search would take more steps than are left."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], steps: Steps) -> None:
         super().__init__(None, old, new, autojunk=False)
         self._steps = steps
-        # How many steps a search takes for the items before each of old.
+        # The steps of a search for the items before each item of old.
         self._before = [0, *accumulate(ITEM_STEPS + len(self.b2j.get(item, ())) for item in old)]
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> difflib.Match:
-        # difflib looks at each item of old[alo:ahi], and at all of new that are equal to it.
+        # difflib examines each item of old[alo:ahi], and all items of new that are equal to it.
         end = len(self.a) if ahi is None else ahi
         if self._steps.take(self._before[end] - self._before[alo]):
             return super().find_longest_match(alo, ahi, blo, bhi)
@@ -89,10 +92,10 @@ class _Matcher(difflib.SequenceMatcher):
 
 
 def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode]:
-    """What turns ``old`` into ``new``.
+    """The opcodes that turn ``old`` into ``new``.
 
-    What is left to compare when ``steps`` run out is replaced. An equal start and an equal end
-    take none.
+    When ``steps`` run out, the rest counts as replaced. An equal start and an equal end take no
+    steps.
     """
     start = 0
     shortest = min(len(old), len(new))

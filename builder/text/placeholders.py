@@ -1,6 +1,6 @@
-r"""Placeholders of other conventions, turned into our ``{{variables}}``. Pure; executes nothing.
+r"""Placeholders of other conventions, converted to ``{{variables}}``. Pure; executes nothing.
 
-A *convention* is how a source marks what is filled in:
+A *convention* is how a source marks its placeholders:
 
 - ``dollar``: ``${name}`` and ``${Some Name:default}``. ``\${`` and ``$${`` are text.
 - ``single``: ``{name}``. Doubled braces stay as they are.
@@ -10,11 +10,11 @@ A *convention* is how a source marks what is filled in:
 - ``vscode``: ``${input:name:what to enter}`` and ``${input:name}`` everywhere, and names such as
   ``${selection}`` outside fences.
 - ``typed``: ``{{name | type:key=value}}`` (`typed_placeholders`).
-- ``none``: our own.
+- ``none``: the hub's own.
 
 Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
 *kept*. Text that is literal in its source and would be a variable here is escaped, as ``\{{``. A
-placeholder behind a backslash is kept, since the two would read as that escape. Markers of roles
+placeholder after a backslash is kept, because the two would read as that escape. Markers of roles
 stay.
 """
 
@@ -44,15 +44,16 @@ CONVENTIONS = (
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
-# How many texts of a source show that it has the convention dollar, by what they have.
+# The numbers of a source's texts with ``${name:default}``, and with ``${name}``, from which its
+# convention is dollar.
 DEFAULTS_MIN = 3
 BARE_MIN = 5
 
-# All patterns read each character a bounded number of times: what is inside braces has none, and
-# is read possessively.
+# All patterns read each character a bounded number of times: the text inside braces has no braces,
+# and is matched possessively.
 _single = re.compile(r"\{{2,}[^{}]*+\}*+|\{(?P<field>[^{}]*+)\}")
 _f_string = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?+)\}")
-# Empty comments only part what would be read together: a backslash, or braces.
+# Empty comments only separate signs that would be read together: a backslash, or braces.
 _mustache = re.compile(
     r"(?P<parting>\\\\\{\{!\}\}|\{\{!\}\}| \{\{~!\}\})|"
     r"\\\{\{|\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\}"
@@ -68,10 +69,10 @@ _jinja_default = re.compile(
     r"\s*(?:,\s*(?:boolean\s*=\s*)?[Tt]rue\s*)?\)"
 )
 _identifier = re.compile(r"[^\W\d]\w*+")
-# Keys of mustache may have hyphens, and letters of any script, some of which are no \w.
+# Keys of mustache may have hyphens, and letters of any script, including some that \w lacks.
 _key_of_this = re.compile(r"this\.\[(" + VARIABLE_NAME + r")\]")
 _key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
-# What Python's format strings have beside a bare name.
+# The syntax of Python's format strings beyond a bare name.
 _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
@@ -79,10 +80,10 @@ _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
 
 
 class Turned(NamedTuple):
-    """A text with our variables. ``variables``: those of which more is known than the name.
+    """A text with variables of the hub. ``variables``: those with more than a name.
 
-    ``kept``: what stays text, each once, at most KEPT_MAX, shortened. ``notes``: what else is lost.
-    ``is_turned``: something has become a variable.
+    ``kept``: snippets that stay text, each once, at most KEPT_MAX, shortened. ``notes``: other
+    losses. ``is_turned``: a placeholder has become a variable.
     """
 
     text: str
@@ -93,7 +94,7 @@ class Turned(NamedTuple):
 
 
 def turn(text: str, convention: str) -> Turned:
-    """``text`` with our variables in the place of the placeholders of ``convention``."""
+    """``text`` with variables in place of the placeholders of ``convention``."""
     turner = _Turner(convention, [text])
     return turner.finish(text, change_messages(text, turner.turn))
 
@@ -106,11 +107,12 @@ def turn_messages(messages: Sequence[Message], convention: str) -> Turned:
 
 
 def guess(texts: Iterable[str]) -> str:
-    """The convention of the texts of a source that does not say: ``dollar``, ``typed`` or ``none``.
+    """The convention of the texts of a source that does not name it: ``dollar``, ``typed`` or
+    ``none``.
 
-    It is ``dollar`` where at least 3 texts have ``${name:default}``, or half of those with
-    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``. Else
-    it is ``typed`` where a text has such a placeholder.
+    It is ``dollar`` if at least 3 texts have ``${name:default}``, or half of those with
+    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
+    Otherwise it is ``typed`` if a text has such a placeholder.
     """
     defaults = bare = ours = typed = 0
     for text in texts:
@@ -127,7 +129,7 @@ def guess(texts: Iterable[str]) -> str:
 
 
 class _Turner:
-    """Turns the texts of one prompt: the same name in two of them is the same variable."""
+    """Converts the texts of one prompt: the same name in two of them is the same variable."""
 
     def __init__(self, convention: str, texts: Sequence[str]) -> None:
         self._turn = {
@@ -142,18 +144,20 @@ class _Turner:
         }[convention]
         self._kept = Kept()
         self._names: dict[str, str] = {}
-        # Names that are right already are nobody else's, wherever they stand.
+        # Names that are already valid keep their meaning, so no other placeholder gets one of them.
         self._taken = {found[1] for text in texts for found in _valid_in_braces.finditer(text)}
         self._numbers: dict[str, int] = {}
         self._defaults: dict[str, dict[str, None]] = {}
-        # What the source says of a variable beside its name and its default.
+        # The source's description of a variable, beyond its name and default.
         self._known: dict[str, Variable] = {}
 
     def turn(self, text: str) -> str:
         return self._turn(text)
 
     def finish(self, source: str, text: str) -> Turned:
-        """``source`` turned into ``text``; left as it is where a record cannot hold so many."""
+        """``source`` converted to ``text``; unchanged if it would have more variables than a record
+        can hold.
+        """
         if len(variable_names(text)) > VARIABLES_MAX >= len(variable_names(source)):
             spelled = [cut(name, KEPT_CHARS_MAX) for name in self._names]
             told = (
@@ -196,7 +200,8 @@ class _Turner:
             base = f"_{base}" if base[0].isdigit() else base
             name = base
             while name in self._taken:
-                # Counted on, since a text can have thousands of names that come to one.
+                # The last number is remembered, because thousands of names in a text may give the
+                # same one.
                 self._numbers[base] = self._numbers.get(base, 1) + 1
                 suffix = f"_{self._numbers[base]}"
                 name = base[: NAME_CHARS_MAX - len(suffix)].rstrip("_") + suffix
@@ -213,7 +218,7 @@ class _Turner:
         for one in dollars.find_all(text):
             if dollars.asked_for.fullmatch(dollars.content_of(one)):
                 asked.append(one)
-            elif bisect_right(fences, one.start()) % 2 == 0:  # in fences, all others are code
+            elif bisect_right(fences, one.start()) % 2 == 0:  # In fences, all others are code.
                 others.append(one)
         names = [*asked, *filter(dollars.is_name, others)]
         return self._turn_dollars(text, names, {one.start() for one in (*asked, *others)})
@@ -221,7 +226,9 @@ class _Turner:
     def _turn_dollars(
         self, text: str, names: Sequence[re.Match[str]], among: Container[int] | None = None
     ) -> str:
-        """With variables for ``names``. What else is ``among`` them, or anything, is kept."""
+        """``text`` with variables for ``names``. Other matches ``among`` the given positions, or
+        anywhere, are kept.
+        """
         turned = {found.start() for found in names}
 
         def one(found: re.Match[str]) -> str:
@@ -268,7 +275,7 @@ class _Turner:
         return _rebuild(_f_string, text, one)
 
     def _field(self, found: re.Match[str], field: str | None) -> str:
-        """What stands for ``{field}``, of which only a name is a placeholder."""
+        """The replacement for ``{field}``, which is a placeholder only if it is a name."""
         if field is None:
             return found[0]
         if _identifier.fullmatch(field) and not _is_escaped(found):
@@ -290,7 +297,7 @@ class _Turner:
             if of_this := _key_of_this.fullmatch(key):
                 return self._variable(of_this[1])
             if _key.fullmatch(key):
-                # As it is written, if that is right: a second import finds the same text.
+                # Left as it is if it is valid, so that a second import finds the same text.
                 is_ours = found["raw"] is None and _ours.fullmatch(found[0])
                 return found[0] if is_ours else self._variable(key)
             return self._keep(found[0]) if tag else found[0]
@@ -325,7 +332,7 @@ class _Turner:
         return _rebuild(_jinja, text, one)
 
     def _expression(self, spelled: str, expression: str) -> str:
-        """What stands for ``{{ expression }}`` of Jinja; empty if it is no variable."""
+        """The replacement for Jinja's ``{{ expression }}``; empty if it is no variable."""
         if _identifier.fullmatch(expression):
             return spelled if _ours.fullmatch(spelled) else self._variable(expression)
         default = _jinja_default.fullmatch(expression)
@@ -338,8 +345,8 @@ class _Turner:
 def _rebuild(
     pattern: re.Pattern[str], text: str, one: Callable[[re.Match[str]], tuple[str, bool]]
 ) -> str:
-    """``text`` with what ``one`` makes of each match. It says whether that stays as it is; the rest
-    is literal, and escaped where it would read as a variable.
+    """``text`` with the results of ``one`` for each match. ``one`` returns a replacement, and True
+    if it is final. The rest is literal, and escaped if it would read as a variable.
     """
     pieces: list[str] = []
     literal: list[str] = []
@@ -358,11 +365,11 @@ def _rebuild(
 
 
 def _is_escaped(found: re.Match[str]) -> bool:
-    """Whether {{name}} in its place would read as an escape, with the text before it."""
+    """True if {{name}} in its place, with the text before it, would read as an escape."""
     before = found.string[max(found.start() - 3, 0) : found.start()]
     return before.endswith(("\\", "\\{", "\\{{"))
 
 
 def _escape(literal: str) -> str:
-    """A text that reads as ``literal`` when it is filled in."""
+    """A text that gives ``literal`` when it is filled in."""
     return _ours_or_escape.sub(r"\\\g<0>", literal)

@@ -1,7 +1,7 @@
-"""What a prompt's text says of itself: front matter and variables.
+"""Front matter and variables of a prompt's text.
 
-Pure functions of text. The front matter block follows the field's convention (dotprompt,
-prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the very start.
+Pure functions of text. The front matter block follows the common convention (dotprompt, prompty,
+SKILL.md): a YAML mapping between two lines of three hyphens, at the very start.
 """
 
 import re
@@ -15,15 +15,15 @@ from builder.text.core_yaml import VALUES_MAX, load_yaml
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
-# From left to right: an escaped opening is taken before it can open anything.
+# From left to right: an escaped opening is matched before it can open anything.
 _variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 # The line before front matter, and the line after it.
 _fence = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-# The same with line ends that YAML has, and front matter has not.
+# The same with line ends that YAML allows and front matter does not.
 _any_fence = re.compile(r"[\r\n]---[ \t]*+(?:[\r\n]|\Z)")
 _lone_return = re.compile(r"\r(?!\n)")
 BOM = "\ufeff"
-# A text between two rules is a prompt; one whose first line begins with a key is meant as metadata.
+# A text between two rules is a prompt, but one whose first line begins with a key is metadata.
 _begins_with_key = re.compile(
     BOM + r"""?---[ \t]*+(?:\r\n?|\n)[ \t]*+(?:\{\s*+)?"""
     r"""(?:[\w.$-]++[ \t]*+:(?=\s|\Z)|"[^"\r\n]++"[ \t]*+:|'[^'\r\n]++'[ \t]*+:)"""
@@ -31,10 +31,11 @@ _begins_with_key = re.compile(
 
 
 class Document(NamedTuple):
-    """A prompt's text, taken apart. ``front`` is None where there is no front matter block; its
-    scalars are as ``load_yaml`` gives them.
+    """A parsed prompt text. ``front`` is None if there is no front matter block; its scalars are as
+    ``load_yaml`` returns them.
 
-    ``fault``: why a block that begins with a key cannot be read as front matter, else empty.
+    ``fault``: the reason why a block that begins with a key cannot be read as front matter,
+    otherwise empty.
     """
 
     front: dict[str, Any] | None
@@ -46,8 +47,9 @@ class Document(NamedTuple):
 def parse_document(
     text: str, *, bytes_max: int = FRONT_MATTER_BYTES_MAX, values_max: int = VALUES_MAX
 ) -> Document:
-    """Split ``text`` into front matter, of at most ``bytes_max`` with its lines of hyphens and
-    ``values_max`` of YAML, and body. A warning names what is wrong. Never raises.
+    """Split ``text`` into front matter and body. Front matter has at most ``bytes_max`` bytes, with
+    its lines of hyphens, and ``values_max`` YAML values. Warnings describe its faults. Never
+    raises.
     """
     opening = _fence.match(text)
     closing = opening and _fence.search(text, opening.end())
@@ -57,7 +59,7 @@ def parse_document(
         size = len(text[: closing.end()].encode(errors="surrogatepass"))
         if size > bytes_max:
             raise ValueError(f"it has {size:,} bytes; the limit is {bytes_max:,}")
-        # An empty line in the fence's place, so that errors name the lines of the text.
+        # An empty line in place of the fence, so that errors name the lines of the text.
         front, notes = load_yaml("\n" + text[opening.end() : closing.start()], values_max)
     except ValueError as error:
         return _kept(text, str(error))
@@ -68,7 +70,7 @@ def parse_document(
 
 
 def _without_front(text: str) -> Document:
-    """A text in which no lines of hyphens enclose front matter."""
+    """A text without a complete front matter block."""
     if without_block(text) is not text:
         if text.startswith(BOM):
             told = "line 1, column 1 is a byte order mark; save the text as UTF-8 without one"
@@ -86,15 +88,15 @@ def _kept(text: str, reason: str) -> Document:
 
 
 def without_block(text: str) -> str:
-    """``text`` without a block that begins as front matter does, whether it can be read or not."""
+    """``text`` without a block that begins like front matter, even if it does not parse."""
     begin = _begins_with_key.match(text)
     end = begin and _any_fence.search(text, begin.end())
     return text[end.end() :] if end else text
 
 
 def body_of(text: str, front_matter_bytes: int | UnsetType) -> str:
-    """``text`` without its front matter, as long as its record says; parsed only if that does
-    not say.
+    """``text`` without its front matter, by the length in its record. Parses the text only if the
+    record has none.
     """
     if front_matter_bytes is UNSET:
         return parse_document(text).body
@@ -110,19 +112,19 @@ def variable_names(text: str) -> list[str]:
 
 
 def mark_variables(text: str, mark: Callable[[str, str], str]) -> str:
-    r"""``text`` with ``mark(name, placeholder)`` in the place of each ``{{variable}}``, and ``{{``
-    for ``\{{``.
+    r"""``text`` with ``mark(name, placeholder)`` in place of each ``{{variable}}``, and ``{{`` for
+    ``\{{``.
     """
     return _variable.sub(lambda found: mark(found[1], found[0]) if found[1] else "{{", text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    r"""``text`` with these values in the place of its ``{{variables}}``, in one pass, and ``{{``
-    for ``\{{``. A variable without a value stays.
+    r"""``text`` with these values in place of its ``{{variables}}``, in one pass, and ``{{`` for
+    ``\{{``. A variable without a value stays.
     """
     return mark_variables(text, values.get)
 
 
 def filled_chars(text: str, values: Mapping[str, str]) -> int:
-    """An upper bound of the characters that ``fill`` gives, without making them."""
+    """An upper bound of the length of ``fill``'s result, without building it."""
     return len(text) + sum(len(values.get(name, "")) for name in _variable.findall(text))

@@ -2,13 +2,13 @@
 
 from builder.model.records import Source
 
-# git shortens hashes to these.
+# The length to which git shortens hashes by default.
 COMMIT_CHARS = 7
 
 
 def built_from(source: Source | None) -> str:
-    """A source for people: ``ada/prompts@1a2b3c4, run 812``, without what its token did not say.
-    Empty where no CI job published.
+    """A source for people: ``ada/prompts@1a2b3c4, run 812``, without parts that its token lacks.
+    Empty if no CI job published.
     """
     if source is None:
         return ""

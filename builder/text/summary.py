@@ -1,10 +1,10 @@
-"""A prompt's title, its description, and its summary for cards and the heads of pages. Pure.
+"""A prompt's title, description, and summary for cards and page heads. Pure.
 
-Records keep the title and the description that were published. Where the publisher wrote none,
-they are the heading that begins the text, and the first sentence of its prose. That sentence is
-often too little for a card ("Act as a code reviewer."), so a summary has about 160 characters.
+Records keep the title and the description that were published. If the publisher gave none, they are
+the heading that begins the text, and the first sentence of its prose. That sentence is often too
+little for a card ("Act as a code reviewer."), so a summary has about 160 characters.
 
-*Prose* is what a person reads as sentences: paragraphs and list items. Headings, labels such as
+*Prose* is text that people read as sentences: paragraphs and list items. Headings, labels such as
 "YOUR TASK:", comments, fences, tables, tags and front matter that does not parse are not prose.
 """
 
@@ -20,18 +20,18 @@ from builder.text.prompts import without_block
 TITLE_CHARS_MAX = Title.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 200
 SUMMARY_CHARS_MAX = 180
-# One short sentence says little: the next one is cut to fit.
+# A summary shorter than this gets a part of the next sentence.
 TELLING_CHARS_MIN = 80
-# Nothing beyond this is read; comments and tags do not count.
+# Text beyond this is not read; comments and tags do not count.
 READ_CHARS_MAX = 2_000
-# Where JSON says what it asks for, in the order in which it is looked for.
+# Keys of JSON whose value describes the prompt, in the order in which they are tried.
 TELLING_KEYS = tuple(
     "description task goal objective instruction instructions prompt main_prompt subject role "
     "title".split()
 )
 FIELDS_MAX, FIELD_CHARS_MAX = 5, 30
 LABEL_CHARS_MAX = 60
-# Words that name a part of a prompt, and not what the prompt is for.
+# Words that name a part of a prompt, but not its purpose.
 _SECTION_WORDS = frozenset(
     "a about act and answer as assistant background constraints context core description example "
     "examples for format goal goals guidelines identity important input inputs instruction "
@@ -50,7 +50,7 @@ _emphasis = re.compile(r"\*\*|`|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|(?<!\w)\*(?=\S)|
 _link = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)|\[([^\]\n]+)\]\([^)\n]+\)")
 _rule = re.compile(r"[-=_*#~\s]*\Z")
 _fence = re.compile(r"\s*(`{3,}|~{3,})")
-# A line of nothing but placeholders, tags, or cells of a table.
+# A line of placeholders, tags or table cells alone.
 _no_words = re.compile(r"\s*(?:(?:\{\{[^{}]*\}\}\s*)+|(?:</?[A-Za-z][^<>]*>\s*)+|\|.*)\Z")
 _element = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>(.*)</\1\s*>\s*\Z")
 _labelled = re.compile(r"\s*(?:\*\*|__)?([^:*_\n]{1,60})(?::(?:\*\*|__)?|(?:\*\*|__):)\s+(?=\S)")
@@ -64,8 +64,8 @@ _tag = re.compile(r"</?([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>|<!doctype[^>]*>", re.I
 _html = re.compile(r"<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE)
 _loose_json = re.compile(r"""\{\s*["']|\[\s*(?:["'\[]|\{(?!\{))""")
 _string_value = re.compile(r'"(\w{1,40})"\s*:\s*"((?:[^"\\]|\\.){0,1000})')
-# A full stop ends a sentence where white space follows, but not in abbreviations and after the
-# number of a list item; the CJK one needs no white space.
+# A full stop ends a sentence before white space, except in abbreviations and after the number of a
+# list item; the CJK full stop needs no white space.
 _sentence_end = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\s\d)\.(?=\s)"
     r"|[!?…](?=\s)|[。！？]|[.!?…]\Z"
@@ -88,16 +88,16 @@ def clean_title(text: str) -> str:
 
 
 def names_a_part(heading: str) -> bool:
-    """Whether a heading names a part of a prompt, as "Identity and purpose" does, and so says
-    nothing of the prompt.
+    """True if a heading names a part of a prompt, like "Identity and purpose", and so says nothing
+    about the prompt.
     """
     words = re.findall(r"[^\W_]+", heading.lower())
     return _SECTION_WORDS.issuperset(words)
 
 
 def first_sentence(body: str) -> str:
-    """The first sentence of a prompt's prose, on one line, at most 200 characters. Of a chat
-    prompt, that of its first message. Of a text without prose, its beginning.
+    """The first sentence of a prompt's prose, on one line, at most 200 characters. For a chat
+    prompt, that of its first message. For a text without prose, its beginning.
     """
     kind, text = _open(body)
     sentences = (one for piece in _prose(text) for one in _sentences(piece))
@@ -108,8 +108,8 @@ def first_sentence(body: str) -> str:
 
 
 def summarize(description: str, body: str) -> str:
-    """Whole sentences of the description, or of the text where the publisher wrote none; one line
-    of about 160 characters.
+    """Whole sentences of the description, or of the text if the publisher gave none; one line of
+    about 160 characters.
     """
     if description and description != first_sentence(body):
         return _whole_sentences([description])
@@ -123,7 +123,7 @@ def summarize(description: str, body: str) -> str:
 
 
 def _open(body: str) -> tuple[str, str]:
-    """What a body is beside text (JSON, HTML, XML, or empty), and the part of it to read."""
+    """The kind of a body (JSON, HTML, XML, or empty for text), and the part of it to read."""
     text = _visible(without_markers(body))
     if _loose_json.match(text):
         return "JSON", _telling(_load_json(body))[:READ_CHARS_MAX]
@@ -146,12 +146,12 @@ def _load_json(body: str) -> object:
     except (DecodeError, RecursionError):
         value = dict(_string_value.findall(text[:READ_CHARS_MAX]))
     while isinstance(value, dict) and [type(one) for one in value.values()] == [dict]:
-        (value,) = value.values()  # a wrapper around what is told
+        (value,) = value.values()  # A wrapper around the actual data.
     return value
 
 
 def _telling(value: object) -> str:
-    """The text in JSON that says what it asks for; empty if none does."""
+    """The text in JSON that describes the prompt; empty if there is none."""
     if not isinstance(value, dict):
         return ""
     strings = {key.lower(): one for key, one in value.items() if isinstance(one, str)}
@@ -168,8 +168,8 @@ def _fields_of_json(body: str) -> str:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """The paragraphs and list items of a text, each on one line. Where there are none, what
-    fences hold, else headings and labels.
+    """The paragraphs and list items of a text, each on one line. If there are none, the text in
+    fences, otherwise headings and labels.
     """
     labels: list[str] = []
     fenced: list[str] = []
@@ -198,7 +198,7 @@ def _prose(text: str) -> Iterator[str]:
 
 
 def _is_label(line: str) -> bool:
-    """Whether a line is a heading, a line in bold, or words such as "YOUR TASK:"."""
+    """True if a line is a heading, a line in bold, or words such as "YOUR TASK:"."""
     if _heading.match(line) or _bold_line.match(line.strip()):
         return True
     return _names_part_or_shouts(line.strip())
@@ -219,7 +219,7 @@ def _without_label(line: str) -> str:
 
 
 def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
-    """As many sentences as fit, one after the other; a cut one where they are too short."""
+    """As many sentences as fit. If they are too short, part of the next one."""
     told = ""
     for piece in pieces:
         for sentence in map(_with_full_stop, _sentences(piece)):
@@ -227,7 +227,7 @@ def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
             if len(longer) > SUMMARY_CHARS_MAX:
                 return told if len(told) >= TELLING_CHARS_MIN else _cut(longer, SUMMARY_CHARS_MAX)
             if len(told) >= TELLING_CHARS_MIN and sentence.endswith(":"):
-                return told  # what it announces would be missing
+                return told  # The text that it announces would be missing.
             told = longer
     return told
 
@@ -243,12 +243,12 @@ def _sentences(piece: str) -> Iterator[str]:
 
 
 def _with_full_stop(sentence: str) -> str:
-    # A list item seldom has a full stop; what ends in another script has none of these.
+    # A list item seldom has a full stop, and sentences in other scripts end with other signs.
     return f"{sentence}." if sentence[-1].isascii() and sentence[-1] not in ".!?:;," else sentence
 
 
 def _plain(text: str) -> str:
-    """``text`` on one line, without the signs of Markdown."""
+    """``text`` on one line, without Markdown's signs."""
     element = _element.match(text)
     text = _link.sub(lambda found: found[1] or "", element[2] if element else text)
     return _printable(_emphasis.sub("", text))

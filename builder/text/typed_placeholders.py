@@ -1,7 +1,7 @@
 r"""Placeholders with the type of a form's field, as chat front ends have them. Pure.
 
-``{{name | type:key=value:flag}}``, such as ``{{tone | select:options=["kind","brief"]}}``. The keys
-that say something here: ``options``, ``default``, ``label`` and ``placeholder``.
+``{{name | type:key=value:flag}}``, such as ``{{tone | select:options=["kind","brief"]}}``. These
+keys are used: ``options``, ``default``, ``label`` and ``placeholder``.
 """
 
 import re
@@ -12,7 +12,7 @@ from msgspec import DecodeError, json
 from builder.model.records import Variable
 from builder.text.prompts import VARIABLE_NAME
 
-# The types of fields, and ours; all others hold text.
+# Variable types by field type; all other fields hold text.
 _TYPES = {"number": "number", "range": "number", "checkbox": "boolean"}
 _FIELDS = (
     "text|textarea|select|number|checkbox|date|datetime-local|color|email|month|range|tel|time|url"
@@ -43,7 +43,7 @@ def variable_of(found: re.Match[str]) -> Variable:
 
 
 def _read(value: str) -> Any:
-    """A value as JSON, or else as the text that it is."""
+    """A value as JSON, or otherwise as plain text."""
     try:
         return json.decode(value)
     except DecodeError:

@@ -1,7 +1,6 @@
 """Values of variables and parameters as texts, and numbers that a text cannot keep. Pure.
 
-A value that is no text is written as RFC 8785 writes it, in every client. `clients/vectors.json`
-has the cases.
+Every client writes a value that is not text by RFC 8785. `clients/vectors.json` has the cases.
 """
 
 import json
@@ -11,7 +10,7 @@ from typing import Any
 
 
 def as_text(value: Any) -> str:
-    """A value as it stands in a prompt: a text as it is, any other as RFC 8785 writes it."""
+    """A value as it appears in a prompt: a text as it is, any other as RFC 8785 writes it."""
     return value if isinstance(value, str) else _canonical(value)
 
 
@@ -25,7 +24,7 @@ def inexact_integers(value: Any) -> Iterator[int]:
 
 
 def check_size(value: Any) -> None:
-    """Raises ValueError where a value has an integer that is larger than all doubles."""
+    """Raises ValueError if a value has an integer larger than all doubles."""
     if any(_double(one) is None for one in inexact_integers(value)):
         raise ValueError("has a number that is too large: no double can hold it")
 
@@ -46,9 +45,10 @@ def _quoted(value: str | bool | None) -> str:
 
 
 def _number(value: int | float) -> str:
-    """As JavaScript writes it (ECMA-262, Number::toString)."""
+    """The number as JavaScript writes it (ECMA-262, Number::toString)."""
     number = _double(value)
-    if number is None:  # no publication takes it, but a record of an older release may have it
+    # Publishing refuses such a number, but a record of an older release may have it.
+    if number is None:
         return str(value)
     if 1e-6 <= abs(number) < 1e21:
         return format(Decimal(repr(number)), "f").removesuffix(".0")

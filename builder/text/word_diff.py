@@ -1,4 +1,4 @@
-"""Marks the words that changed from one piece of text to another."""
+"""Marks the words that changed between two pieces of text."""
 
 import re
 from collections.abc import Iterator
@@ -6,15 +6,16 @@ from itertools import groupby
 
 from builder.text.line_diff import Opcode, Steps, opcodes
 
-# A piece of a line, and whether it is new or gone.
+# A piece of a line, and True if it was added or removed.
 Segment = tuple[str, bool]
 
-# What is a word of its own: punctuation; kana, CJK ideographs and their forms of punctuation.
+# Characters that are words by themselves: punctuation; kana, CJK ideographs and their forms of
+# punctuation.
 _SINGLE = (
     r"!-/:-@\[-\^`{-~\xa1-\xbf\u2010-\u205e"
     r"\u2e80-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
-# What changes the look of the character before it, so nothing may come between the two.
+# Characters that change the look of the one before them, so they must not be separated.
 _MARK = r"\u0300-\u036f\u200d\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHER = rf"[^\s{_SINGLE}]+"
 # A word with the space before it, or space at the end.
@@ -25,10 +26,10 @@ _token = re.compile(TOKEN)
 def mark_words(
     old: list[str], new: list[str], steps: Steps
 ) -> tuple[list[list[Segment]], list[list[Segment]]]:
-    """The segments of some lines, and of those that they became; joined, they are the lines.
+    """The segments of some lines, and of the lines that replace them; joined, they are the lines.
 
-    All lines of a side are one run of words, so text that only wraps elsewhere has no mark. Of a
-    line that keeps little, nothing is marked: it is another line. ``steps``: as for
+    All lines of a side are one run of words, so text that only wraps differently has no mark. In a
+    line that keeps little, nothing is marked, because it counts as another line. ``steps``: as for
     builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall("".join(old)), _token.findall("".join(new))
@@ -47,7 +48,7 @@ def mark_words(
                 old_segments += _split_space(before, is_spaced_anew, False)
                 new_segments += _split_space(after, is_spaced_anew, False)
         else:
-            # The space before a word that is put in or taken out is mostly still there.
+            # The space before an inserted or removed word usually exists on both sides.
             old_segments += _split_space("".join(old_tokens[i1:i2]), False, True)
             new_segments += _split_space("".join(new_tokens[j1:j2]), False, True)
     return _by_lines(old_segments), _by_lines(new_segments)
@@ -63,7 +64,9 @@ def _chars(words: set[str]) -> int:
 
 
 def _runs(codes: list[Opcode], old: list[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """What is kept and what is not, in turns. Punctuation alone does not part two changes."""
+    """Runs of kept and changed words, alternating. Punctuation alone does not separate
+    two changes.
+    """
 
     def is_kept(numbered: tuple[int, Opcode]) -> bool:
         number, (tag, i1, i2, _, _) = numbered

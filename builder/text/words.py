@@ -1,9 +1,9 @@
-"""Splits text into the words that search knows. Pure.
+"""Splits text into the words of the search. Pure.
 
-Text is NFKC-normalised, case-folded and freed of accents. Words are runs of letters, digits and
-marks; English ones are stemmed. Scripts written without spaces are cut into pairs of characters.
-Signs that carry meaning stay: C++, C#, .NET. What signs join, as node.js, snake_case and @types,
-is a word as a whole, and so is each of its parts.
+Text is NFKC-normalised and case-folded, and accents are removed. Words are runs of letters, digits
+and marks; English ones are stemmed. Scripts written without spaces are cut into pairs of
+characters. Signs that carry meaning stay: C++, C#, .NET. Words joined by signs, such as node.js,
+snake_case and @types, are indexed as a whole and by their parts.
 """
 
 import re
@@ -23,13 +23,13 @@ UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 WORD_CHARS_MAX = 64
-# Agents paste sentences; the first different words of one say what it is about.
+# Agents paste whole sentences, whose first different words show the topic. Later words are ignored.
 QUERY_WORDS_MAX = 32
 KNOWN_MAX = 200_000
 
-# Accents, as Latin, Greek and Cyrillic letters have them. The marks of other scripts are letters.
+# Accents of Latin, Greek and Cyrillic letters. The marks of other scripts count as letters.
 _ACCENTS = re.compile("[\u0300-\u036f]")
-# These have no braces, and mean the same in Python and in JavaScript.
+# These patterns have no braces, and mean the same in Python and in JavaScript.
 SIGNED = r"[a-z](?:\+\+|#(?![a-z]))|\.net(?![a-z0-9])"
 JOINED = (
     r"(?<![a-z0-9@])@[a-z][a-z0-9]*"
@@ -37,13 +37,15 @@ JOINED = (
 )
 _ASCII_WORD = re.compile(f"{SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*")
 _joined = re.compile(JOINED).findall
-# What each joined word has. Few texts have it, which a look finds out in a thirtieth of the time.
+# A part of each joined word. Few texts have one, and this check takes a thirtieth of the time.
 _may_join = re.compile("[@_.][a-z0-9]").search
 
 
 @lru_cache(maxsize=1)
 def mark_ranges() -> str:
-    """The combining marks as a regular expression's class: in many scripts they end no word."""
+    """The combining marks as a character class of a regular expression; in many scripts they are
+    part of words.
+    """
     ranges: list[list[int]] = []
     for point in range(0x300, 0x20000):
         if unicodedata.category(chr(point))[0] == "M":
@@ -64,7 +66,7 @@ def _token() -> re.Pattern[str]:
 
 
 class Word(NamedTuple):
-    """A word of a text. ``stem`` is what it is found by; ``surface`` is it as written."""
+    """A word of a text. ``stem`` is its form in the index; ``surface`` its form in the text."""
 
     stem: str
     surface: str
@@ -83,14 +85,14 @@ def part_words(text: str) -> list[Word]:
 
 
 def count_words(text: str) -> list[tuple[Word, int]]:
-    """What ``part_words`` has, in order of the first places, with how often each stands there.
-    Words that are written in two ways are there twice.
+    """The words of ``part_words``, in order of first occurrence, with their counts. A word with two
+    spellings occurs twice.
     """
     return [(_known[part], count) for part, count in Counter(_parts(_folded(text))).items()]
 
 
 def whole_of(text: str) -> str:
-    """All words of a short text as one, in order."""
+    """All words of a short text, joined into one, in order."""
     return "_".join(word.stem for word in part_words(text))
 
 
@@ -106,7 +108,7 @@ def _split(text: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """A text without case, accents and other forms of the same characters."""
+    """A text without differences of case, accents and character forms."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -142,7 +144,7 @@ def query_words(text: str) -> list[Word]:
 
 
 def is_unspaced(word: str) -> bool:
-    """Whether a word is part of a run of a script that is written without spaces."""
+    """True if a word is from a script written without spaces."""
     return _token().match(word)["run"] is not None
 
 
@@ -156,8 +158,8 @@ def _is_rest(before: Word, word: Word) -> bool:
 
 
 class _KnownWords(dict[str, Word]):
-    """Words by what they are in a text. A dictionary of its own, because every word of every prompt
-    goes through here, and `lru_cache` takes twice as long.
+    """Words by their text. A dictionary of its own, because every word of every prompt passes
+    through it, and `lru_cache` takes twice as long.
     """
 
     def __missing__(self, text: str) -> Word:

@@ -1,4 +1,4 @@
-"""Writes what tells of the whole catalogue: the home page, its tags, its feed, its lines, and the
+"""Writes the files about the whole catalogue: the home page, its tags, its feed, its lines, and the
 hub's record.
 """
 
@@ -14,15 +14,15 @@ from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
 
-# On the home page: rows of three or two.
+# The home page shows rows of three or two cards.
 HOME_CARDS = 12
 HOME_TAGS = 10
-# Fewer are found at a glance.
+# With fewer tags, an index of letters would not help.
 TAGS_BY_LETTER_MIN = 25
 
 
 def write_home(state: State, site: Site, pages: Pages) -> None:
-    """Write the first page of the site: the operator's words, tags, the top prompts."""
+    """Write the first page of the site: the operator's text, tags, the top prompts."""
     order = state.lists.order(None, SORTS[0], HOME_CARDS)
     cards = [card for _, card in state.repos.rows([key for key, _ in order])]
     tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
@@ -62,13 +62,13 @@ def write_lines(state: State, site: Site) -> None:
 
 
 def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None:
-    """Write ``hub.json``. ``serial``: how many publications lists have."""
+    """Write ``hub.json``. ``serial``: the number of publications in the lists."""
     repos_count, _ = state.repos.totals()
     hub = derive.hub_record(settings, repos_count, serial)
     site.write_fixed("hub", envelopes.single(json_bytes(hub)))
 
 
 def _summaries(state: State, sort: str, count: int) -> list[bytes]:
-    """Those of the first repos in an order."""
+    """The summaries of the first repos in an order."""
     order = state.lists.order(None, sort, count)
     return [summary for summary, _ in state.repos.rows([key for key, _ in order])]

@@ -1,4 +1,6 @@
-"""Reads one repo: what its folder has, and what the last build left of it on the site."""
+"""Reads one repo: the contents of its folder, and the last build's record of its files on
+the site.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,16 +20,16 @@ from builder.store.label_files import read_event
 from builder.store.state.repos import RepoRow
 from builder.store.withdrawn_files import WithdrawnListing
 
-# A move of a label, and the mark of the file of its own; empty where it has none.
+# A move of a label, and the mark of its separate file; empty if it has none.
 Marked = tuple[str, Move]
 ReadRecord = Callable[[Version], VersionFile]
 
 
 class Task(NamedTuple):
     """A repo to render. ``mark`` is its folder's, ``events`` those of its changes of labels.
-    Without ``versions``, all of it is ``withdrawn``. ``old`` is what the last build left on the
-    site, None where that is not known; ``edited``: files that it saw may be others now. ``pulls``
-    is None where nobody counts them.
+    Without ``versions``, all of it is ``withdrawn``. ``old`` is the last build's record, None if
+    unknown. ``edited``: files that the last build read may have changed. ``pulls`` is None if they
+    are not counted.
     """
 
     owner: str
@@ -46,7 +48,7 @@ class Task(NamedTuple):
 
 
 class _KnownVersion(ListedVersion, gc=False):
-    """An entry that this program has made, so reading it back matches no patterns."""
+    """An entry that this program has written, so reading it back checks no patterns."""
 
     version: str
     previous: str | None
@@ -56,9 +58,9 @@ class _KnownVersion(ListedVersion, gc=False):
 
 
 class Remembered(msgspec.Struct, array_like=True, gc=False):
-    """A version whose files are on the site: its mark, its entry, the labels on its page, and
-    whether its record stores its number of publication. ``refs``: under which Langfuse's SDKs find
-    it. ``sha256``: of its record's file.
+    """A version whose files are on the site: its mark, its entry, the labels on its page.
+    ``is_counted``: its record stores its number of publication. ``refs``: its refs for Langfuse's
+    SDKs. ``sha256``: of its record's file.
     """
 
     version: str
@@ -71,15 +73,17 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
 
 
 class LabelNames(NamedTuple):
-    """The labels of a repo that have files: those that name a version, and all that ever were."""
+    """The labels of a repo that have files: those that name a version, and all that ever
+    existed.
+    """
 
     current: list[str]
     history: list[str]
 
 
 class Place(NamedTuple):
-    """A version in the folder, and its mark. ``is_current``: its files are known to be on the site
-    as they should be.
+    """A version in the folder, and its mark. ``is_current``: its files on the site are known to be
+    up to date.
     """
 
     version: Version
@@ -89,9 +93,9 @@ class Place(NamedTuple):
 
 
 class History(NamedTuple):
-    """All versions and labels of a repo. ``places``: the versions that can be read, oldest first;
-    ``known``: those that the last build left; ``gone``: those that were withdrawn. ``numbers``: of
-    publication. ``moved``: the labels whose moves are not as remembered.
+    """All versions and labels of a repo. ``places``: the readable versions, oldest first;
+    ``known``: those that the last build left; ``gone``: the withdrawn ones. ``numbers``: of
+    publication. ``moved``: the labels whose moves have changed since the last build.
     """
 
     places: list[Place]
@@ -117,12 +121,12 @@ def remembered_versions(row: RepoRow | None) -> list[str]:
 
 
 def remembered_withdrawn(row: RepoRow | None) -> set[str]:
-    """The versions that the last build took for withdrawn."""
+    """The versions that were withdrawn at the last build."""
     return {*row.withdrawn.split()} if row else set()
 
 
 def remembered_refs(row: RepoRow | None) -> set[str]:
-    """The refs under which the last build left versions for Langfuse's SDKs."""
+    """The refs of the last build's versions for Langfuse's SDKs."""
     known = _decode_versions(row.versions) if row and row.langfuse else []
     return {ref for one in known for ref in one.refs}
 
@@ -138,7 +142,7 @@ def read_known(row: RepoRow | None) -> dict[str, Remembered]:
 
 
 def encode_moves(labels: Labels, moves: list[Marked]) -> bytes:
-    """As in ``RepoRow.labels``; ``labels`` is what the moves come to."""
+    """The value for ``RepoRow.labels``; ``labels`` is the result of the moves."""
     names = LabelNames([*labels.current], [*labels.history])
     return _encode((names, msgspec.Raw(_encode(moves)))) if moves else b""
 
@@ -148,7 +152,7 @@ def _read_moves(row: RepoRow | None) -> list[Marked]:
 
 
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
-    """A repo with other pulls, and else what the last build left."""
+    """A task that renders a repo with other pulls, and otherwise as the last build left it."""
     owner, name = row.id.split("/")
     versions = [*map(Version.parse, remembered_versions(row))]
     events = {move.number: mark for mark, move in _read_moves(row) if move.has_own_file}
@@ -163,7 +167,9 @@ def read_history(
     gone: WithdrawnParts,
     read_record: ReadRecord,
 ) -> History:
-    """Read what is not as remembered, before any file shows it. Raises ContentError."""
+    """Read all that has changed since the last build, before any file shows it. Raises
+    ContentError.
+    """
     remembered = _read_moves(task.old)
     events = _read_events(root, task, remembered)
     places = _find_places(root, task, known)
@@ -182,7 +188,7 @@ def read_history(
 
 
 def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked]:
-    """The moves in files of their own; only what is not as remembered is read."""
+    """The moves in separate files; reads only files that have changed since the last build."""
     known = {move.number: (mark, move) for mark, move in remembered if move.has_own_file}
     events, faults = [], Faults()
     for number, mark in task.events.items():
@@ -197,7 +203,9 @@ def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked
 
 
 def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[Place]:
-    """The versions of a repo. Their files depend on them and on the one below (diff, previous)."""
+    """The versions of a repo. The files of each depend on it and on the version below (diff,
+    previous).
+    """
     found = []
     below_known = dict(zip(known, [None, *known], strict=False))
     below, is_below_same = None, True
@@ -221,8 +229,8 @@ def _read_ahead(
     known: dict[str, Remembered],
     remembered: list[Marked],
 ) -> tuple[list[Move], list[Counted]]:
-    """What the records of all versions say of labels and of numbers, so that no file shows others
-    for a moment. Reads those of the versions that are not current.
+    """The moves of labels and the numbers in the records of all versions, read first, so that no
+    file shows inconsistent ones. Reads the records of versions that are not current.
     """
     current = {place.name for place in places if place.is_current}
     moves = [move for _, move in remembered if move.is_carried and move.version in current]

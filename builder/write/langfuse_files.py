@@ -1,8 +1,7 @@
-"""Writes the files from which Langfuse's SDKs read one repo, and removes those that mean nothing
-any more.
+"""Writes the files from which Langfuse's SDKs read one repo, and removes outdated ones.
 
-Each version has one file for each of its refs, all with the same bytes. They change when its labels
-do, and nothing else is in them that can.
+Each version has one file for each of its refs, all with the same bytes. They change only when its
+labels do.
 """
 
 import os
@@ -37,10 +36,10 @@ def write_repo(
     history: History,
     read: Callable[[Version], Stored],
 ) -> None:
-    """Write the versions of a repo, oldest first, under the refs that each has and did not have,
-    and note these in ``rows``. Remove what no version has any more.
+    """Write the versions of a repo, oldest first, under their new refs, and store these in
+    ``rows``. Remove the files of refs that no version has any more.
     """
-    # Before the rows change, which may be the known ones.
+    # Before the rows change, because they may be the known ones.
     before = {ref for row in history.known.values() for ref in row.refs}
     wanted: set[str] = set()
     found = [Findable(row.version, row.entry.ordinal, row.shown) for row in rows]
@@ -57,25 +56,25 @@ def write_repo(
 
 
 def files_of_version(row: Remembered, owner: str, name: str) -> list[str]:
-    """The files of a version that no label names: those of its version and its number."""
+    """The files of a version without labels: those of its version and its number."""
     return [file_of(owner, name, ref) for ref in row.refs[:2]]
 
 
 def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
-    """The files of a repo whose refs mean nothing any more."""
+    """The files of a repo's refs that no longer exist."""
     owner, name = old.id.split("/")
     lost = remembered_refs(old) - remembered_refs(new)
     return [file_of(owner, name, ref) for ref in lost]
 
 
 def file_of(owner: str, name: str, ref: str) -> str:
-    """The file of what ``owner/name@ref`` names; of ``owner/name``, if the ref is NO_REF."""
+    """The file for ``owner/name@ref``; for ``owner/name`` if the ref is NO_REF."""
     route = BY_NAME["langfuse_prompt" if ref == NO_REF else "langfuse_ref"]
     return route.file_for(owner=owner, name=name, ref=ref)
 
 
 def files_left(site: Site, owner: str, name: str) -> Iterator[str]:
-    """The files of a repo that are on the site, whatever is remembered of them. Looks through the
+    """The files of a repo that are on the site, whatever the state has of them. Walks through the
     files of all the owner's repos.
     """
     own = file_of(owner, name, NO_REF)
@@ -87,13 +86,13 @@ def files_left(site: Site, owner: str, name: str) -> Iterator[str]:
 def _write_version(
     site: Site, stored: Stored, ordinal: int, labels: list[str], refs: list[str]
 ) -> None:
-    """Write a version under these refs; under that of a label no earlier than the file of the
+    """Write a version under these refs. The file of a label is no earlier than the file of the
     label's history, if there is one.
     """
     prompt = _prompt(stored, ordinal, [*labels, LATEST] if LATEST in refs else labels)
     data = envelopes.json_bytes(prompt)
     for ref in refs:
-        # A label that is back may have been there in this very second.
+        # A removed label that returns may have had a file in this same second.
         history = ""
         if ref in labels:
             at = {"owner": stored.owner, "name": stored.name, "label": ref}
@@ -102,7 +101,7 @@ def _write_version(
 
 
 def meta_of(repo: Repo, rows: list[Remembered], labels: Labels) -> bytes:
-    """A repo in a list; ``rows`` are the versions that can be read."""
+    """A repo in a list; ``rows`` are its readable versions."""
     meta = LangfuseMeta(
         name=f"{repo.owner}/{repo.name}",
         type="text" if repo.messages is None else "chat",
@@ -118,7 +117,7 @@ def meta_of(repo: Repo, rows: list[Remembered], labels: Labels) -> bytes:
 def write_page(
     state: State, site: Site, tag: str | None, page: int, keys: list[int], total: int
 ) -> None:
-    """Write one page of a list, of the repos with these keys in the state."""
+    """Write one page of a list, for the repos with these keys in the state."""
     meta = LangfuseListMeta(page, PAGE_SIZE, total, envelopes.page_count(total))
     data = envelopes.envelope(state.repos.langfuse_rows(keys), meta)
     site.write(langfuse_page(tag, page).file, data)

@@ -1,8 +1,7 @@
 """Renders and writes the pages of lists: all repos and each tag's, in each order.
 
-A page's digest is over its meta and its rows' digests. Pages whose digest is that of the last
-build are not looked at again, so a new version costs the pages between its repo's old place
-and its new one.
+A page's digest is over its meta and its rows' digests. Pages with the same digest as in the last
+build are skipped, so a new version costs the pages between its repo's old position and its new one.
 """
 
 import hashlib
@@ -38,10 +37,10 @@ class StalePage(NamedTuple):
 
 
 def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
-    """The first pages of a list that are not on the site as they should be, in all its orders.
+    """The first pages of a list that are not up to date on the site, in all its orders.
 
-    ``tag`` None: all repos. The state takes note that they are about to be written. Costs the
-    same for a list of any length.
+    ``tag`` None: all repos. Notes in the state that they are about to be written. Costs the same
+    for a list of any length.
     """
     total, _ = state.repos.totals(tag)
     if not total and tag:
@@ -116,8 +115,8 @@ def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
 def write_page(
     page: StalePage, state: State, site: Site, pages: Pages, *, has_langfuse: bool
 ) -> None:
-    """Write one page of a list, as JSON and, unless too deep, for people, and remember that; also
-    for Langfuse's SDKs, if ``has_langfuse``.
+    """Write one page of a list, as JSON and, unless too deep, for people, and store its digest.
+    With ``has_langfuse``, also write it for Langfuse's SDKs.
     """
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)

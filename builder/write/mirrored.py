@@ -1,12 +1,12 @@
-"""What tells mirrors whether a repo has changed: a digest over the files that they keep of it.
+"""The digest that shows mirrors if a repo has changed, over the files that they copy.
 
-Whoever has the files can compute it, so a mirror knows that it has what the catalogue says::
+A mirror can compute it from its files, and so check them against the catalogue::
 
     sha256sum FILE… | LC_ALL=C sort -k 2 | sha256sum | cut -c 1-32
 
 The files are the list of versions, the records of those that are not withdrawn, the list of labels
-and the histories of those in it, by their paths below the site. What else readers get of a repo
-follows from these, but for its pulls.
+and the histories of those in it, by their paths below the site. All other files of a repo follow
+from these, except for its pulls.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from builder.render.envelopes import whole_list
 
 
 def sha256_of(data: bytes) -> str:
-    """In hexadecimal."""
+    """The SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

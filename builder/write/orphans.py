@@ -1,4 +1,4 @@
-"""Tells which files of a site have lost the object that they were rendered from, or may.
+"""Decides which files of a site are no longer needed, or may become so.
 
 The answer comes from the table of routes and the state, so it needs no list of files.
 """
@@ -39,8 +39,8 @@ from builder.write.withdrawn import files_of, labels_left
 
 
 class Expected:
-    """Whether a file belongs on the site, by the state as it is now. ``has_langfuse``: the site is
-    for Langfuse's SDKs, too.
+    """The files that belong on the site, by the current state. ``has_langfuse``: the site also
+    serves Langfuse's SDKs.
     """
 
     def __init__(self, state: State, *, has_langfuse: bool = False) -> None:
@@ -99,20 +99,20 @@ class Expected:
 
 
 def _count(row: RepoRow | None) -> int:
-    """How many versions a repo lists, with those that were withdrawn."""
+    """The number of versions that a repo lists, including withdrawn ones."""
     return row.versions_count if row else 0
 
 
 def _has_file(labels: LabelNames, route: str, label: str | None) -> bool:
-    """Whether a repo with these labels has the file of a route of their scope."""
+    """True if a repo with these labels has the file of a route of their scope."""
     if label in (None, LATEST):
         return bool(labels.history)
     return label in (labels.history if route == "label_history" else labels.current)
 
 
 def new_files(task: Task, old: RepoRow | None) -> list[str]:
-    """The files that a task may put on the site and that were not there; but for those of labels
-    and those for Langfuse's SDKs, which are known once the records are read (see ``files_left``).
+    """The files that a task may add to the site. Without files of labels and for Langfuse's SDKs,
+    which are known only once the records are read (see ``files_left``).
     """
     at = {"owner": task.owner, "name": task.name}
     if not task.versions:
@@ -130,7 +130,7 @@ def new_files(task: Task, old: RepoRow | None) -> list[str]:
 
 
 def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
-    """The files of a repo that have lost their object."""
+    """The files of a repo that are no longer needed."""
     owner, name = old.id.split("/")
     before = remembered_versions(old)
     after = remembered_versions(new)
@@ -142,7 +142,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     for version in remembered_withdrawn(old) - remembered_withdrawn(new):
         files += files_of("withdrawn", owner=owner, name=name, version=version)
     if after and after[0] != before[0]:
-        # The first version has no diff, and may have had one.
+        # The first version has no diff, but may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
     files += langfuse_files.lost_files(old, new)
     kept = {*_label_files(new)} if new else set()
@@ -163,8 +163,8 @@ def _label_files(row: RepoRow) -> list[str]:
 
 
 def files_left(site: Site, repo_id: str) -> list[str]:
-    """The files of a repo's labels that are on the site, and those for Langfuse's SDKs, whatever is
-    remembered of them.
+    """The files of a repo's labels and for Langfuse's SDKs that are on the site, whatever the state
+    has of them.
     """
     owner, name = repo_id.split("/")
     return [*labels_left(site, owner, name), *langfuse_files.files_left(site, owner, name)]

@@ -11,9 +11,9 @@ from builder.write.withdrawn import files_of
 
 
 def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:
-    """Write an owner's files, and remember the profile that they were made of.
+    """Write an owner's files, and store the mark of the profile that they were made from.
 
-    An owner with neither profile nor repos is forgotten instead. Raises ContentError.
+    An owner with neither profile nor repos is removed from the state. Raises ContentError.
     """
     mark = content.owner_mark(settings.content, owner)
     profile = content.read_owner(settings.content, owner)

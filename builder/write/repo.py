@@ -1,8 +1,7 @@
 """Renders and writes the files of one repo: its versions', then its own.
 
-The unit of work of a build: read (``history``), then write what readers do not have. Needs nothing
-but the settings, the content and what the last build remembered of this repo, so it runs in several
-processes at once.
+The unit of work of a build: read (``history``), then write the files that have changed. Needs only
+the settings, the content and the state's row of this repo, so it runs in several processes at once.
 """
 
 import bisect
@@ -47,21 +46,21 @@ from builder.write.history import (
 )
 from builder.write.withdrawn import WithdrawnFiles, files_of
 
-# So many versions can be compared, and fill a list.
+# A repo with this many versions has something to compare, and a list of versions.
 COMPARED_MIN = 2
-# Versions of a repo that are wanted again while it is rendered.
+# The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
 
 
 def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
-    """Write the files of a repo of which something can be read. Raises ContentError."""
+    """Write the files of a repo with readable versions. Raises ContentError."""
     try:
         return _RepoFiles(task, settings, site).write()
     except ContentError:
         found = content.list_versions(settings.content, task.owner, task.name)
         if not found.versions or found.withdrawn == task.withdrawn:
             raise
-    # Something was withdrawn after it was listed. The next build looks at the repo again.
+    # A version was withdrawn after it was listed. The next build checks the repo again.
     versions, events, withdrawn, _ = found
     task = task._replace(mark="", versions=versions, events=events, withdrawn=withdrawn)
     return _RepoFiles(task, settings, site).write()
@@ -87,14 +86,15 @@ class _RepoFiles:
         self.links = Links(settings.base_url)
         self.pages = pages_of(settings)
         self.at = {"owner": task.owner, "name": task.name}
-        # Of functions: a method would keep all that was read until the next search for cycles.
+        # The caches wrap functions, because cached methods would keep all texts until the next
+        # garbage collection.
         place = settings.content, task.owner, task.name
         self.read_record = lru_cache(TEXTS_KEPT)(partial(content.read_record, *place))
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         self.skill = lru_cache(TEXTS_KEPT)(partial(_skill, self.read, self.links))
 
     def write(self) -> RepoRow:
-        """Write what is not on the site as it should be. Raises ContentError."""
+        """Write the files that are not up to date on the site. Raises ContentError."""
         root, task = self.settings.content, self.task
         known = read_known(task.old)
         gone = read_parts(root, task.id, task.withdrawn)
@@ -109,7 +109,7 @@ class _RepoFiles:
         return self._write_repo(history, rows, entries)
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
-        """Before anything else: it may be a secret that is withdrawn."""
+        """This comes before anything else, because the withdrawn text may be a secret."""
         if not gone.versions:
             return
         files = WithdrawnFiles(self.site, self.pages, **self.at)
@@ -120,13 +120,13 @@ class _RepoFiles:
                 if old := known.get(str(one.version)):
                     self.site.remove(*langfuse_files.files_of_version(old, **self.at))
         if gone.versions[0].version < self.task.versions[0]:
-            # The first version has no diff, and may have had one from what is withdrawn.
+            # The first version has no diff, but may have had one from a withdrawn version.
             self.site.remove(BY_NAME["diff"].file_for(**self.at, version=self.task.versions[0]))
         if not self.task.old:
             self.site.remove(*files_of("withdrawn", **self.at))
 
     def _previous(self, version: Version) -> Version | None:
-        """The version below this one, of those that can be read."""
+        """The readable version below this one."""
         below = bisect.bisect_left(self.task.versions, version)
         return self.task.versions[below - 1] if below else None
 
@@ -143,8 +143,8 @@ class _RepoFiles:
         return [found[version] for version in sorted(found)]
 
     def _write_versions(self, history: History) -> tuple[list[Remembered], set[str]]:
-        """Write the versions that are not as known, or show other labels or another number. All of
-        them, oldest first; and those whose files were written for more than their labels.
+        """Write the versions that have changed, or show other labels or another number. Returns all
+        of them, oldest first; and the names of those that were written for more than their labels.
         """
         rows, renewed = [], set()
         labelled = history.labels.by_version()
@@ -183,7 +183,7 @@ class _RepoFiles:
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
         self._write("version_skill_index", skill.listed, at)
-        # Last: it says where the others are.
+        # The record comes last, because it links to the other files.
         data = envelopes.single(envelopes.json_bytes(version))
         self._write("version", data, at)
         entry, sha256 = derive.version_entry(version), mirrored.sha256_of(data)
@@ -197,8 +197,8 @@ class _RepoFiles:
         renewed: set[str],
         entries: list[ListedVersion],
     ) -> None:
-        """Write the files of labels that have other moves than they had, or name a version that is
-        not what it was; of ``latest``, too.
+        """Write the files of labels whose moves or whose version have changed, including
+        ``latest``.
         """
         old, gone = self.task.old, history.gone.versions
         same = {*history.labels.history} - history.moved
@@ -228,12 +228,13 @@ class _RepoFiles:
         )
         self.site.write(history, envelopes.whole_list(moves))
         if version is None:
-            # At once: who has removed a label is not to find it.
+            # Immediate, because a removed label must not be found after its removal.
             self.site.remove(record, raw, body, skill_file, index)
             return
         skill = self.skill(Version.parse(version.version))
         labelled = derive.labelled_version(version, label, moves[0].moved_at)
-        # A label that is back may have been there in this very second, which the history tells.
+        # A removed label that returns may have had files in this same second; the history's time
+        # shows it.
         for file, data in (
             (raw, version.content.encode()),
             (body, version.body.encode()),
@@ -290,7 +291,9 @@ class _RepoFiles:
         about: str,
         digest: str,
     ) -> RepoRow:
-        """The repo as the state remembers it and lists show it, once its files are written."""
+        """The state's row of the repo, which also appears in lists; computed once its files are
+        written.
+        """
         task = self.task
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""

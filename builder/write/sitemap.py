@@ -1,8 +1,8 @@
-"""``sitemap.xml`` and its parts, which name every page that a search engine should know.
+"""``sitemap.xml`` and its parts, which list every page for search engines.
 
-Always an index of parts, however few: one form for a hub of any size. The pages of versions are
-left out. They are near copies of their repo's page, which links to them, and a crawler that
-spends its visits on them comes to fewer prompts; so are list pages but the first of each.
+Always an index of parts, even of one: the same form for a hub of any size. The pages of versions
+are left out: they are near copies of their repo's page, which links to them, and crawlers that
+visit them reach fewer prompts. Of each list, only the first page is included.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from builder.store.state import State
 # The protocol's limits for one file (https://www.sitemaps.org/protocol.html).
 URLS_PER_PART_MAX = 50_000
 PART_BYTES_MAX = 52_428_800
-# What a URL takes beside the base URL, at most: markup, time and the longest names.
+# The most bytes of a URL's entry beside the base URL: markup, time and the longest names.
 BYTES_PER_URL_MAX = 250
 
-# The state remembers the parts that are on the site as the pages of a list of this name.
+# The state stores the parts on the site as the pages of a list with this name.
 PARTS = "sitemap"
 
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -29,14 +29,14 @@ _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
 class _Url(NamedTuple):
-    """``updated`` is the time of the last change, empty where nobody knows."""
+    """``updated`` is the time of the last change; empty if unknown."""
 
     url: str
     updated: str
 
 
 def write_sitemap(settings: Settings, state: State, site: Site) -> None:
-    """Write the parts, then the index; what was a part and is none now becomes an orphan."""
+    """Write the parts, then the index; parts that are no longer needed become orphans."""
     links = Links(settings.base_url)
     route = BY_NAME["sitemap_part"]
     known = state.lists.pages(None, PARTS)
@@ -45,7 +45,7 @@ def write_sitemap(settings: Settings, state: State, site: Site) -> None:
     while part := [*islice(urls, urls_per_part(settings.base_url))]:
         number = len(index) + 1
         if number not in known:
-            # Noted before it is there, so that it is found again whatever happens.
+            # Stored before the file exists, so that a killed build cannot lose track of it.
             state.lists.put_page(None, PARTS, number, b"")
             state.checkpoint()
         site.write(route.file_for(page=number), _document("urlset", "url", part))
@@ -56,14 +56,14 @@ def write_sitemap(settings: Settings, state: State, site: Site) -> None:
 
 
 def urls_per_part(base_url: str) -> int:
-    """How many URLs a part may have."""
+    """The most URLs in a part."""
     return min(URLS_PER_PART_MAX, PART_BYTES_MAX // (len(base_url) + BYTES_PER_URL_MAX))
 
 
 def _urls(state: State, links: Links) -> Iterator[_Url]:
     pages = [links.page(name) for name in ("home", "connect", "api_page", "tags_page")]
     pages += [links.page("list_page", sort=sort) for sort in SORTS]
-    # By name: the order by use changes with every repo.
+    # By name, because the order by use changes with every repo.
     pages += [
         links.page("tag_page", tag=tag) for tag in sorted(tag for tag, _ in state.tags.counts())
     ]

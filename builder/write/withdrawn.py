@@ -1,6 +1,7 @@
-"""Writes why versions and repos are not there any more, and removes all files that had their texts.
+"""Writes why versions and repos are gone, and removes all files with their texts.
 
-At once, not one build later: who has withdrawn a text is not to find it.
+Files are removed at once, not one build later, because a withdrawn text must not be found after its
+withdrawal.
 """
 
 from builder.model.records import ErrorBody, Withdrawal
@@ -13,7 +14,9 @@ from builder.write import langfuse_files
 
 
 def files_of(scope: Scope, **params: str) -> list[str]:
-    """The files that an object of a scope may have; of ``withdrawn`` those that ``params`` fill."""
+    """The files that an object of a scope may have; for ``withdrawn``, those that
+    ``params`` fill.
+    """
     return [
         route.file_for(**params)
         for route in ROUTES
@@ -23,7 +26,7 @@ def files_of(scope: Scope, **params: str) -> list[str]:
 
 
 def labels_left(site: Site, owner: str, name: str) -> list[str]:
-    """The files of a repo's labels that are on the site, whatever is remembered of them."""
+    """The files of a repo's labels that are on the site, whatever the state has of them."""
     found = [BY_NAME["labels"].file_for(owner=owner, name=name)]
     for route in ("label", "label_skill"):
         before = BY_NAME[route].file.partition("/{label}")[0]
@@ -32,7 +35,7 @@ def labels_left(site: Site, owner: str, name: str) -> list[str]:
 
 
 class WithdrawnFiles:
-    """The files of what was withdrawn of one repo."""
+    """The files about one repo's withdrawals."""
 
     def __init__(self, site: Site, pages: Pages, owner: str, name: str) -> None:
         self._site = site
@@ -40,7 +43,7 @@ class WithdrawnFiles:
         self._at = {"owner": owner, "name": name}
 
     def write_version(self, one: WithdrawnVersion) -> None:
-        """Write why a version is not there, and remove its files."""
+        """Write why a version is gone, and remove its files."""
         at = self._at | {"version": str(one.version)}
         told = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
         told = f"{told} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
@@ -48,7 +51,7 @@ class WithdrawnFiles:
         self._site.remove(*files_of("version", **at))
 
     def write_repo(self, parts: WithdrawnParts) -> None:
-        """Write why nothing of the repo is there, and remove the files of all of it."""
+        """Write why the whole repo is gone, and remove all its files."""
         repo = "{owner}/{name}".format_map(self._at)
         last = parts.versions[-1] if parts.versions else None
         withdrawal = parts.whole or last.withdrawal

@@ -1,4 +1,4 @@
-"""Writes a prompt as a file of another format, for `hub cat --as`. The build puts this into the
+"""Writes a prompt as a file of another format, for `hub cat --as`. The build inserts this into the
 client, after ``builder/text/formats.py``.
 """
 
@@ -12,7 +12,7 @@ try:
     with open(record_path, "rb") as file:
         record = json.loads(file.read().decode())["data"]
     with open(text_path, "rb") as file:
-        # What was verified is what is written.
+        # The written text must be the one that was verified.
         if file.read() != record["content"].encode():
             sys.exit(9)
     if "body" not in record or "messages" not in record:

@@ -1,5 +1,5 @@
-"""Searches a catalogue as the server does its index. The build puts this into the client, so it
-keeps to Python 3.7 and its library. `assets/catalogue.js` does the same in browsers.
+"""Searches a catalogue as the server searches its index. The build inserts this into the client, so
+it uses only Python 3.7 and its library. `assets/catalogue.js` does the same in browsers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LETTER = r"[^\W_{UNSPACED}]".format_map(RULES)
 TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{1}|[{MARKS}]|['’](?={1}))*".format(RUN, LETTER, **RULES))
 ASCII_TOKEN = re.compile(RULES["SIGNED"] + "|[a-z0-9]+(?:'[a-z0-9]+)*")
 JOINED = re.compile(RULES["JOINED"])
-# A posting is the number of a repo times this, plus the value of the best place of a word there.
+# A posting is the number of a repo times this, plus the value of the word's best place there.
 POSTING = 32
 
 
@@ -58,13 +58,13 @@ def parts_of(plain: str) -> list[str]:
 
 
 def surface_of(token: str) -> str:
-    """The word as written."""
+    """The word without apostrophes."""
     return token.replace("'", "").replace("’", "")[: RULES["WORD_CHARS_MAX"]]
 
 
 @lru_cache(maxsize=None)
 def stem_of(token: str) -> str:
-    """What a word is found by."""
+    """The form under which a word is found."""
     surface = surface_of(token)
     is_english = re.fullmatch("[a-z]+", surface)
     return stem(surface_of(re.sub("['’]s$", "", token))) if is_english else surface
@@ -85,13 +85,13 @@ def stem(word: str) -> str:
 
 
 def whole_of(text: str) -> str:
-    """The words of a short text as one."""
+    """The words of a short text, joined into one."""
     return "_".join(map(stem_of, parts_of(folded(text))))
 
 
 def query_words(q: str) -> list[tuple[str, str]]:
-    """The first different words, each at its last place; not the last character of a run, which is
-    in a pair.
+    """The first different words, each at its last place. The last character of a run is left out,
+    because it is in a pair.
     """
     once = {}
     before = ""
@@ -107,7 +107,9 @@ def query_words(q: str) -> list[tuple[str, str]]:
 
 
 def edits(one: str, other: str, most: int) -> int:
-    """Letters to insert, drop, replace or swap with the next; more than `most` if it is more."""
+    """The number of letters to insert, drop, replace or swap with the next; above `most`, any
+    number above it.
+    """
     before, last = [], list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
         line = [row]
@@ -123,7 +125,7 @@ def edits(one: str, other: str, most: int) -> int:
 
 
 class Target(NamedTuple):
-    """A word that is looked for: its stem and those of synonyms; how others may begin instead."""
+    """A searched word: its stem and those of synonyms, and the prefix of other words that match."""
 
     stems: list[str]
     prefix: str = ""
@@ -132,7 +134,7 @@ class Target(NamedTuple):
 
 
 class Catalogue:
-    """Repos, and where each word stands in them."""
+    """Repos, and the places of each word in them."""
 
     def __init__(self, repos: list[dict]) -> None:
         self.repos = repos
@@ -156,7 +158,7 @@ class Catalogue:
             self.postings[token].append(number * POSTING + value)
 
     def search(self, q: str, tags: set[str]) -> tuple[list[dict], str, list[dict] | None]:
-        """The repos that are found, best first; `match` and `corrected` as in the API."""
+        """The matching repos, best first; `match` and `corrected` as in the API."""
         targets, corrected, is_complete = self._plan(q)
         needed = sum(target.weight for target in targets) / 2
         values = [self._values(target) for target in targets]
@@ -178,9 +180,9 @@ class Catalogue:
         return self.repos[number]["owner"] + "/" + self.repos[number]["name"]
 
     def _wholes(self, q: str, targets: list[Target], scores: dict[int, float]) -> list[int]:
-        """The repos of which the query is all of the title or the name."""
+        """The repos whose whole title or name is the query."""
         whole = whole_of(q)
-        # What each word of it counts at least: a single one is never an owner and a name.
+        # The least value of each of its words: a single word is never an owner and a name.
         value = VALUES["text" if "_" in whole else "title"]
         least = value * sum(target.rarity for target in targets)
         found = []
@@ -192,7 +194,7 @@ class Catalogue:
         return found
 
     def _values(self, target: Target) -> dict[int, float]:
-        """The value of the best way in which each repo has a target."""
+        """The best value of a target in each repo."""
         best: dict[int, float] = {}
         for word in self._beginning(target.prefix) if target.prefix else ():
             for posting in (one for token in self.written[word] for one in self.postings[token]):
@@ -210,12 +212,12 @@ class Catalogue:
         return best
 
     def _forms(self, stem: str) -> list[str]:
-        """The tokens with a stem. It differs from them in its last two letters at most."""
+        """The tokens with a stem, which differs from them at most in its last two letters."""
         words = self._beginning(stem[:-2] or stem[0])
         return [token for word in words for token in self.written[word] if stem_of(token) == stem]
 
     def _beginning(self, prefix: str, limit: float = math.inf) -> list[str]:
-        """Words that begin so, in order."""
+        """The words with this prefix, sorted."""
         found: list[str] = []
         for at in range(bisect_left(self.vocabulary, prefix), len(self.vocabulary)):
             if len(found) == limit or not self.vocabulary[at].startswith(prefix):
@@ -224,7 +226,7 @@ class Catalogue:
         return found
 
     def _plan(self, q: str) -> tuple[list[Target], list[dict], bool]:
-        """What is looked for, words that are corrected, and whether no word is left out."""
+        """The targets, the corrected words, and true if no word is left out."""
         words = query_words(q)
         telling = [word for word in words if word[0] not in STOP] or words
         corrected: list[dict] = []
@@ -252,7 +254,7 @@ class Catalogue:
         frequent = [pair for pair in counted if pair[1].stems[0] in FREQUENT]
         rare = [pair for pair in counted if pair not in frequent]
         if not rare:
-            # However few repos here have one of them, it tells none apart.
+            # Even if few repos here have one of them, it does not distinguish repos.
             least = len(self.repos) // RULES["FREQUENT_PARTS"]
             rare, frequent = [(max(count, least), target) for count, target in frequent], []
         left = RULES["HOLDERS_MAX"]
@@ -276,7 +278,7 @@ class Catalogue:
         return weighed
 
     def _nearest(self, word: str) -> str | None:
-        """The word at the least distance; of several, the one that most repos have."""
+        """The word at the least distance; among several, the one in most repos."""
         if len(word) < RULES["CORRECTED_LETTERS_MIN"] or not word.isalpha() or re.match(RUN, word):
             return None
         most = 1 if len(word) <= RULES["ONE_EDIT_LETTERS_MAX"] else 2
@@ -289,7 +291,7 @@ class Catalogue:
         return best[2] if best else None
 
     def _similar(self, word: str, most: int) -> set[str]:
-        """Words that begin alike, or with one edit in the first letters."""
+        """The words that begin alike, or with one edit in the first letters."""
         first, second, third = word[:3]
         beginnings = {first + second, second + first, second + third, first + third}
         for letter in ascii_lowercase:

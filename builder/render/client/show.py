@@ -1,5 +1,5 @@
-"""Prints what the shell client lists: `versions`, `search` and `list`. The build puts this into
-the client, after ``search.py`` where a catalogue is searched; it keeps to Python 3.7.
+"""Prints the lists of the shell client: `versions`, `search` and `list`. The build inserts this
+into the client, after ``search.py`` if a catalogue is searched. It uses only Python 3.7.
 """
 
 import json
@@ -20,13 +20,13 @@ def stop(status, message):
 
 
 def clean(value):
-    """One line of text that a terminal does not obey."""
+    """One line of text without characters that control a terminal."""
     text = " ".join(str("" if value is None else value).split())
     return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
 
 
 def matches(lines):
-    """What a catalogue has of a query, as the API would answer it, but for the texts."""
+    """The result of a query in a catalogue, as from the API, but without searching texts."""
     wanted = {tag for tag in tags.split(",") if tag}
     repos = [json.loads(line) for line in lines]
     meta = {"sort": None, "tag": tags or None, "q": query or None}
@@ -55,7 +55,7 @@ def listed(lines):
 
 
 def answers(meta):
-    """Whether a list is what was asked for. A host of plain files ignores the question."""
+    """True if a list answers the request. A plain file host ignores the query."""
     return (
         meta["page"] == int(page)
         and (meta["q"] or "") == query
@@ -65,7 +65,7 @@ def answers(meta):
 
 
 def notes(meta):
-    """What is to be said of how a query was taken."""
+    """Notes on how a query was understood."""
     for one in meta.get("corrected") or ():
         yield f"no prompt has '{clean(one['from'])}': searched for '{clean(one['to'])}' instead"
     if meta.get("match") == "some" and meta["total"]:
@@ -73,13 +73,13 @@ def notes(meta):
 
 
 def note_of(entry):
-    """What is to be said of a version: what changed in it, or that it was withdrawn."""
+    """The note on a version: its changelog, or its withdrawal."""
     told = entry.get("withdrawn")
     return f"Withdrawn ({told['reason']}): {told['note']}" if told else entry["changelog"]
 
 
 def built_from(entry):
-    """The CI job that published a version: its project, commit and run. Empty where none did."""
+    """The CI job that published a version: its project, commit and run. Empty if none did."""
     source = entry.get("source")
     if not source:
         return ""
@@ -129,7 +129,7 @@ def columns(rows):
 
 
 def cut(text, room):
-    """As much of a text as a terminal has room for; all of it where that is next to nothing."""
+    """A text cut to the terminal's width, or the whole text if almost no width is left."""
     wide = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text]
     if room <= 8 or sum(wide) <= room:
         return text
@@ -155,7 +155,7 @@ if not fits:
 try:
     if as_json == "yes":
         text = json.dumps(answer, ensure_ascii=False)
-        if terminal:  # the same JSON, with control characters escaped
+        if terminal:  # The same JSON, with control characters escaped.
             text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
         print(text)
     elif terminal and rows:
@@ -165,7 +165,7 @@ try:
             print(*cells, sep="\t")
     sys.stdout.flush()
 except OSError as error:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes the rest at its end
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes the rest at exit.
     if not isinstance(error, BrokenPipeError):
         stop(1, f"cannot write: {error.strerror}")
 sys.stderr.writelines(f"hub: {one}\n" for one in told)

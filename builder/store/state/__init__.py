@@ -1,11 +1,11 @@
-"""What the builder remembers between builds, in SQLite under the state folder.
+"""The state between builds, in SQLite under the state folder.
 
-A cache: all of it follows from the content, and when in doubt it is thrown away. It holds, for
-each repo, the marks of its files and the bytes that lists are joined from; the digest of each
-list page that is on the site; and what a build has begun. A full build is one transaction. Any
-other commits what it is about to write before it touches a file, and what it has written after
-that: a reader of the state (search, queries) sees a publication whole or not at all, and a
-build that dies leaves a list of what the next one has to look at again.
+A cache: all of it follows from the content, and any inconsistency makes it invalid. It holds, for
+each repo, the marks of its files and the bytes that lists are joined from; the digest of each list
+page on the site; and unfinished work. A full build is one transaction. Any other build commits the
+list of its work before it writes a file, and the results after that. So a reader of the state
+(search, queries) sees a publication whole or not at all, and a killed build leaves a list of what
+the next one has to check again.
 
 ``State`` is the connection, and begins and ends builds. Each of its parts has one theme.
 """
@@ -52,7 +52,7 @@ class State:
 
     @classmethod
     def find_damage(cls, folder: str) -> str | None:
-        """What shows that a folder's state is damaged; reads it whole. Raises OperatorError."""
+        """The evidence that a folder's state is damaged; reads it whole. Raises OperatorError."""
 
         def look(db: sqlite3.Connection) -> str | None:
             is_ours = db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
@@ -61,7 +61,7 @@ class State:
         return find_damage(cls.path_in(folder), look)
 
     def close(self) -> None:
-        """Close the connection; what was not committed is as if it had not been."""
+        """Close the connection; uncommitted changes are lost."""
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -71,34 +71,34 @@ class State:
         self.close()
 
     def has_tables(self) -> bool:
-        """Whether this is no new file, nor the database of something else."""
+        """True if the file has the state's tables."""
         row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
         return row is not None
 
     # Beginning and end of a build
 
     def vouches_for(self, stamp: str, site_mark: str) -> bool:
-        """Whether what is remembered holds for a site.
+        """True if the remembered state is valid for a site.
 
-        Not after another stamp (code, templates, settings), nor when the site is not the one
-        that the last build left (``site_mark``), nor after a full build that did not end, nor
-        after a restart of the machine, when the kernel may have lost what was not yet on disk.
+        False after a change of the stamp (code, templates, settings), if the site is not the one
+        that the last build left (``site_mark``), after a full build that did not end, and after a
+        restart of the machine, because the kernel may have lost data that was not yet on disk.
         """
         clean = _clean(stamp, site_mark)
         return self._version() == SCHEMA_VERSION and self._meta.get("clean") == clean
 
     def was_built_by(self, stamp: str) -> bool:
-        """Whether the last build had this stamp, and ended."""
+        """True if the last build had this stamp, and ended."""
         noted = self._meta.get("clean") if self.has_tables() else None
         return self._version() == SCHEMA_VERSION and (noted or "").startswith(f"{stamp} ")
 
     def was_killed(self) -> bool:
-        """Whether a build began and could not even say that it failed."""
+        """True if a build began and was killed before it could record a failure."""
         return self._meta.get("running") is not None
 
     def begin(self, *, forget: bool) -> None:
-        """Start a build; ``forget`` all that is remembered first, and commit nothing before
-        the end.
+        """Start a build. With ``forget``, delete the remembered state first, and commit nothing
+        before the end.
         """
         self._is_one_transaction = forget
         if forget and self.has_tables():
@@ -109,28 +109,28 @@ class State:
         self._meta.put("running", "yes")
 
     def checkpoint(self) -> None:
-        """Commit what a build has come to, and go on."""
+        """Commit the build's progress, and continue."""
         if not self._is_one_transaction:
             self._db.execute("COMMIT")
             self._db.execute("BEGIN IMMEDIATE")
 
     def abandon(self) -> None:
-        """End a build that failed: what it has not committed is as if it had not been."""
+        """End a failed build; its uncommitted changes are lost."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        # Where not even that can be written, the next build takes this one for killed.
+        # If even that cannot be written, the next build takes this one for killed.
         with contextlib.suppress(sqlite3.Error):
             self._meta.drop("running")
 
     def end(self, stamp: str, site_mark: str) -> None:
-        """Commit a build that has done all that it was to do, or left it in ``todo``."""
+        """Commit a finished build; work left over is in ``todo``."""
         self._meta.put("clean", _clean(stamp, site_mark))
         self._meta.drop("running")
         self._db.execute("COMMIT")
 
     def home(self) -> tuple[str | None, str]:
-        """The mark of ``home.md`` as the last build read it, and its text; None before the first
-        build.
+        """The mark and the text of ``home.md`` as the last build read it; the mark is None before
+        the first build.
         """
         return self._meta.get("home mark"), self._meta.get("home text") or ""
 
@@ -139,12 +139,12 @@ class State:
         self._meta.put("home text", text)
 
     def note_settings(self, settings: Settings) -> None:
-        """Remember how the site is made that this build makes; its folders are known anyway."""
+        """Store the settings of this build's site, without its folders."""
         fields = {key: value for key, value in settings._asdict().items() if key not in _FOLDERS}
         self._meta.put("settings", json.dumps(fields))
 
     def settings(self) -> dict[str, Any]:
-        """As noted, without the folders; empty before the first build."""
+        """The stored settings, without the folders; empty before the first build."""
         return json.loads(self._meta.get("settings") or "{}")
 
     def _version(self) -> int:
@@ -160,27 +160,27 @@ class State:
         self._execute(SCHEMA)
 
     def add_indexes(self) -> None:
-        """Make the indexes, after a build that forgot all has put its repos, and before it asks
-        for lists.
+        """Create the indexes. A build with ``forget`` calls this after it has stored its repos, and
+        before it reads lists.
         """
         self._execute(INDEXES)
 
     def _execute(self, script: str) -> None:
-        # Not executescript, which would commit: readers keep the old state until the end.
+        # Not executescript, which would commit. Readers keep the old state until the end.
         for statement in script.split(";\n"):
             self._db.execute(statement)
 
 
 def last_settings(content: str, out: str, folder: str) -> Settings | None:
-    """How the site was made that was built last with this state folder; None where no build has
-    ended, or where what it left cannot be read.
+    """The settings of the last build with this state folder; None if no build has ended, or its
+    state cannot be read.
     """
     if not os.path.exists(State.path_in(folder)):
         return None
     try:
         with State(folder, read_only=True) as state:
             noted = state.settings() if state.has_tables() else {}
-        # Another release of hub may have noted more.
+        # Another release of hub may have stored more fields.
         known = {key: value for key, value in noted.items() if key in Settings._fields}
     except (sqlite3.Error, ValueError):
         return None
@@ -188,9 +188,7 @@ def last_settings(content: str, out: str, folder: str) -> Settings | None:
 
 
 def last_base_url(folder: str) -> str | None:
-    """Where readers find the site that was built last with this state folder; None as
-    ``last_settings``.
-    """
+    """The base URL of the last build with this state folder; None as ``last_settings``."""
     settings = last_settings("", "", folder)
     return settings and settings.base_url
 

@@ -1,4 +1,4 @@
-"""Repos: what the next build and lists need of each, and how they are found: by id, tag and place
+"""Repos: the data that the next build and lists need of each, and queries by id, tag and position
 in a list.
 """
 
@@ -16,7 +16,8 @@ ORDER_BY = {
     "updated": "updated DESC, id",
 }
 
-# What fits beside a time in 64 bits: repos with more pulls are equal in searches by `top`.
+# The most that fits beside a time in 64 bits. Repos with more pulls rank equally in searches by
+# `top`.
 _PULLS_MAX = 2**24 - 1
 _TIMES = 2**39
 
@@ -47,8 +48,8 @@ class RepoRow(NamedTuple):
 
 
 def order_values(row: RepoRow) -> dict[str, int]:
-    """By order of lists: a number within 64 bits. Repos with greater ones come first, and those
-    with equal ones by owner/name, as in ORDER_BY.
+    """A 64-bit number for each order of lists. Repos with greater ones come first, and equal ones
+    are sorted by owner/name, as in ORDER_BY.
     """
     top = min(row.pulls, _PULLS_MAX) * _TIMES + row.updated
     return {"top": top, "trending": row.trend, "new": row.created}
@@ -64,26 +65,26 @@ _UPSERT = (
 
 
 def digest_of(*parts: bytes) -> bytes:
-    """As in the columns ``digest`` and ``search_digest``."""
+    """The digest in the columns ``digest`` and ``search_digest``."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
 
 
 class Repos(Table):
-    """The table ``repo``; writes ``tag`` and ``total``, too."""
+    """The table ``repo``; also writes ``tag`` and ``total``."""
 
     def marks(self) -> dict[str, str]:
         """The remembered mark of each repo, by id."""
         return dict(self._db.execute("SELECT id, mark FROM repo"))
 
     def get(self, repo_id: str) -> RepoRow | None:
-        """What is remembered of a repo."""
+        """The stored row of a repo."""
         found = self._db.execute(
             f"SELECT {', '.join(RepoRow._fields)} FROM repo WHERE id = ?", (repo_id,)
         ).fetchone()
         return RepoRow(*found) if found else None
 
     def put(self, row: RepoRow, old: RepoRow | None) -> None:
-        """Remember a repo, instead of what was remembered of it (``old``)."""
+        """Store a repo, replacing its row ``old``."""
         (key,) = self._db.execute(_UPSERT, row).fetchone()
         if old:
             self._untag(old, key)
@@ -114,7 +115,9 @@ class Repos(Table):
         )
 
     def search_digests(self, among: Iterable[str] | None) -> dict[str, str]:
-        """The ``search_digest`` of each repo in hexadecimal, by id; of those in ``among``."""
+        """The ``search_digest`` of each repo in hexadecimal, by id; only for ids in ``among`` if
+        given.
+        """
         where, ids = "", []
         if among is not None:
             ids = [*among]
@@ -126,7 +129,7 @@ class Repos(Table):
         )
 
     def totals(self, tag: str | None = None) -> tuple[int, int]:
-        """How many repos (with a tag) there are, and versions of them."""
+        """The numbers of repos (with a tag) and of their versions."""
         row = self._db.execute(
             "SELECT repos, versions FROM total WHERE tag = ?", (tag or "",)
         ).fetchone()
@@ -138,7 +141,7 @@ class Repos(Table):
         return [found[key] for key in keys]
 
     def langfuse_rows(self, keys: list[int]) -> list[bytes]:
-        """What lists for Langfuse's SDKs show of the repos with these keys, in their order."""
+        """The rows of lists for Langfuse's SDKs, of the repos with these keys, in their order."""
         found = dict(
             self._db.execute(
                 f"SELECT key, langfuse FROM repo WHERE key IN ({', '.join('?' * len(keys))})", keys
@@ -152,23 +155,23 @@ class Repos(Table):
         return [*found.values()]
 
     def skills_of_owner(self, owner: str) -> list[bytes]:
-        """What the owner's files have of the skill of each repo, in the order of `top`."""
+        """The skill of each repo in its owner's files, in the order of `top`."""
         rows = self._db.execute(
             f"SELECT skill FROM repo WHERE owner = ? ORDER BY {ORDER_BY['top']}", (owner,)
         )
         return [skill for (skill,) in rows]
 
     def summaries_of_owner(self, owner: str, start: int, count: int) -> list[bytes]:
-        """The summaries of some repos of an owner, from the one numbered ``start`` on, latest
-        updated first; at most a page.
+        """The summaries of some repos of an owner, latest updated first, beginning with number
+        ``start``; at most a page.
         """
-        # Without what is shown, which would be sorted with the rest.
+        # Only ids are sorted, because SQLite would sort the summaries along with them.
         order = f"ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?"
         ids = self._column(f"SELECT id FROM repo WHERE owner = ? {order}", owner, count, start)
         return self.summaries(ids)
 
     def count_of_owner(self, owner: str) -> int:
-        """How many repos an owner has."""
+        """The number of an owner's repos."""
         return self._value("SELECT count(*) FROM repo WHERE owner = ?", owner)
 
     def lines_of_owner(self, owner: str) -> Iterator[tuple[str, bytes]]:
@@ -178,7 +181,7 @@ class Repos(Table):
         )
 
     def summaries(self, ids: list[str]) -> list[bytes]:
-        """The summaries of these repos in their order, of those that there are; at most a page."""
+        """The summaries of these repos in their order, without unknown ones; at most a page."""
         found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)
         return [found[repo_id][0] for repo_id in ids if repo_id in found]
 
@@ -196,7 +199,9 @@ class Repos(Table):
         return found
 
     def find_damage(self) -> str | None:
-        """What shows that what lists have of some repo is not what was written."""
+        """Evidence that a repo's data for lists differs from what was written; None if there is
+        none.
+        """
         rows = self._db.execute("SELECT id, digest, summary, card, langfuse FROM repo")
         faulty = (id for id, digest, *shown in rows if digest_of(*shown) != digest)
         return next((f"wrong digest of {id}" for id in faulty), None)
@@ -207,7 +212,7 @@ class Repos(Table):
 
     def update_times(self) -> Iterator[tuple[str, str]]:
         """Each repo's id and the time of its last update, in order of owner/name."""
-        # With the plus, SQLite sorts what a small index holds instead of reading whole rows.
+        # With the plus, SQLite sorts rows of a small index instead of reading whole rows.
         return self._db.execute(
             "SELECT id, strftime('%Y-%m-%dT%H:%M:%SZ', updated, 'unixepoch') FROM repo ORDER BY +id"
         )
@@ -217,14 +222,14 @@ class Ids(Table):
     """Ids (``owner/name``) in the tables ``repo`` and ``tag``."""
 
     def all(self) -> list[str]:
-        """Those of all repos, in order."""
+        """The ids of all repos, in order."""
         return self._column("SELECT id FROM repo ORDER BY id")
 
     def fitting(
         self, tags: Collection[str], owner: str | None, sort: str, limit: int, offset: int
     ) -> tuple[list[str], int]:
-        """A part of those of the repos that have all of these tags and are an owner's (None: of
-        any), in an order; and how many there are.
+        """A part of the ids of the repos that have all of these tags and belong to an owner (None:
+        any), in an order; and the count of all.
         """
         where = (
             " AND ".join(
@@ -246,7 +251,7 @@ class Ids(Table):
         return ids, total
 
     def beginning(self, prefix: str, limit: int = -1) -> list[str]:
-        """Those that begin so, in order; all of them where ``limit`` is -1."""
+        """The ids with this prefix, in order; all of them if ``limit`` is -1."""
         return self._column(
             "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
             *beginning_with(prefix),
@@ -254,21 +259,22 @@ class Ids(Table):
         )
 
     def around(self, prefix: str, name: str, limit: int) -> list[str]:
-        """Up to ``limit`` of those that begin with ``prefix``, in order: the neighbours of
-        ``prefix + name`` on both sides, whether there is such an id or not.
+        """Up to ``limit`` of the ids with this prefix, in order: the neighbours of ``prefix +
+        name`` on both sides. That id itself need not exist.
         """
         first, end = beginning_with(prefix)
         between = "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id"
         after = self._column(f"{between} LIMIT ?", first + name, end, limit)
         before = self._column(f"{between} DESC LIMIT ?", first, first + name, limit)
-        # Half from each side, or more from one where the other has fewer.
+        # Half from each side, or more from one if the other has fewer.
         half = limit // 2
         before = before[: limit - min(len(after), limit - half)]
         return [*reversed(before), *after[: limit - len(before)]]
 
     def named(self, name: str, limit: int) -> list[str]:
-        """Those of the repos of exactly this name, whoever has them; ``top`` ones first."""
-        # One pass over an index that has all of this: less than an index would cost each build.
+        """The ids of all owners' repos with exactly this name; ``top`` ones first."""
+        # One pass over an index that has all columns. It costs less than another index would cost
+        # each build.
         return self._column(
             f"SELECT id FROM repo WHERE id LIKE '%/' || ? ORDER BY {ORDER_BY['top']} LIMIT ?",
             name,
@@ -289,14 +295,14 @@ class Tags(Table):
         ).fetchall()
 
     def counts_among(self, owner: str | None, tags: Collection[str]) -> list[tuple[str, int]]:
-        """As ``counts``, of the repos of an owner (None: of any) that have all of these tags."""
+        """As ``counts``, for the repos of an owner (None: any) that have all of these tags."""
         where = "repo.tags != ''"
         if owner is not None:
             where += " AND repo.owner = ?"
         if tags:
             tagged = " INTERSECT ".join(["SELECT repo FROM tag WHERE name = ?"] * len(tags))
             where += f" AND repo.key IN ({tagged})"
-        # Names need no escape in JSON.
+        # Names need no escaping in JSON.
         return self._db.execute(
             "SELECT value, count(*) AS repos "
             """FROM repo, json_each('["' || replace(repo.tags, ' ', '","') || '"]') """
@@ -311,7 +317,7 @@ class Lists(Table):
     def order(
         self, tag: str | None, sort: str, limit: int, *, offset: int = 0
     ) -> list[tuple[int, bytes]]:
-        """Key and digest of repos of a list, in its order: ``limit`` of them at most."""
+        """Key and digest of repos of a list, in its order: at most ``limit``."""
         order = f"ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?"
         if tag is None:
             return self._db.execute(
@@ -336,7 +342,9 @@ class Lists(Table):
         return self._value(one, tag or "", sort, number)
 
     def put_page(self, tag: str | None, sort: str, number: int, digest: bytes) -> None:
-        """Remember a page that is on the site; an empty digest where it is about to be."""
+        """Store the digest of a page on the site; an empty digest if the page is about to be
+        written.
+        """
         self._db.execute(
             "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", (tag or "", sort, number, digest)
         )

@@ -79,7 +79,7 @@ CREATE TABLE IF NOT EXISTS orphan (
 ) WITHOUT ROWID;
 """
 
-# Apart, as they are made at less cost once the tables are filled.
+# Separate, because creating them is cheaper once the tables are filled.
 INDEXES = """
 CREATE INDEX repo_mark ON repo (id, mark);
 CREATE INDEX repo_owner ON repo (owner);
@@ -91,6 +91,6 @@ CREATE INDEX tag_trending ON tag (name, trend DESC, id);
 CREATE INDEX tag_new ON tag (name, created DESC, id);
 """
 
-# The tables that outlive a reset, as long as they are made like this.
+# Tables that survive a reset, as long as the schema is the same.
 LASTING = ("orphan",)
 SCHEMA_VERSION = zlib.crc32((SCHEMA + INDEXES).encode()) >> 1

@@ -1,4 +1,4 @@
-"""The settings of a site: those of the service that runs on its folders, or of its last build."""
+"""The settings of a site: those of a service that runs on its folders, or of its last build."""
 
 import contextlib
 import fcntl
@@ -31,11 +31,11 @@ def serving(settings: Settings) -> Iterator[None]:
 
 
 def service_settings(content: str, out: str, state: str) -> Settings | None:
-    """The settings of the service that serves the site ``out``; None where none runs."""
+    """The settings of the service that serves the site ``out``; None if none runs."""
     if not os.path.exists(f"{state}/{_FILE}"):
         return None
     with lock_file(state, f"{_FILE}.turn") as turn, lock_file(state, _FILE) as file:
-        # One look at a time: each would be a service to another one.
+        # One process checks at a time, because a second one would take the first for a service.
         fcntl.flock(turn, fcntl.LOCK_EX)
         if try_lock(file):
             return None
@@ -43,14 +43,14 @@ def service_settings(content: str, out: str, state: str) -> Settings | None:
         with contextlib.suppress(ValueError):
             noted = json.loads(file.read())
             if noted["out"] == os.path.realpath(out):
-                # A service of another release may have noted other fields.
+                # A service of another release may have stored other fields.
                 known = {key: noted[key] for key in Settings._fields if key in noted}
                 return Settings(**known | dict(zip(FOLDERS, (content, out, state), strict=True)))
     return None
 
 
 def site_settings(content: str, out: str, state: str) -> Settings | None:
-    """The settings to build ``out`` with after a change of its content; None where no build with
-    this state folder has ended.
+    """The settings for building ``out`` after a change of its content; None if no build with this
+    state folder has ended.
     """
     return service_settings(content, out, state) or last_settings(content, out, state)

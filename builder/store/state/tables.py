@@ -1,4 +1,4 @@
-"""The small tables of the state: facts, owners, what was withdrawn whole, orphans, pulls."""
+"""The small tables of the state: facts, owners, repos withdrawn whole, orphans, pulls."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from builder.store.database import beginning_with
 
 
 class Table:
-    """What is read and written of a table, or of several."""
+    """Base of classes that read and write one or several tables."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
     def _value(self, sql: str, *values: object) -> Any:
-        """The first column of the first row; None where there is none."""
+        """The first column of the first row; None if there is no row."""
         row = self._db.execute(sql, values).fetchone()
         return row[0] if row else None
 
@@ -33,7 +33,7 @@ class Meta(Table):
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def put_first(self, key: str, value: str) -> None:
-        """Put it, unless there is one."""
+        """Store the value, unless the key exists."""
         self._db.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (key, value))
 
     def rename(self, key: str, new: str) -> None:
@@ -47,11 +47,11 @@ class Owners(Table):
     """The table ``owner``: the marks of profiles, by handle."""
 
     def handles(self) -> set[str]:
-        """Those of all owners."""
+        """The handles of all owners."""
         return {*self._column("SELECT handle FROM owner")}
 
     def beginning(self, prefix: str, limit: int) -> list[str]:
-        """The handles that begin so, in order; ``limit`` of them at most."""
+        """The handles with this prefix, in order; at most ``limit``."""
         return self._column(
             "SELECT handle FROM owner WHERE handle >= ? AND handle < ? ORDER BY handle LIMIT ?",
             *beginning_with(prefix),
@@ -59,11 +59,11 @@ class Owners(Table):
         )
 
     def mark(self, handle: str) -> str | None:
-        """The remembered mark of an owner's profile; None for an owner that is not known."""
+        """The stored mark of an owner's profile; None for an unknown owner."""
         return self._value("SELECT mark FROM owner WHERE handle = ?", handle)
 
     def joined_at(self, handle: str) -> int | None:
-        """When the owner's first repo was made, in epoch seconds."""
+        """The time of the owner's first repo, in epoch seconds."""
         return self._value("SELECT min(created) FROM repo WHERE owner = ?", handle)
 
     def put(self, handle: str, mark: str) -> None:
@@ -74,8 +74,8 @@ class Owners(Table):
 
 
 class Withdrawn(Table):
-    """The table ``withdrawn``: repos of which nothing can be read any more. Writes ``total``, too:
-    their versions are publications as well.
+    """The table ``withdrawn``: repos without readable versions. Also writes ``total``, because
+    their versions count as publications.
     """
 
     def marks(self) -> dict[str, str]:
@@ -92,7 +92,7 @@ class Withdrawn(Table):
         self._count(versions_count)
 
     def remove(self, repo_id: str) -> bool:
-        """Forget a repo; False if it is not known."""
+        """Remove a repo; False if it is unknown."""
         count = self._value("DELETE FROM withdrawn WHERE id = ? RETURNING versions_count", repo_id)
         if count is not None:
             self._count(-count)
@@ -107,30 +107,30 @@ class Withdrawn(Table):
 
 
 class Orphans(Table):
-    """The table ``orphan``: files that may have no object, kept for one build more."""
+    """The table ``orphan``: files that may no longer be needed, kept for one more build."""
 
     def files(self) -> dict[str, bool]:
-        """Each with whether it is due to be removed."""
+        """The files, and for each true if the next build removes it."""
         rows = self._db.execute("SELECT file, is_due FROM orphan")
         return {file: bool(is_due) for file, is_due in rows}
 
     def add(self, files: Iterable[str]) -> None:
-        """Take note of files that may have lost their object, or may never get one."""
+        """Note files that may no longer be needed, or may never be."""
         self._db.executemany(
             "INSERT OR IGNORE INTO orphan VALUES (?, 0)", [(file,) for file in files]
         )
 
     def keep(self, due: Iterable[str]) -> None:
-        """Forget all but these, which the next build removes."""
+        """Replace all notes by these files, which the next build removes."""
         self._db.execute("DELETE FROM orphan")
         self._db.executemany("INSERT INTO orphan VALUES (?, 1)", [(file,) for file in due])
 
 
 class SitePulls(Table):
-    """The table ``pulls``: which counts the site shows; and the sums that owners show."""
+    """The table ``pulls``: the identity of the counts that the site shows; and owners' sums."""
 
     def shown(self) -> tuple[int, str | None]:
-        """Serial and nonce of the counts that the site has or is about to get; 0: none are
+        """Serial and nonce of the counts that the site has or is about to get; serial 0: none are
         counted.
         """
         return self._row(1) or (0, None)
@@ -140,7 +140,7 @@ class SitePulls(Table):
         self._db.execute("DELETE FROM pulls WHERE rowid = 2")
 
     def begun(self) -> tuple[int, str | None] | None:
-        """Serial and nonce of newer counts that some repos already have; None: none have."""
+        """Serial and nonce of newer counts that some repos already have; None if there are none."""
         return self._row(2)
 
     def begin(self, serial: int, nonce: str | None) -> None:
@@ -158,7 +158,7 @@ class SitePulls(Table):
         )
 
     def of_owner(self, owner: str) -> int | None:
-        """The pulls of all repos of an owner; None where none were counted."""
+        """The pulls of all repos of an owner; None if none were counted."""
         serial, _ = self.shown()
         sum_of = "SELECT coalesce(sum(pulls), 0) FROM repo WHERE owner = ?"
         return self._value(sum_of, owner) if serial else None

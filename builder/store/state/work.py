@@ -1,7 +1,7 @@
-"""What builds have begun and not ended, what lists do not have yet, and the pass that takes it in.
+"""Work that builds have begun and not ended, changes that lists do not have yet, and the pass that
+adds them.
 
-A pass may take several builds. What comes up meanwhile is for the next one, so no list is put
-off for ever.
+A pass may take several builds. Later changes are for the next one, so no list is delayed forever.
 """
 
 import sqlite3
@@ -13,25 +13,25 @@ from typing import NamedTuple
 from builder.model.routes import SORTS
 from builder.store.state.tables import Meta, Table
 
-# Of work that there is only one piece of.
+# For kinds of work that have only one piece.
 _NO_NAME = ("",)
 
 
 class Work(StrEnum):
-    """A kind of work, and what its pieces are named by."""
+    """A kind of work; comments say how its pieces are named."""
 
-    REPO = auto()  # render it, or forget it; by id
+    REPO = auto()  # render it, or remove it from the state; by id
     REPO_PULLS = auto()  # render it with other pulls; by id
     OWNER = auto()  # by handle
     OWNER_PULLS = auto()  # by handle
     FIRST_PAGES = auto()  # of a list in all orders; by tag, empty for all repos
-    # In the next pass
+    # For the next pass
     LIST = auto()  # all pages; as FIRST_PAGES
-    INDEX_REPO = auto()  # take it into the index, or drop it; by id
-    # In the pass under way
+    INDEX_REPO = auto()  # add it to the index, or remove it; by id
+    # In the current pass
     PASS_INDEX_REPO = auto()
     # One piece each, without a name
-    INDEX = auto()  # look at all repos
+    INDEX = auto()  # compare all repos
     TAGS = auto()
     HOME = auto()
     CATALOGUE = auto()  # in each pass, all of the following
@@ -46,11 +46,11 @@ class Todo(Table):
     """The table ``todo``: names of pieces of work, by kind."""
 
     def names(self, kind: Work) -> set[str]:
-        """All that is to do of a kind."""
+        """The names of all pending work of a kind."""
         return {*self._column("SELECT name FROM todo WHERE kind = ?", kind)}
 
     def first(self, kind: Work, limit: int) -> list[str]:
-        """As ``names``: the first of it by name, ``limit`` at most."""
+        """As ``names``, sorted by name, at most ``limit``."""
         first = "SELECT name FROM todo WHERE kind = ? ORDER BY name LIMIT ?"
         return self._column(first, kind, limit)
 
@@ -58,7 +58,7 @@ class Todo(Table):
         return self._value("SELECT count(*) FROM todo WHERE kind = ?", kind)
 
     def has(self, *kinds: Work) -> bool:
-        """Whether something is to do of any of these kinds."""
+        """True if work of any of these kinds is pending."""
         places = ", ".join("?" * len(kinds))
         return bool(self._value(f"SELECT 1 FROM todo WHERE kind IN ({places}) LIMIT 1", *kinds))
 
@@ -73,13 +73,13 @@ class Todo(Table):
         )
 
     def move(self, kind: Work, to: Work) -> None:
-        """Make all that is to do of a kind work of another."""
+        """Turn all pending work of a kind into work of another kind."""
         self._db.execute("UPDATE OR REPLACE todo SET kind = ? WHERE kind = ?", (to, kind))
 
 
 class PassList(NamedTuple):
-    """A list in one order that the pass has still to write, from a page on. ``tag`` None: of all
-    repos.
+    """A list in one order that the pass still has to write, beginning with a page. ``tag`` None:
+    all repos.
     """
 
     sort: str
@@ -88,7 +88,7 @@ class PassList(NamedTuple):
 
 
 class Passes(Table):
-    """The pass under way, if one is, and since when there is something to take in."""
+    """The current pass, if any, and the time since which changes wait for one."""
 
     def __init__(self, db: sqlite3.Connection, meta: Meta, todo: Todo) -> None:
         super().__init__(db)
@@ -96,22 +96,22 @@ class Passes(Table):
         self._todo = todo
 
     def note_behind(self) -> None:
-        """Remember that something has changed now that lists do not have."""
+        """Note that something has changed now that lists do not have."""
         self._meta.put_first("behind", str(time.time()))
 
     def behind_seconds(self) -> float:
-        """The age of the oldest change that lists do not have; 0 where they have all."""
+        """The age of the oldest change that lists do not have; 0 if they have all."""
         since = [self._meta.get("pass behind"), self._meta.get("behind")]
         ages = [time.time() - float(one) for one in since if one]
         return max(0.0, *ages) if ages else 0.0
 
     def serial(self) -> int | None:
-        """How many versions there were when the pass began; None where none is under way."""
+        """The number of versions when the pass began; None if there is no current pass."""
         serial = self._meta.get("pass")
         return None if serial is None else int(serial)
 
     def begin(self, serial: int) -> None:
-        """Begin a pass over all lists and repos that are to do now."""
+        """Begin a pass over all lists and repos with pending changes."""
         self._meta.put("pass", str(serial))
         self._meta.rename("behind", "pass behind")
         tags = self._todo.names(Work.LIST)
@@ -121,18 +121,18 @@ class Passes(Table):
         self._todo.move(Work.INDEX_REPO, Work.PASS_INDEX_REPO)
 
     def end(self) -> bool:
-        """End the pass; whether no list has changed meanwhile."""
+        """End the pass; returns true if no list has changed meanwhile."""
         self._meta.drop("pass")
         self._meta.drop("pass behind")
         return not self._todo.has(Work.LIST)
 
     def lists(self) -> list[PassList]:
-        """What the pass has still to write of lists, in this order."""
+        """The lists that the pass still has to write, in order."""
         rows = self._db.execute("SELECT sort, tag, page FROM pass_list ORDER BY sort, tag")
         return [PassList(sort, tag or None, page) for sort, tag, page in rows]
 
     def go_on_at(self, one: PassList, page: int | None) -> None:
-        """Remember which page of a list is the next; None: the list is done."""
+        """Store the next page of a list; None: the list is done."""
         if page:
             self._db.execute(
                 "UPDATE pass_list SET page = ? WHERE sort = ? AND tag = ?",

@@ -1,4 +1,4 @@
-"""Read prompts from a hub: cached, verified, and still there when the hub is down.
+"""Read prompts from a hub: cached, verified, and available when the hub is down.
 
     from hub_prompts import Hub
 
@@ -34,16 +34,16 @@ from typing import Any, Callable, NamedTuple
 from urllib import request
 
 __version__ = "1.0.0"
-# The build puts the address of its site here.
+# The build inserts the address of its site here.
 BAKED_URL = ""
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 FILLED_CHARS_MAX = 50_000_000
-# Prompts in memory, and on the disk: the oldest go first.
+# The most prompts in memory, and the most on disk. Above this, the oldest are removed.
 PROMPTS_MAX = 500
-# How many prompts are asked for at a time.
+# The most requests at a time. Further prompts wait.
 FLIGHTS_MAX = 16
-# How long a failure is remembered, and for how long other addresses come first after one.
+# After a failure: the time without a retry, and the time for which other addresses come first.
 RETRY_SECONDS = 5
 DOWN_SECONDS = 30
 
@@ -98,13 +98,13 @@ class Got(NamedTuple):
     error: Exception | None
 
 
-# From left to right: an escaped opening is taken before it can open anything.
+# From left to right: an escaped opening is matched before it can open anything.
 _VARIABLE = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
 _MARKER = re.compile(
     r"""(?m)^[ \t]*\{\{[ \t]*role[ \t]+(["'])(system|user|assistant|tool)\1[ \t]*\}\}[ \t]*\r*$"""
 )
 _BLANK = " \t\r\n"
-# By type: what a value may be, and as text.
+# By type: the allowed types of a value, and the pattern of its text.
 _FITS: dict[str, tuple[Any, str]] = {
     "string": ((str, int, float), ""),
     "integer": (object, r"-?(0|[1-9][0-9]*)(\.0+)?\Z"),
@@ -117,9 +117,9 @@ _FITS: dict[str, tuple[Any, str]] = {
 
 @dataclass(frozen=True)
 class Prompt:
-    """One version of a prompt, which threads can share. ``id`` is OWNER/NAME; ``sha256`` the hash
-    of ``content``, the published file; ``body`` the text after its front matter; ``version`` None
-    if this is a fallback.
+    """One version of a prompt; safe to share between threads. ``id`` is OWNER/NAME; ``sha256`` the
+    hash of ``content``, the published file; ``body`` the text after its front matter; ``version``
+    is None for a fallback.
     """
 
     id: str
@@ -136,7 +136,7 @@ class Prompt:
         return copy.deepcopy(self._parameters)
 
     def fill(self, /, **values: Any) -> str:
-        r"""``body`` with values in the place of its ``{{variables}}``, and ``{{`` for ``\{{``.
+        r"""``body`` with values in place of its ``{{variables}}``, and ``{{`` for ``\{{``.
 
         A variable without a value, or with None, gets its default, or nothing if it is optional.
         Texts stay as they are; other values become JSON as RFC 8785 writes it. Values are not
@@ -147,7 +147,7 @@ class Prompt:
 
     def messages(self, /, **values: Any) -> list[dict[str, str]]:
         """The conversation, filled in as by ``fill``: a list of ``{"role", "content"}``. A prompt
-        that is no conversation is one message of the user.
+        without role markers is one message of the user.
         """
         texts = self._texts(values)
         parts = _MARKER.split(self.body.removeprefix("\ufeff"))  # text, then quote, role, text, ...
@@ -157,12 +157,13 @@ class Prompt:
         return [{"role": role, "content": _filled(text, texts)} for role, text in found if text]
 
     def _texts(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """What stands in the place of each variable."""
+        """The text for each variable."""
         declared = {variable["name"]: variable for variable in self.variables}
         used = [name for name in _VARIABLE.findall(self.body) if name]
         known = dict.fromkeys([*declared, *used])
         unknown = [name for name in values if name not in known]
-        if unknown and self.version:  # a fallback may use less than what it stands for
+        # A fallback may use fewer variables than the prompt it replaces.
+        if unknown and self.version:
             has = ", ".join(list(known)[:10]) or "none"
             raise UnknownVariable(f"{self.id} has no variable {unknown[0]}. It has {has}.")
         texts = {}
@@ -207,7 +208,7 @@ def _canonical(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """As JavaScript writes it."""
+    """The number as JavaScript writes it, which RFC 8785 requires."""
     if not math.isfinite(value):
         raise ValueError("the number is too large for a double")
     if 1e-6 <= abs(value) < 1e21:
@@ -230,7 +231,7 @@ def _checked(name: str, variable: Mapping[str, Any], value: Any) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Without blank lines at both ends, and without the last line break."""
+    """The text without blank lines at both ends, and without the last line break."""
     first, last = len(text) - len(text.lstrip(_BLANK)), len(text.rstrip(_BLANK))
     end = f"{text}\n".index("\n", last)
     return text[text.rfind("\n", 0, first) + 1 : end].rstrip("\r") if last else ""
@@ -245,12 +246,12 @@ _LOOPBACK = re.compile(r"https?://(localhost|127(\.[0-9]+){3}|\[::1\])([:/].*)?"
 _PRIVATE_WAY = re.compile(rf"https://.*|{_LOOPBACK.pattern}")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
 _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
-# What reading an answer raises if it is not the JSON that was expected.
+# Errors of reading an answer that is not the expected JSON.
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class _Wanted(NamedTuple):
-    """What to read: a version, which may have to have a hash; a label; or else the latest."""
+    """The version to read, with the expected hash if there is one; or the label; or the latest."""
 
     repo: str
     version: str | None = None
@@ -259,13 +260,13 @@ class _Wanted(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Of the file, which every host has."""
+        """The path of the file, which every host has."""
         part = f"/labels/{self.label}" if self.label else ""
         part = f"/versions/{self.version}" if self.version else part
         return f"/api/v1/repos/{self.repo}{part}.json"
 
     def parse(self, answer: bytes | bytearray) -> Prompt:
-        """The prompt of a record. Raises Unavailable if it is another one, or none."""
+        """The prompt of a record. Raises Unavailable if it is another prompt or no record."""
         with contextlib.suppress(*_MISFITS):
             record = json.loads(answer)["data"]
             content, variables, parameters = map(record.get, ("content", "variables", "parameters"))
@@ -288,7 +289,7 @@ class _Wanted(NamedTuple):
 
 
 def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
-    """What a lock file pins, by prompt, then by ref and by version. Raises LockError."""
+    """The pins of a lock file, by prompt, then by ref and by version. Raises LockError."""
     pins: dict[str, dict[str, _Wanted]] = {}
     try:
         with open(path, encoding="utf-8") as file:
@@ -309,7 +310,7 @@ def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
 
 @dataclass
 class _Entry:
-    """A prompt in memory, from where, and what went wrong last. Times are ``time.monotonic``'s."""
+    """A prompt in memory, its source, and the last error. Times are ``time.monotonic``'s."""
 
     wanted: _Wanted
     prompt: Prompt | None = None
@@ -323,8 +324,11 @@ class _Entry:
     flight: Future[None] | None = None
 
     def renew(self, source: str, told: str, age: float = 0) -> None:
-        """Count from when the hub confirmed it, with this Cache-Control, ``age`` seconds ago."""
-        # Hosts of plain files may say nothing: these are the hub's own, for a label.
+        """Set the lifetimes by this Cache-Control, from when the hub confirmed the prompt, ``age``
+        seconds ago.
+        """
+        # The defaults, for plain file hosts without the header, are the hub's own values for a
+        # label.
         seconds = {"max-age": 15, "stale-while-revalidate": 60, "stale-if-error": 86400}
         if "no-store" in told or "no-cache" in told:
             seconds = dict.fromkeys(seconds, 0)
@@ -332,7 +336,7 @@ class _Entry:
         self.fresh_until = time.monotonic() - age + seconds["max-age"]
         self.stale_until = self.fresh_until + seconds["stale-while-revalidate"]
         self.usable_until = self.fresh_until + seconds["stale-if-error"]
-        if self.wanted.version and "no-store" not in told:  # its text never changes
+        if self.wanted.version and "no-store" not in told:  # A version's text never changes.
             self.usable_until = float("inf")
         self.source, self.error, self.retry_at = source, None, 0
 
@@ -342,7 +346,7 @@ class _Entry:
 
 @contextlib.contextmanager
 def _disk_trouble(repo: str) -> Iterator[None]:
-    """Log what goes wrong with a copy: no read fails because of one."""
+    """Log an error of the copy on disk. No read fails because of one."""
     try:
         yield
     except FileNotFoundError:
@@ -352,8 +356,9 @@ def _disk_trouble(repo: str) -> Iterator[None]:
 
 
 class _Reading:
-    """A request and its answer, in a thread of its own: nothing else bounds a look-up of a name, or
-    headers that come byte by byte. After ``give_up`` nothing waits for it, nor it for the server.
+    """A request and its answer, in a thread of its own, because nothing else limits the time of a
+    name look-up, or of headers that come byte by byte. After ``give_up`` no thread waits any more,
+    neither for it nor for the server.
     """
 
     def __init__(self, opener: request.OpenerDirector, url: str, headers: dict[str, str]) -> None:
@@ -363,7 +368,7 @@ class _Reading:
         self._opener, self._result = opener, Future()
 
     def wait(self, seconds: float) -> Any:
-        """The response, whose body is in ``answer``; raises what went wrong, or TimeoutError."""
+        """The response, whose body is in ``answer``; raises its error, or TimeoutError."""
         _in_thread(self._run, seconds)
         if not wait([self._result], seconds).done:
             raise TimeoutError("no answer within its time")
@@ -392,7 +397,7 @@ class _Reading:
 
     def _connect(self, *address: Any) -> socket.socket:
         connection = socket.create_connection(*address)
-        # TLS takes the first one away.
+        # A duplicate, because TLS detaches the first socket.
         self._socket = connection.dup()
         if self._is_over:
             self.give_up()
@@ -400,7 +405,7 @@ class _Reading:
 
 
 def _in_thread(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a function in a thread that no process waits for at its end."""
+    """Call a function in a daemon thread, so that the process does not wait for it at its end."""
     threading.Thread(target=function, args=arguments, name="hub-prompts", daemon=True).start()
 
 
@@ -411,7 +416,7 @@ def _connected(kind: type, connect: Any, *arguments: Any, **options: Any) -> Any
 
 
 class _Handler(request.HTTPHandler, request.HTTPSHandler):
-    """Connects as a request says."""
+    """Connects with the request's own function."""
 
     def http_open(self, req: Any) -> Any:
         return self.do_open(partial(_connected, http.client.HTTPConnection, req.connect), req)
@@ -423,7 +428,7 @@ class _Handler(request.HTTPHandler, request.HTTPSHandler):
 
 
 class _Proxies(request.ProxyHandler):
-    """Proxies of the environment. None gets what stays on this machine."""
+    """Proxies of the environment, except for addresses of this machine."""
 
     def proxy_open(self, req: Any, proxy: str, type: str) -> Any:
         if _LOOPBACK.fullmatch(req.full_url):
@@ -432,7 +437,7 @@ class _Proxies(request.ProxyHandler):
 
 
 class _Hub:
-    """What Hub and AsyncHub share: all but how they wait."""
+    """The common part of Hub and AsyncHub: everything except waiting."""
 
     def __init__(
         self,
@@ -452,7 +457,7 @@ class _Hub:
                 raise ValueError(f"No hub: {one!r}. Pass https://HOST[/PATH], or set HUB_URL.")
         self.addresses, self.timeout = [one.rstrip("/") for one in urls], timeout
         self._headers = {"User-Agent": f"hub-prompts/{__version__}", **(headers or {})}
-        # HUB_TOKEN belongs to HUB_URL: no hub that a program names gets it.
+        # HUB_TOKEN belongs to HUB_URL. It is not sent to a hub that a program names.
         is_private = all(map(_PRIVATE_WAY.fullmatch, self.addresses))
         if token is None and not url and is_private:
             token = os.environ.get("HUB_TOKEN")
@@ -465,7 +470,8 @@ class _Hub:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         default = os.path.join(cache, "hub-prompts") if disk and os.path.isabs(cache) else ""
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
-        # None that follows redirects: headers go to no other host, and nobody else is trusted.
+        # The opener follows no redirects, so headers reach no other host and no other host is
+        # trusted.
         self._opener = request.OpenerDirector()
         self._opener.add_handler(_Proxies())
         self._opener.add_handler(_Handler())
@@ -474,7 +480,7 @@ class _Hub:
         self._start_threads()
 
     def _start_threads(self) -> None:
-        """Also in each forked process, to which no thread goes along."""
+        """Runs again in each forked process, because a fork copies no threads."""
         self._lock, self._threads, self._waiting = threading.Lock(), 0, deque()
         for entry in list(self._entries.values()):
             entry.flight = None
@@ -495,7 +501,7 @@ class _Hub:
         return pin
 
     def _begin(self, reference: str, now: float) -> tuple[_Entry, Any]:
-        """What is in memory, and its flight if the call must wait for that."""
+        """The entry in memory, and its flight if the call must wait for that."""
         if not isinstance(reference, str):
             self._wanted(reference)
         entry = self._entries.get(reference)
@@ -516,7 +522,7 @@ class _Hub:
                 if self._threads < FLIGHTS_MAX:
                     self._threads += 1
                     _in_thread(self._fly)
-        # Where the hub is known to be down, no call waits again.
+        # While the hub is known to be down, calls use the copy without waiting.
         until = entry.usable_until if entry.error else entry.stale_until
         return entry, entry.flight if not entry.prompt or now >= until else None
 
@@ -526,7 +532,8 @@ class _Hub:
             entry.fail(Unavailable(f"Cannot read {reference}: {told}"))
         error, prompt = entry.error, entry.prompt
         if not prompt or (error and time.monotonic() >= entry.usable_until):
-            error = error or entry.error  # which is set before the prompt is taken away
+            # Another thread sets the error before it removes the prompt.
+            error = error or entry.error
             raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
         return self._tell(prompt, reference, started, source, error)
@@ -546,7 +553,7 @@ class _Hub:
         return prompt
 
     def _fly(self) -> None:
-        """Refresh what waits for that. Each flight ends in time, so no thread is lost to one."""
+        """Refresh the waiting entries. Each flight has a time limit, so no thread is lost."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -557,7 +564,7 @@ class _Hub:
             flight.set_result(None)
 
     def _refresh(self, reference: str, entry: _Entry, started: float) -> None:
-        """Bring an entry up to date, for all calls that wait for it. Never raises."""
+        """Update an entry for all calls that wait for it. Never raises."""
         try:
             if not entry.prompt and not entry.error:
                 self._load(entry)
@@ -575,7 +582,7 @@ class _Hub:
             _log.warning(told, entry.error, exc_info=not isinstance(error, Unavailable))
 
     def _fetch(self, entry: _Entry, end: float) -> None:
-        """Ask the addresses in turn, each for its share of the time."""
+        """Request the addresses in turn, each within its share of the time."""
         errors: list[HubError] = []
         order = sorted(self.addresses, key=lambda one: self._down.get(one, 0) > time.monotonic())
         for place, address in enumerate(order):
@@ -584,7 +591,8 @@ class _Hub:
                 return self._ask(address, entry, now + (end - now) / (len(order) - place))
             except Withdrawn:
                 raise
-            except NotFound as error:  # a mirror may not have it yet: what others say comes first
+            # A mirror may not have it yet, so errors of other addresses count first.
+            except NotFound as error:
                 errors.append(error)
             except Unavailable as error:
                 errors.insert(0, error)
@@ -629,7 +637,7 @@ class _Hub:
     def _load(self, entry: _Entry) -> None:
         with _disk_trouble(entry.wanted.repo), open(self._place(entry.wanted), "rb") as file:
             about, _, answer = file.read(ANSWER_BYTES_MAX + 10_000).partition(b"\n")
-            # A time to come is no better than one as long ago.
+            # A time in the future counts as one as far in the past.
             age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
             etag, told = map(str, json.loads(about))
             entry.prompt, entry.etag = entry.wanted.parse(answer), etag
@@ -649,10 +657,10 @@ class _Hub:
 class Hub(_Hub):
     """Reads prompts from a hub.
 
-    ``url``: its address, or several, of which the next is asked when one fails; default HUB_URL.
+    ``url``: its address, or several, tried in turn when one fails; default HUB_URL.
     ``token``: for a private hub, sent to these addresses alone; by default HUB_TOKEN, if no ``url``
     is given. ``lock``: a file of ``hub lock``: a prompt in it is read at that version and hash.
-    ``timeout``: seconds that a call waits at most, in all. ``disk``: the folder of the copies for
+    ``timeout``: the most seconds that a call waits in all. ``disk``: the folder of the copies for
     outages, by default below XDG_CACHE_HOME; False for none. ``headers``: sent with each request.
     ``on_get``: called with a Got at each read. Raises ValueError and LockError.
     """
@@ -660,9 +668,11 @@ class Hub(_Hub):
     def get(self, reference: str, *, fallback: str | None = None) -> Prompt:
         """The prompt OWNER/NAME or OWNER/NAME@REF. REF is a version, a label or latest.
 
-        A copy is used as long as the hub's Cache-Control says, and checked in the background; if
-        the hub is down, as long as that allows, and of a version at any age. NotFound and Withdrawn
-        are answers, not outages: they end the use of a copy, because a text that was withdrawn
+        A copy is used as long as the hub's Cache-Control allows, and refreshed in the background.
+        If
+        the hub is down, it is used for stale-if-error (RFC 5861), and a version at any age.
+        NotFound and Withdrawn
+        are answers, not outages: they end the use of a copy, because a withdrawn text
         must not live on in caches. ``fallback`` is the text to use instead of any error but
         InvalidName.
 
@@ -688,7 +698,7 @@ class AsyncHub(_Hub):
         started = time.monotonic()
         try:
             entry, flight = self._begin(reference, started)
-            if flight:  # which goes on if this task is cancelled
+            if flight:  # The flight continues if this task is cancelled.
                 await asyncio.wait([asyncio.wrap_future(flight)], timeout=self.timeout)
             return self._end(reference, entry, flight, started)
         except Exception as error:
