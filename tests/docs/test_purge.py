@@ -1,4 +1,4 @@
-"""The receiver of docs/operate/deploy.md, called by a hub that deploys after each publication."""
+"""The receiver of docs/operate/purge.md, called by a hub that deploys after each publication."""
 
 import json
 import re
@@ -43,7 +43,7 @@ class Cloudflare(BaseHTTPRequestHandler):
 
 
 def receiver() -> str:
-    text = (PROJECT / "docs/operate/deploy.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs/operate/purge.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"^```python\n(# purge\.py.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return found
 
