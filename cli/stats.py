@@ -146,7 +146,8 @@ def tell_undone(outcome: Outcome) -> None:
         shown = closed[0] if len(closed) == 1 else f"{closed[0]} to {closed[-1]}"
         say(
             f"Closed: the hashes of {shown} were already deleted, so new lines of "
-            "these days cannot be value from counted ones. Next time, pass all old logs in one run."
+            "these days cannot be distinguished from counted ones. Next time, pass all old logs in "
+            "one run."
         )
     if outcome.future:
         say(

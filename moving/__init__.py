@@ -1,4 +1,4 @@
-"""The way in and out: imports from other formats and vendors, and exports.
+"""Imports from other formats and vendors, and exports.
 
-A wing: it imports the core, and nothing of the core or of `operate` imports it.
+An optional part: it imports the core. Neither the core nor `operate` imports it.
 """

@@ -1,4 +1,4 @@
-"""For operators: deployments, backups, checks, a branch in git.
+"""For operators: deployments, backups, checks, and a branch in git.
 
-A wing: it imports the core, and nothing of the core or of `moving` imports it.
+An optional part: it imports the core. Neither the core nor `moving` imports it.
 """

@@ -28,8 +28,8 @@ except ImportError as error:
     ) from None
 
 CONNECT_SECONDS, REQUEST_SECONDS = 10, 300
-# Of a request that a busy service refuses, or whose connection fails. No attempt begins later than
-# that: another node may deploy by then.
+# For requests that a busy service refuses or whose connection fails. No attempt begins after
+# ``retry_timeout``: another node may deploy by then.
 RETRIES = {
     "max_retries": 4,
     "retry_timeout": timedelta(seconds=20),
@@ -38,7 +38,7 @@ RETRIES = {
 PAGE_KEYS = 1000
 
 _NAME = re.compile(r"s3://([A-Za-z0-9._-]+)(?:/(.*))?", re.DOTALL)
-# obstore panics where these are not part of a URL.
+# obstore panics on names that a URL cannot contain.
 _ENDPOINT = re.compile(
     r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?(/[A-Za-z0-9._~-]+)*/?"
 )
@@ -57,7 +57,7 @@ _CERTIFICATE_ADVICE = (
 _ADVICE = {
     "NoSuchBucket": "Create it, or correct its name or --endpoint-url.",
     "AccessDenied": _DENIED_ADVICE,
-    "403": _DENIED_ADVICE,  # the answer to a HEAD has no code
+    "403": _DENIED_ADVICE,  # the answer to a HEAD has no error code
     "InvalidAccessKeyId": _KEY_ADVICE,
     "InvalidSecurity": _KEY_ADVICE,
     "SignatureDoesNotMatch": "Check the credentials.",
@@ -87,7 +87,8 @@ class Listed(NamedTuple):
 
 
 class Bucket:
-    """The objects of ``s3://BUCKET/PREFIX``, by the rest of their keys. For any number of threads.
+    """The objects of ``s3://BUCKET/PREFIX``, by the rest of their keys. Safe for any number of
+    threads.
 
     All methods may raise OperatorError. ``identity`` is the same for each way to spell the bucket.
     """
@@ -109,9 +110,10 @@ class Bucket:
             self._store = S3Store(
                 bucket,
                 region=region,
-                # Other services have no host name for each bucket, and TLS has none with dots.
+                # Other services have no host name for each bucket, and TLS certificates match none
+                # with dots.
                 virtual_hosted_style_request=not endpoint and "." not in bucket,
-                # Not every service deletes many objects at once.
+                # Not every service supports the deletion of many objects in one request.
                 disable_bulk_delete=True,
                 client_options=client,
                 retry_config=RETRIES,
@@ -157,7 +159,9 @@ class Bucket:
         return False
 
     def read(self, key: str, bytes_max: int) -> bytes | None:
-        """An object's bytes; None where there is none. More than ``bytes_max`` are an error."""
+        """An object's bytes; None if it does not exist. Raises if it has more than
+        ``bytes_max``.
+        """
         with self._explained(f"read {key}"):
             try:
                 found = obstore.get(self._store, self._prefix + key)
@@ -181,7 +185,7 @@ class Bucket:
             return found.attributes
 
     def put(self, key: str, data: bytes, headers: Mapping[str, str]) -> str:
-        """Store an object with such headers; returns its ETag."""
+        """Store an object with these headers; returns its ETag."""
         with self._explained(f"upload {key}"):
             stored = obstore.put(
                 self._store, self._prefix + key, data, attributes=dict(headers), use_multipart=False
@@ -208,7 +212,7 @@ class Bucket:
 
     @contextlib.contextmanager
     def _explained(self, what: str) -> Iterator[None]:
-        """Turn what obstore raises into OperatorError, which says what cannot be done."""
+        """Turn errors of obstore into OperatorError. ``what``: the work that failed."""
         try:
             yield
         except (BaseError, OSError, ValueError) as error:
@@ -218,7 +222,7 @@ class Bucket:
 
 
 def _parse(name: str) -> tuple[str, str]:
-    """The bucket of a name, and the prefix of its keys: empty, or with a slash at its end."""
+    """The bucket of a name, and the prefix of its keys: empty, or with a slash at the end."""
     found = _NAME.fullmatch(name)
     prefix = (found[2] or "").rstrip("/") if found else ""
     if not found or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
@@ -230,7 +234,7 @@ def _parse(name: str) -> tuple[str, str]:
 
 
 def _find_endpoint(given: str | None) -> str:
-    """The address of the service, by the order of AWS's own tools; empty for AWS."""
+    """The address of the service, found in the order of AWS's own tools; empty for AWS."""
     found = given or environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL") or ""
     with contextlib.suppress(ValueError):
         if not found or (_ENDPOINT.fullmatch(found) and urlsplit(found).port != 0):
@@ -253,9 +257,9 @@ def _etag(given: str) -> str:
 
 
 def _reason(error: Exception) -> tuple[str, str, str]:
-    """The service's code, what it says, and what to do about it.
+    """The service's error code, its message, and advice.
 
-    obstore puts everything into one text: the request, the answer, and its own records of both.
+    obstore puts everything into one text: the request, the answer, and its own description of both.
     """
     text, _, records = str(error).partition("\n\nDebug source:")
     if re.search("/latest/(api|meta-data)/", text) or "MissingSecretAccessKey" in records:

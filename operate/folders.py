@@ -1,4 +1,4 @@
-"""Folders and buckets that commands write: what a name means, locks, and overlaps."""
+"""Folders and buckets that commands write to: their names, locks, and overlaps."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from builder.model.errors import OperatorError
 from builder.store.locks import lock_file, try_lock
 
-# An address, also with a slash too few. ``./`` before it makes it a path.
+# A URL, even if it lacks a slash. A path with ``./`` before it does not match.
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
@@ -17,7 +17,7 @@ _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold the lock ``{path}.lock``, which one process has at a time; waits for the others.
 
-    ``on_wait`` is called once when another process has it. Raises OperatorError.
+    ``on_wait`` is called once if another process has it. Raises OperatorError.
     """
     with lock_file(*os.path.split(f"{path}.lock")) as file:
         if not try_lock(file):
@@ -28,7 +28,7 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
 
 def is_bucket(name: str, what: str, folder: str) -> bool:
     """True for ``s3://…``, False for the path of a folder, such as ``folder``. Raises OperatorError
-    for the name of anything else; ``what`` is meant.
+    for any other URL. ``what``: the kind of place, for the message.
     """
     if not name.strip():
         raise OperatorError(
@@ -44,7 +44,7 @@ def is_bucket(name: str, what: str, folder: str) -> bool:
 
 
 def find_overlap(root: str, others: Iterable[str]) -> str | None:
-    """The real path of the first folder that holds ``root``, or lies in it; None if none does."""
+    """The real path of the first folder that contains ``root`` or lies in it; None if none does."""
     for folder in map(os.path.realpath, others):
         if os.path.commonpath([folder, root]) in (folder, root):
             return folder

@@ -1,4 +1,4 @@
-"""Does the same to many things at once, a bounded number of them under way."""
+"""Processes many items in parallel, with a limited number under way."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -14,13 +14,13 @@ Result = TypeVar("Result")
 def in_parallel(
     function: Callable[[Item], Result], items: Iterable[Item], jobs: int
 ) -> Iterator[Result]:
-    """Yields the result of ``function`` for each item, as it comes, from ``jobs`` threads.
+    """Yields the result of ``function`` for each item, as it arrives, from ``jobs`` threads.
 
-    After an error nothing more begins; it is raised when what is under way has ended.
+    After an error nothing more begins. The error is raised when items under way have ended.
     """
     items = iter(items)
     with ThreadPoolExecutor(jobs) as pool:
-        # More than threads, so that no thread waits for the caller.
+        # More items than threads, so that no thread waits for the caller.
         running = {pool.submit(function, item) for item in islice(items, 2 * jobs)}
         try:
             while running:
@@ -33,7 +33,7 @@ def in_parallel(
 
 
 class Work(NamedTuple):
-    """The number of things done at once, and the function that shows progress."""
+    """The number of parallel jobs, and the function that shows progress."""
 
     jobs: int = 8
     progress: Progress = lambda what, done, total: None

@@ -1,1 +1,1 @@
-"""Ways out: the prompts of the content as files of other formats."""
+"""Exports: the prompts of the content as files of other formats."""

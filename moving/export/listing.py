@@ -1,7 +1,7 @@
-"""The list of the files that an export has written, in the folder where they are.
+"""The list of files that exports have written to a folder.
 
-It tells them from everything else there: an export replaces and removes only what it has written,
-and an import knows the files whose every byte is an export's.
+It tells these files from all others there. An export replaces and removes only files of the list;
+an import recognizes the files whose bytes are an export's.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from builder.model.records import Sha256
 from builder.store.plain_files import read_file
 from builder.text.formats import SUFFIXES
 
-# What the path of a file has behind OWNER/NAME.
+# The end of a file's path, behind OWNER/NAME.
 ENDINGS = {
     format: suffix if suffix.startswith(".") else f"/{suffix}"
     for format, suffix in SUFFIXES.items()
@@ -34,12 +34,12 @@ class Exported(msgspec.Struct, forbid_unknown_fields=True):
     files: dict[str, Sha256]
 
     def __post_init__(self) -> None:
-        # Paths are removed, so none may lead out of the folder.
+        # An export removes these paths, so none may lead out of the folder.
         if not all(map(_path.fullmatch, self.files)):
             raise ValueError("has a path that no export writes")
 
     def is_whole(self, path: str, raw: bytes) -> bool:
-        """Whether a file is, byte by byte, what was written."""
+        """True if the bytes of a file are those that were written."""
         return self.files.get(path) == hashlib.sha256(raw).hexdigest()
 
 
@@ -47,7 +47,9 @@ _decode = msgspec.json.Decoder(Exported).decode
 
 
 def read_list(folder: str) -> Exported | None:
-    """None where nothing was exported to. Raises OperatorError where the list is damaged."""
+    """The list of a folder; None if no export has written there. Raises OperatorError if it is
+    damaged.
+    """
     path = f"{folder}/{LIST_FILE}"
     try:
         return _decode(read_file(path, LIST_BYTES_MAX))

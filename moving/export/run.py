@@ -1,7 +1,7 @@
 """Exports the content: the latest version of each prompt as a file of another format.
 
-Made for git: the same content gives the same bytes, and only what has changed is written. Files
-that no export wrote, and those that somebody has changed since, are left alone and named.
+Made for git: the same content gives the same bytes, and only changes are written. Files that no
+export wrote, and files that have changed since, are left alone and listed.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ _AGAIN = "Fix that, and export again."
 
 
 class Report(NamedTuple):
-    """What an export did. ``losses``: how many files lack what their format cannot hold. ``kept``:
-    files that were not replaced, or not removed, since they are not as an export wrote them.
+    """The result of an export. ``losses``: the number of files that lack what their format cannot
+    hold. ``kept``: files that were not replaced or removed, since their bytes are not an export's.
     """
 
     files: int
@@ -53,8 +53,8 @@ def export(
 ) -> Report:
     """Write the latest version of each prompt to ``folder``.
 
-    ``owner``: only that owner's, and files of others stay. ``progress`` is called with what is
-    done, how many prompts, and of how many. Raises OperatorError.
+    ``owner``: export only this owner's; files of others stay. ``progress`` gets the kind of work,
+    the number of prompts done, and the total. Raises OperatorError.
     """
     owners = content.list_owners(content_root)
     if owner is not None:
@@ -102,21 +102,21 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 class _Task:
-    """One run: what was there, and what has come of it."""
+    """One run: the files that existed, and the results."""
 
     def __init__(self, root: str, folder: str, format: str) -> None:
         self._root = root
         self._folder = folder
         self._format = format
         listed = read_list(folder)
-        # What exports wrote here, by path: the SHA-256 of each file as it was written last.
+        # By path, the SHA-256 of each file as an export wrote it last.
         self._files = listed.files if listed else {}
         self._done: set[str] = set()
-        # Prompts whose files are left as they are, since the content has faults there.
+        # Prompts with faults in the content, whose files stay as they are.
         self._faulty: set[tuple[str, str]] = set()
         self._written = self._removed = 0
         self._losses: Counter[str] = Counter()
-        self._kept: dict[str, None] = {}  # in order, each once
+        self._kept: dict[str, None] = {}  # ordered, without duplicates
         self._faults: list[str] = []
 
     def report(self) -> Report:
@@ -138,7 +138,7 @@ class _Task:
             self._faults += map(str, error.faults)
 
     def _read(self, owner: str, name: str, version: Version) -> dict[str, Any]:
-        """The record of a version, as ``write_as`` takes it."""
+        """The record of a version, in the form that ``write_as`` takes."""
         stored, text = content.read_version(self._root, owner, name, version)
         body = body_of(text, stored.front_matter_bytes)
         return msgspec.to_builtins(
@@ -158,7 +158,7 @@ class _Task:
         )
 
     def _write(self, path: str, data: bytes) -> bool:
-        """Whether the file is, or was already, as it is to be."""
+        """Write a file unless it is current; returns True if it is now."""
         wanted = hashlib.sha256(data).hexdigest()
         there = self._hash(path)
         if there not in (None, wanted, self._files.get(path)):
@@ -172,7 +172,7 @@ class _Task:
         return True
 
     def _hash(self, path: str) -> str | None:
-        """The SHA-256 of what is there; empty where that is no file that an export wrote."""
+        """The SHA-256 of the existing file; empty if no export wrote it."""
         folder = os.path.dirname(path)
         while folder:
             if os.path.islink(f"{self._folder}/{folder}"):
@@ -196,7 +196,7 @@ class _Task:
             os.replace(temporary, target)
 
     def remove_gone(self, owner: str | None) -> None:
-        """Remove what was written for prompts, versions and formats that are no more."""
+        """Remove files of prompts, versions and formats that no longer exist."""
         for path, wanted in [*self._files.items()]:
             handle, name, *_ = re.split("[/.]", path)
             is_other = owner is not None and handle != owner
@@ -214,11 +214,11 @@ class _Task:
         with explained("remove", f"{self._folder}/{path}", "Remove it by hand."):
             os.unlink(f"{self._folder}/{path}")
         self._removed += 1
-        with contextlib.suppress(OSError):  # until a folder that has more in it
+        with contextlib.suppress(OSError):  # stops at a folder that is not empty
             os.removedirs(os.path.dirname(f"{self._folder}/{path}"))
 
     def write_list(self) -> None:
-        """Note what was written, also by a run that was interrupted."""
+        """Write the list of files, also after an interruption."""
         listed = Exported(dict(sorted(self._files.items())))
         data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
         if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():

@@ -1,5 +1,5 @@
-"""Other collections' prompts, brought in by way of ``publish``.
+"""Imports: publishes the prompts of other collections.
 
-One module a kind of source (``tables``, ``lines``, ``files``) turns it into items; ``naming``
+A module for each kind of source (``tables``, ``lines``, ``files``) turns it into items; ``naming``
 gives them owners and names, and ``run`` publishes them.
 """

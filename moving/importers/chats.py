@@ -1,4 +1,4 @@
-"""Conversations of other conventions with our markers of roles. Pure."""
+"""Converts conversations of other conventions to the hub's role markers. Pure."""
 
 import re
 from typing import Any, get_args
@@ -16,8 +16,8 @@ _ROLES = {role: role for role in get_args(MessageRole)} | {
     "function": "tool",
 }
 _TEXT_PARTS = ("text", "input_text", "output_text")
-# A line of prompty that begins a message, as in "user:". Possessive, so that no text makes it try
-# again.
+# A line such as "user:", with which prompty begins a message. The quantifiers are possessive, so no
+# text causes backtracking.
 _prompty_role = re.compile(
     r"^[ \t]*+(?:#[ \t]*+)?(system|developer|user|assistant|function|tool)[ \t]*:[ \t]*(?=\r*$)",
     re.MULTILINE | re.IGNORECASE | re.ASCII,
@@ -26,20 +26,20 @@ _dotprompt_model = re.compile(
     r"""^([ \t]*\{\{[ \t]*role[ \t]+)(?:"model"|'model')([ \t]*\}\}[ \t]*\r*)$""", re.MULTILINE
 )
 
-# How our own exports write braces that are text, and variables named like a helper
+# Braces that are text, and variables named like a helper, as exports of a hub write them
 # (`builder/text/formats`).
 _dotprompt_braces = re.compile(
     r"(?<!\\)(?P<backslashes>\\{2,})\{\{!\}\}\\\{\{|(?P<escape>\\\{\{)"
     r"| \{\{~!\}\}(?=\{\{)|\{\{!\}\}(?=\})|\{\{this\.\[(?P<name>\w+)\]\}\}"
 )
 _jinja_braces = re.compile(r'\{\{ "(\{[{%#]?)" \}\}')
-# What would be a variable or a marker behind two braces.
+# Text that would be a variable or a marker after two braces.
 _needs_escape = re.compile(r"\{?[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}|[ \t]*role[ \t]")
 
 
 def from_list(messages: Any) -> tuple[str, list[str]]:
-    """The body for such messages as ``read_list`` takes, and warnings. A message of the user alone
-    is its content. Raises ValueError if it is no such list.
+    """The body for messages as ``read_list`` takes them, and warnings. A single message of the user
+    becomes its content. Raises ValueError if it is no such list.
     """
     found, warnings = read_list(messages)
     prompt = as_prompt(found)
@@ -47,8 +47,8 @@ def from_list(messages: Any) -> tuple[str, list[str]]:
 
 
 def read_list(messages: Any) -> tuple[list[Message], list[str]]:
-    """As ``from_parts``, for messages as people write them: instead of `role` they may have `type`,
-    as LangChain's, or nothing, and are then the user's.
+    """As ``from_parts``, for messages as people write them. Instead of `role` they may have `type`,
+    as LangChain's have, or neither, which makes them the user's.
     """
     if isinstance(messages, list):
         messages = [
@@ -61,12 +61,14 @@ def read_list(messages: Any) -> tuple[list[Message], list[str]]:
 
 
 def as_prompt(messages: list[Message]) -> str | list[Message]:
-    """The messages, or the content of one of the user alone."""
+    """The messages, or the content of a single message of the user."""
     return messages[0].content if [one.role for one in messages] == ["user"] else messages
 
 
 def to_role(name: str) -> MessageRole:
-    """Our role for one of another convention, in any case. Raises ValueError if there is none."""
+    """The hub's role for a role of another convention, in any case. Raises ValueError if there is
+    none.
+    """
     role = _ROLES.get(name.lower())
     if role is None:
         raise ValueError(
@@ -77,8 +79,8 @@ def to_role(name: str) -> MessageRole:
 
 
 def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
-    """The messages of APIs in which a content is text, a list of parts, or missing; and a warning
-    for each kind of thing in them that is no text. Raises ValueError if it is no such list.
+    """The messages of APIs in which a content is text, a list of parts, or missing. With a warning
+    for each kind of content that is no text. Raises ValueError if it is no such list.
     """
     if not isinstance(messages, list) or not messages:
         raise ValueError("has no list of messages")
@@ -89,15 +91,15 @@ def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
         calls = [key for key in ("tool_calls", "function_call") if one.get(key)]
         if "content" not in one and not calls:
             raise ValueError(f"has a message {number} without content")
-        text, told = text_of_parts(one.get("content"))
+        text, notes = text_of_parts(one.get("content"))
         found.append(Message(to_role(one["role"]), text))
-        warnings += [*told, *map(left_out, calls)]
+        warnings += [*notes, *map(left_out, calls)]
     return found, list(dict.fromkeys(warnings))
 
 
 def text_of_parts(content: Any) -> tuple[str, list[str]]:
-    """The text of such a content, its parts on lines of their own, and warnings. Raises ValueError
-    if it is no such content.
+    """The text of a content, each part on lines of its own, and warnings. Raises ValueError if it
+    is no such content.
     """
     if content is None or isinstance(content, str):
         return content or "", []
@@ -116,13 +118,15 @@ def text_of_parts(content: Any) -> tuple[str, list[str]]:
 
 
 def left_out(kind: str) -> str:
-    """A warning that something in a message is no text, by what its source calls it."""
+    """A warning that a message contains something that is no text. ``kind``: its name in the
+    source.
+    """
     shown = "".join(char if char.isprintable() else "?" for char in kind[:40].replace("_", " "))
     return f"Left out {shown}: messages are text here."
 
 
 def tell_placeholder(name: str) -> str:
-    """A warning for what stood for a list of messages, and became the variable ``name``."""
+    """A warning that a placeholder for a list of messages became the variable ``name``."""
     return (
         f"The placeholder {name} became a message of the user with the variable {name}, which "
         "takes text, not messages."
@@ -130,8 +134,8 @@ def tell_placeholder(name: str) -> str:
 
 
 def from_prompty(body: str, is_ours: bool = False) -> str:
-    """A body of prompty, in which lines such as "user:" begin messages. ``is_ours``: as an export
-    of a hub wrote it, so that its variables are ours, too.
+    """The body of a prompty file, in which lines such as "user:" begin messages. ``is_ours``: an
+    export of a hub wrote it, so its variables are the hub's.
     """
     body = _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
     lines = line_break.split(body)
@@ -146,8 +150,8 @@ def from_prompty(body: str, is_ours: bool = False) -> str:
 
 
 def from_dotprompt(body: str, is_ours: bool = False) -> str:
-    """A body of dotprompt, which says "model" for the assistant, and gives text before the first
-    marker to the user. ``is_ours`` as in ``from_prompty``.
+    """The body of a dotprompt file, in which "model" is the assistant, and text before the first
+    marker is the user's. ``is_ours`` as in ``from_prompty``.
     """
     body = _dotprompt_model.sub(r'\1"assistant"\2', body)
     if is_ours:
@@ -155,7 +159,7 @@ def from_dotprompt(body: str, is_ours: bool = False) -> str:
     messages = parse_messages(body)
     if not messages or messages[0].role != "system":
         return body
-    # If it begins with text, another marker before it makes its message another's.
+    # A marker before text at the start would change whose message it is.
     body = body.removeprefix("\ufeff")
     is_text = parse_messages(f"{_marker('tool')}\n{body}")[0].role == "tool"
     return f"{_marker('user')}\n{body}" if is_text else body
@@ -170,7 +174,7 @@ def _plain_braces(found: re.Match[str]) -> str:
 
 
 def _braces(found: re.Match[str]) -> str:
-    """Two braces that are text, escaped only where they have to be."""
+    """Two braces that are text, escaped only if necessary."""
     is_after_backslash = found.string.endswith("\\", 0, found.start())
     needs_escape = is_after_backslash or _needs_escape.match(found.string, found.end())
     return "\\{{" if needs_escape else "{{"

@@ -1,11 +1,11 @@
-"""Prompts that are files: one, or all below a folder. Reads; writes nothing.
+"""Reads prompts from files: one, or all below a folder. Writes nothing.
 
-The text is the file's bytes, front matter and all; only what tells the roles of messages is put
-in our own way (``chats``). Of a ``.prompt.yml``, which is no text, the messages are taken. A
-``system.md`` and the ``user.md`` beside it are one prompt with two messages.
+The text is the file's bytes with its front matter; only role markers are converted to the hub's
+(``chats``). A ``.prompt.yml`` is no text, so its messages are taken. A ``system.md`` and the
+``user.md`` beside it are one prompt with two messages.
 
-Files as ``hubctl export`` wrote them, by the list in their folder, become the texts that they were:
-their front matter is the export's, and their placeholders are ours.
+Files that ``hubctl export`` wrote, by the list in their folder, become the original texts again:
+their front matter is the export's, and their placeholders are the hub's.
 """
 
 import os
@@ -37,17 +37,17 @@ from moving.importers.items import Item, PassedOver, Rejection, decode_text
 from moving.importers.naming import telling_name, to_words
 from publisher.write.fields import parse_loosely
 
-# Such a file has data to try the prompt with, too, and an export's may have schemas of tools.
+# Such a file also has data to test the prompt with, and an export's may have schemas of tools.
 _LARGE_YAML_VALUES_MAX = 50_000
-# Data to try a prompt with is none of its metadata.
+# Test data and evaluators, which are no metadata of the prompt.
 TRIALS = ("testData", "evaluators")
-# An export's file is larger than its prompt: braces that are text take five times their bytes, and
-# all metadata is in it.
+# An export's file is larger than its prompt: it has all metadata, and braces that are text take
+# five times their bytes.
 EXPORTED_BYTES_MAX = 4 * 1024 * 1024
 _EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "values_max": _LARGE_YAML_VALUES_MAX}
 EMPTY = "empty"
 SHOWN_BESIDE = 3
-# A name of this form in the front matter of Markdown is an identifier, and no title.
+# In Markdown's front matter, a name of this form is an identifier, not a title.
 _identifier = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 
 
@@ -55,7 +55,7 @@ def read_files(
     source: str, own: Collection[str] = (), *, markdown: bool = False
 ) -> Iterator[Item | Rejection | PassedOver]:
     """The items of a file, or of the files of a folder (``find_prompts``). Raises OperatorError for
-    a folder inside one of the hub's ``own``, by their real paths.
+    a folder inside one of the hub's ``own``, given by their real paths.
     """
     if not os.path.isdir(source):
         path = Path(source)
@@ -84,7 +84,7 @@ def read_files(
 def _read_prompt(
     found: Found, root: Path, exported: Exported | None
 ) -> Iterator[Item | Rejection | PassedOver]:
-    """The prompt of a file, with the message of the user that is in the file beside it."""
+    """The prompt of a file, with the user's message from the file beside it."""
     items: list[Item] = []
     for one in filter(None, (found, found.user)):
         item = _read(one, root, exported)
@@ -109,7 +109,7 @@ def _join(system: Item, user: Item) -> Item:
 
 
 def _with_title(item: Item) -> Item:
-    """With the title of its text, or with its name in words."""
+    """The item with the title of its text, or with its name in words."""
     heading = title_of(parse_document(item.text).body)
     return item._replace(title=to_words(item.name) if names_a_part(heading) else heading)
 
@@ -139,7 +139,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         return Rejection(where, f"cannot be read: {error.strerror}")
     except ValueError as error:
         return Rejection(where, str(error))
-    # What a hub wrote has its variables.
+    # A hub's own file has the hub's variables.
     convention = "none" if is_ours else _convention(name, front)
     fields, author, notes = read_front({k: one for k, one in front.items() if k not in TRIALS})
     is_title = is_listed or "title" in front or not name.endswith(".md")
@@ -177,7 +177,7 @@ def _tell_beside(files: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _convention(name: str, front: dict[str, Any]) -> str:
-    """The convention of placeholders in a file of this name."""
+    """The convention of the placeholders in a file, by its name and front matter."""
     if name.endswith(ASSISTANT_SUFFIXES):
         return "none" if name.endswith(".instructions.md") else "vscode"
     if name.endswith(".prompty"):
@@ -187,7 +187,9 @@ def _convention(name: str, front: dict[str, Any]) -> str:
 
 
 def _kind(name: str) -> str:
-    """What an assistant's file is: prompt, instructions, agent or chatmode; empty for others."""
+    """The kind of an assistant's file: prompt, instructions, agent or chatmode; empty for
+    others.
+    """
     return name.rsplit(".", 2)[1] if name.endswith(ASSISTANT_SUFFIXES) else ""
 
 
@@ -199,18 +201,18 @@ def _stem(path: Path) -> str:
 def _read_text(
     text: str, suffix: str, is_ours: bool, limits: dict[str, int]
 ) -> tuple[str, dict[str, Any], list[str]]:
-    """A text with messages in our way, what its front matter says, and warnings."""
+    """A text with the hub's role markers, the metadata of its front matter, and warnings."""
     document = parse_document(text, **limits)
     convert = chats.BY_SUFFIX.get(suffix)
     body = convert(document.body, is_ours) if convert else document.body
-    # Without a body, the front matter is all that there is to publish.
+    # Without a body, only the front matter can be published.
     if not (is_ours and body.strip()):
         body = text[: len(text) - len(document.body)] + body
     return body, document.front or {}, document.warnings
 
 
 def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
-    """Metadata that is right, in our terms; who wrote it (empty: nobody is named); and warnings."""
+    """The valid metadata in the hub's terms; the author (empty if unnamed); and warnings."""
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None

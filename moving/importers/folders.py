@@ -1,7 +1,7 @@
-"""The files of a folder that are prompts, and what else lies there. Reads no file but lists.
+"""Finds the prompts in a folder, and what else is in it. Reads no file, only lists them.
 
-A folder can hold prompts among other things. Where it has files that are prompts by their form,
-such as ``SKILL.md`` or ``.prompt.md``, its plain Markdown files are documents, and are passed over.
+A folder can hold prompts among other things. If some files have a form that only prompts have, such
+as ``SKILL.md`` or ``.prompt.md``, plain Markdown files there are documents, and are passed over.
 """
 
 import os
@@ -13,7 +13,7 @@ from builder.store.site import is_built
 from moving.importers.items import PassedOver, Rejection
 
 SKILL_FILE = "skill.md"
-# Beside each other, these are two messages of one prompt.
+# In one folder, these two are the messages of one prompt.
 SYSTEM_FILE, USER_FILE = "system.md", "user.md"
 _PAIR = {SYSTEM_FILE, USER_FILE}
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
@@ -21,9 +21,9 @@ MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 ASSISTANT_SUFFIXES = (".prompt.md", ".instructions.md", ".agent.md", ".chatmode.md")
 FORM_SUFFIXES = (*ASSISTANT_SUFFIXES, ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 SUFFIXES = (".md", *FORM_SUFFIXES)
-# Where coding assistants look for them. Other hidden folders hold no source.
+# Folders in which coding assistants look for these files. Other hidden folders hold no source.
 ASSISTANT_FOLDERS = (".agents", ".claude", ".github")
-# What is about a collection is none of its prompts. Those in capitals only in capitals.
+# Files about a collection, which are no prompts. Names in capitals match only in capitals.
 SKIPPED_STEMS = set(
     "readme license licence changelog contributing code_of_conduct third_party_notices "
     "pull_request_template AUTHORS COPYING MAINTAINERS NOTICE RELEASING SECURITY SUPPORT".split()
@@ -37,8 +37,8 @@ PLAIN = (
 
 
 class Found(NamedTuple):
-    """A file that is a prompt. ``user``: the file with the message of the user. ``beside``: the
-    other files of a skill, and their sizes in bytes.
+    """A file that is a prompt. ``user``: the file with the user's message. ``beside``: the other
+    files of a skill, and their sizes in bytes.
     """
 
     path: Path
@@ -50,11 +50,11 @@ class Found(NamedTuple):
 def find_prompts(
     root: Path, listed: Container[str], own: Collection[str], *, markdown: bool
 ) -> Iterator[Found | Rejection | PassedOver]:
-    """The prompts below a folder in the order of their paths, and what is none, and why.
+    """The prompts below a folder in the order of their paths; and other files, with the reason.
 
-    A folder with a SKILL.md is one prompt: what lies beside and below it belongs to the skill.
-    Folders that hold no source are passed over; ``own``: real paths of such folders. ``listed``:
-    files that are prompts in any case. ``markdown``: so is plain Markdown.
+    A folder with a SKILL.md is one prompt: files beside and below it belong to the skill. Folders
+    that hold no source are passed over; ``own``: their real paths. ``listed``: files that are
+    prompts in any case. ``markdown``: plain Markdown files are prompts, too.
     """
     found: list[Found] = []
     for one in _walk(root, own):
@@ -67,7 +67,8 @@ def find_prompts(
     folders: dict[Path, dict[str, Found]] = {}
     for one in found:
         folders.setdefault(one.path.parent, {})[one.path.name.lower()] = one
-    # A folder of such files alone is a prompt; among others, they are any two documents.
+    # Only a folder of just these two files is a prompt; among others, they may be any two
+    # documents.
     pairs = {folder for folder, files in folders.items() if {SYSTEM_FILE} <= {*files} <= _PAIR}
     forms = {
         one.path
@@ -86,19 +87,19 @@ def find_prompts(
 
 
 def is_about(name: str) -> bool:
-    """Whether a file of this name is about a collection, as README.md is."""
+    """True if a file of this name is about a collection, as README.md is."""
     stem = name.split(".")[0].replace("-", "_")
     return not SKIPPED_STEMS.isdisjoint((stem, stem.lower()))
 
 
 def _has_form(name: str) -> bool:
-    """Whether a file of this name is a prompt by its form."""
+    """True if a file's name shows that it is a prompt."""
     return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE
 
 
 def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | PassedOver]:
-    """The files below a folder whose names are those of prompts, in the order of their paths. Where
-    the folder itself is a skill, these are that skill and others below it.
+    """The files below a folder with names of prompts, in the order of their paths. If the folder
+    itself is a skill: that skill and others below it.
     """
     is_skill = _skill_in(root.iterdir()) is not None
     waiting, passed = [root], []
@@ -107,7 +108,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
         where = path.relative_to(root).as_posix()
         try:
             if path.is_symlink():
-                # A link inside leads to what is read anyway.
+                # A link to a path inside the folder leads to files that are read anyway.
                 may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)
                 if may_lose and not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
@@ -126,15 +127,15 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                 waiting += reversed(entries)
             elif path.is_file() and path.name.lower().endswith(SUFFIXES) and not is_skill:
                 yield Found(path, where)
-        except (OSError, RuntimeError) as error:  # the latter: links in a circle
-            told = getattr(error, "strerror", None) or error
-            yield Rejection(where, f"cannot be read: {told}")
+        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+            cause = getattr(error, "strerror", None) or error
+            yield Rejection(where, f"cannot be read: {cause}")
     if passed:
         yield PassedOver(", ".join(passed), NO_SOURCE)
 
 
 def _is_looked_at(path: Path) -> bool:
-    """Whether a path is not hidden, or is a folder, which is named."""
+    """True for a path that is not hidden, and for a folder, which is reported."""
     return not path.name.startswith(".") or (path.is_dir() and not path.is_symlink())
 
 

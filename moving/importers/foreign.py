@@ -1,7 +1,7 @@
-"""The metadata of other conventions in our terms: dotprompt, prompty, GitHub models, skills.
+"""Converts metadata of other conventions: dotprompt, prompty, GitHub Models, Agent Skills. Pure.
 
-Their keys do not contradict each other, so one reading serves all. What is not understood is
-left where it is, for the reader of our own keys to warn of. Pure.
+Their keys do not contradict each other, so one function reads them all. Unknown keys stay, so that
+the reader of the hub's own keys warns of them.
 """
 
 import json
@@ -30,19 +30,20 @@ _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "list": "array",
     "dict": "object",
 }
-# What coding assistants are told of how to run a prompt, and where.
+# Keys that tell coding assistants how and where to run a prompt.
 _OF_ASSISTANTS = ("mode", "agent", "tools", "allowed-tools", "applyTo")
-# Settings of a connection that say nothing of who may use it, or where it is.
+# Settings of a connection that reveal neither its address nor a credential.
 _HARMLESS = {"type", "name", "kind", "api_version"}
 _secret = re.compile("key|secret|token|password", re.IGNORECASE)
-# Picoschema: name, ? for optional, and in parentheses a container with its description.
+# A key of picoschema: the name, ? if it is optional, and in parentheses a container with its
+# description.
 _pico_key = re.compile(
     r"(?P<name>\w+)(?P<optional>\??)(?:\((?P<kind>\w+)(?:,\s*(?P<about>.*))?\))?"
 )
 
 
 def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """``front`` in our own keys, and who wrote it (empty where nobody is named)."""
+    """``front`` in the hub's keys, and the author (empty if unnamed)."""
     ours = dict(front)
     metadata = ours.pop("metadata") if isinstance(ours.get("metadata"), dict) else {}
     for key in ("title", "tags", "license"):
@@ -52,7 +53,7 @@ def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
         if isinstance(ours.get(key), str):
             title = ours.pop(key)
             ours["title"] = ours.get("title") or title
-    # How to read the body, and a number that the hub gives itself.
+    # ``template`` says how to read the body; the hub gives versions their numbers.
     for key in ("template", "version"):
         ours.pop(key, None)
     if parameters := _take_parameters(ours):
@@ -67,10 +68,10 @@ def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def check_connection(front: dict[str, Any]) -> list[str]:
-    """A warning of addresses in what prompty's front matter says of how to reach a model, since the
-    text is published with it. References such as ``${env:KEY}`` say nothing.
+    """Warns if prompty's connection settings have addresses, since the text is published with them.
+    References such as ``${env:KEY}`` reveal nothing.
 
-    Raises ValueError where there is a key.
+    Raises ValueError if they have a key.
     """
     model = _dict(front.get("model"))
     found = [
@@ -79,10 +80,10 @@ def check_connection(front: dict[str, Any]) -> list[str]:
         for key, value in _dict(model.get(part)).items()
         if key not in _HARMLESS and type(value) is str and not value.startswith("${")
     ]
-    told = cut(", ".join(found), 200)
+    shown = cut(", ".join(found), 200)
     if any(_secret.search(name) for name in found):
-        raise ValueError(f"has a secret in its front matter ({told}). Remove it: texts are public")
-    return [f"The front matter is published, with {told}."] if found else []
+        raise ValueError(f"has a secret in its front matter ({shown}). Remove it: texts are public")
+    return [f"The front matter is published, with {shown}."] if found else []
 
 
 def _first(authors: Any) -> str:
@@ -91,13 +92,13 @@ def _first(authors: Any) -> str:
 
 
 def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
-    """Model and settings, taken out of ``ours``; what is called parameters wins."""
+    """The model and its settings, removed from ``ours``. Values under ``parameters`` win."""
     parameters: dict[str, Any] = {}
     if isinstance(ours.get("model"), str):
         parameters["model"] = ours.pop("model")
     elif isinstance(ours.get("model"), dict):
         model = ours.pop("model")
-        # Nothing else of the configuration: it has addresses and keys.
+        # Nothing else of the configuration, which has addresses and keys.
         parameters["model"] = model.get("id") or _dict(model.get("configuration")).get("name")
         options = dict(_dict(model.get("options")))
         others = _dict(options.pop("additionalProperties", None))
@@ -117,24 +118,24 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_setting(value: Any) -> bool:
-    """Whether a value is a text, or a list of texts."""
+    """True for a text or a list of texts."""
     texts = value if isinstance(value, list) else [value]
     return bool(texts) and all(isinstance(one, str) and one.strip() for one in texts)
 
 
 def _response_format(ours: dict[str, Any]) -> dict[str, Any]:
-    """The response format of GitHub Models as models' APIs take it, taken out of ``ours``."""
+    """The response format of GitHub Models in the form of models' APIs, removed from ``ours``."""
     kind = ours.pop("responseFormat")
     try:
         schema = json.loads(ours["jsonSchema"])
     except (KeyError, TypeError, ValueError, RecursionError):
-        return {"type": kind}  # a schema that cannot be read is left, and so warned of
+        return {"type": kind}  # an unreadable schema stays, and causes a warning
     del ours["jsonSchema"]
     return {"type": kind, "json_schema": schema}
 
 
 def _take_variables(ours: dict[str, Any]) -> list[dict[str, Any]]:
-    """Declared inputs, taken out of ``ours``; what is called variables wins."""
+    """The declared inputs, removed from ``ours``. Values under ``variables`` win."""
     if ours.get("variables"):
         return ours["variables"]
     variables: list[dict[str, Any]] = []
@@ -155,19 +156,19 @@ def _fill(variables: list[dict[str, Any]], key: str, values: dict[str, Any]) -> 
         if name not in named:
             named[name] = {"name": name}
             variables.append(named[name])
-        # Of two defaults, the schema's own leaves the input required.
+        # If there are two defaults, the schema's own one leaves the input required.
         if key == "default" and named[name].get("default") is None:
             named[name].pop("required", None)
         named[name][key] = value
 
 
 def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The variables of a JSON schema of an object, or of picoschema."""
+    """The variables of an object's JSON schema, or of picoschema."""
     if isinstance(schema.get("properties"), dict):
         names = schema.get("required")
         required = names if isinstance(names, list) else []
         for name, spec in schema["properties"].items():
-            # An object's own "required" is about what is in it.
+            # "required" inside an object is about its own properties.
             yield _variable(name, _dict(spec) | {"required": name in required})
         return
     for key, spec in schema.items():
@@ -188,7 +189,7 @@ def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _read_inputs(inputs: dict[str, Any] | list[Any]) -> Iterator[dict[str, Any]]:
-    """The variables of prompty's inputs: by name, or a list; a plain value is an example."""
+    """The variables of prompty's inputs: by name, or a list. A plain value is an example."""
     if isinstance(inputs, dict):
         for name, spec in inputs.items():
             yield _variable(name, spec if isinstance(spec, dict) else {"example": spec})

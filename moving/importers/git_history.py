@@ -1,8 +1,8 @@
-"""The past of files in a git repository, from its commits. Writes nothing to the repository.
+"""Reads the history of files in a git repository from its commits. Writes nothing to it.
 
-It may be a stranger's, and its configuration may name programs to run: for hooks, for signatures,
-to fetch what is missing. So git only asks it where HEAD is, which runs nothing. All else is read
-through an empty repository of ours that borrows its objects.
+The repository may be a stranger's, whose configuration can name programs to run: hooks, signature
+checks, helpers that fetch missing objects. So git only reads HEAD there, which runs nothing.
+Everything else is read through an empty repository of our own that borrows its objects.
 """
 
 import os
@@ -14,26 +14,27 @@ from typing import IO, NamedTuple
 
 from publisher.outside.git_program import Git, GitError
 
-# The newest so many commits are read that touch the files, and so many changes of files in them.
+# The newest commits that touch the files, and the changes of files in them. Older ones are not
+# read.
 COMMITS_MAX = 20_000
 CHANGES_MAX = 200_000
-# So much is read of all states of all files.
+# Bytes that are read of all states of all files. Further states are left out.
 TOTAL_BYTES_MAX = 256 * 1024 * 1024
-# A renamed file is looked for among so many that one commit removes and adds.
+# git looks for renames among at most this many files that one commit removes and adds.
 RENAMES_MAX = 200
 TOKEN_BYTES_MAX = 1 << 20
 
 _PART_BYTES = 1 << 16
 _FILE_MODES = ("100644", "100755")
 
-# How a commit changes a file: the status, the mode and the name of the bytes that it has then, its
-# path, and before that its old one where it is renamed.
+# A change of a file by a commit: the status, the new mode, git's name for the new bytes, and the
+# path. After a rename, the old path comes before the path.
 _Change = tuple[str, str, str, list[str]]
 
 
 class State(NamedTuple):
-    """A file as a commit left it. ``at``: when that was, in seconds since 1970. ``blob``: git's
-    name for its bytes.
+    """A file as a commit left it. ``at``: the time, in seconds since 1970. ``blob``: git's name for
+    its bytes.
     """
 
     commit: str
@@ -43,22 +44,24 @@ class State(NamedTuple):
 
 
 class Past(NamedTuple):
-    """The states of each file, oldest first, and why older ones are missing; empty: none are."""
+    """The states of each file, oldest first, and the reason why older ones are missing (empty if
+    none).
+    """
 
     files: dict[str, list[State]]
     missing: str
 
 
 def find_repository(path: str) -> tuple[Path, Path] | None:
-    """The folder that is the work tree around ``path``, and its git directory. None where there is
-    none. Raises OSError.
+    """The work tree around ``path``, and its git directory; None if there is none. Raises
+    OSError.
     """
     resolved = Path(path).resolve()
     for folder in (resolved, *resolved.parents):
         found = folder / ".git"
         if found.is_dir():
             return folder, found
-        if found.is_file():  # of a linked work tree, or of a submodule
+        if found.is_file():  # a linked work tree or a submodule
             with open(found, encoding="utf-8", errors="surrogateescape") as file:
                 kind, _, target = file.read(_PART_BYTES).rstrip("\n").partition(": ")
             return (folder, folder / target) if kind == "gitdir" else None
@@ -66,8 +69,8 @@ def find_repository(path: str) -> tuple[Path, Path] | None:
 
 
 class Repository:
-    """A repository to read, by its git directory; a context manager. All raises GitError and
-    OSError.
+    """A repository to read, by its git directory; a context manager. Every method may raise
+    GitError and OSError.
     """
 
     def __init__(self, git_folder: Path) -> None:
@@ -111,12 +114,12 @@ class Repository:
         self.close()
 
     def close(self) -> None:
-        """Remove our repository."""
+        """Remove the temporary repository."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def read_past(self, suffixes: tuple[str, ...]) -> Past:
-        """The files that are there at HEAD and whose names end in one of ``suffixes`` (in lower
-        case), by their paths in the repository. Renames in a commit are followed.
+        """The history of the files at HEAD whose names end in one of ``suffixes`` (in lower case),
+        by their paths in the repository. Follows renames within a commit.
         """
         there = self._list_files(suffixes)
         pasts: dict[str, list[State]] = {}
@@ -129,14 +132,15 @@ class Repository:
             for status, mode, blob, paths in changed:
                 past = pasts.setdefault(paths[-1], [])
                 if status.startswith("R"):
-                    # A merge tells again what a branch has renamed: then nothing is left of it.
+                    # A merge repeats a rename of its branch; by then, no states are left under the
+                    # old path.
                     past += pasts.pop(paths[0], [])
                     past.sort(key=lambda one: one.at)
                 if mode in _FILE_MODES and (not past or past[-1].blob != blob):
                     past.append(state._replace(blob=blob))
         for path, blob in there.items():
             past = pasts.setdefault(path, [])
-            # Of branches that were merged, another one's commits may be the last in this order.
+            # After a merge, the last commit in this order may belong to the other branch.
             if past and past[-1].blob != blob:
                 past.append(past[-1]._replace(commit=self._head, subject="", blob=blob))
         missing = "the clone is shallow. Run `git fetch --unshallow` in it first"
@@ -146,7 +150,7 @@ class Repository:
         return Past({path: pasts[path] for path in sorted(there)}, missing)
 
     def _list_files(self, suffixes: tuple[str, ...]) -> dict[str, str]:
-        """The files at HEAD, and git's names for their bytes."""
+        """git's names for the bytes of the files at HEAD."""
         found = {}
         for line in self._tokens("ls-tree", "-r", "-z", "--full-tree", self._head):
             about, _, path = line.partition("\t")
@@ -195,7 +199,7 @@ class Repository:
             yield State(commit, int(at or 0), subject, ""), changed
 
     def _tokens(self, *arguments: str) -> Iterator[str]:
-        """What git prints, with a NUL after each token."""
+        """The tokens that git prints, each of which ends with a NUL."""
         with self._git.started(*arguments) as process:
             rest = b""
             while part := process.stdout.read(_PART_BYTES):
@@ -206,8 +210,8 @@ class Repository:
                     yield token.decode(errors="surrogateescape")
 
     def read_blobs(self, blobs: Iterable[str], bytes_max: int) -> dict[str, bytes]:
-        """The bytes of files by git's names for them, without those that have more than
-        ``bytes_max`` or are missing.
+        """The bytes of files, by git's names for them. Leaves out those that are missing or have
+        more than ``bytes_max``.
         """
         sizes = {blob: size for blob, size, _ in self._ask("--batch-check", blobs)}
         wanted = [blob for blob, size in sizes.items() if size <= bytes_max]
@@ -216,7 +220,7 @@ class Repository:
         return {blob: file.read(size + 1)[:-1] for blob, size, file in self._ask("--batch", wanted)}
 
     def _ask(self, what: str, blobs: Iterable[str]) -> Iterator[tuple[str, int, IO[bytes]]]:
-        """The files that are there, their sizes, and where to read their bytes and a line feed."""
+        """The files that exist, their sizes, and the stream with their bytes and a line feed."""
         with self._git.started("cat-file", what, is_fed=True) as process:
             for blob in blobs:
                 process.stdin.write(f"{blob}\n".encode())

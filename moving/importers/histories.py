@@ -1,8 +1,8 @@
-"""Publishes a prompt with the history that it has elsewhere, and moves its labels.
+"""Publishes a prompt with its history elsewhere, and moves its labels.
 
-Safe to repeat. Which versions are here already is told by their texts and parameters, or by their
-numbers and times, since another release may turn placeholders in another way. So what was published
-here meanwhile is left alone, and only what is new elsewhere is added behind it.
+Safe to repeat. Versions that exist here are recognized by their texts and parameters, or by their
+numbers and times, since another release may convert placeholders differently. Versions that were
+published here meanwhile stay, and only new ones from elsewhere are added behind them.
 """
 
 import hashlib
@@ -45,16 +45,17 @@ from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
 from publisher.write.store_protocol import Store
 
-# A larger number would leave none for what is published here later.
+# A revision with a larger number gets another one: numbers above it must remain for later versions.
 NUMBER_MAX = 1_000_000
 _LABEL_TEXT_CHARS_MAX = 200
 
 
 class Target(NamedTuple):
-    """Where a history goes, and how. ``source`` is what it comes from, as people call it.
+    """The destination of a history, and how to publish it. ``source``: the name of its origin for
+    messages.
 
     ``make_draft`` takes the fields of a publication, and returns the draft and warnings; it raises
-    RequestError. ``create_only``: change no repo that is there.
+    RequestError. ``create_only``: change no existing repo.
     """
 
     store: Store
@@ -72,14 +73,14 @@ class Target(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What our moves of labels say, by which they are known later."""
+        """The note of label moves by imports, which identifies them later."""
         return f"Imported from {self.source}"
 
 
 class Result(NamedTuple):
-    """What came of a history: how many versions were published, and how many labels moved.
-    ``is_here``: one of its versions is here, now or before; ``is_new``: none was before.
-    ``placed``: how the placeholders of each revision were turned, with their convention.
+    """The result of a history: the number of published versions and of moved labels. ``is_here``:
+    one of its versions exists here, now or before. ``is_new``: none did before. ``placed``: the
+    converted placeholders of each revision, with their convention.
     """
 
     is_here: bool
@@ -92,8 +93,8 @@ class Result(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A revision as it is published here. ``sha256`` of the text and the hash of the
-    ``parameters`` tell whether it is here already.
+    """A revision as it would be published here. ``sha256`` of the text and the hash of the
+    ``parameters`` show whether it exists already.
     """
 
     revision: Revision
@@ -106,8 +107,8 @@ class _Ready(NamedTuple):
 
 
 class _Here(NamedTuple):
-    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
-    only its text's hash is known. ``published`` is its ordinal, and when.
+    """A version that exists here. ``parameters`` is a hash. None: the version was withdrawn, and
+    only the hash of its text is known. ``published``: its ordinal and time.
     """
 
     version: Version
@@ -123,11 +124,12 @@ class _Here(NamedTuple):
 def import_history(
     history: History, target: Target, progress: Callable[[], None] = lambda: None
 ) -> Result:
-    """Publish what is new of a history, and let its labels name what they name there.
+    """Publish the new versions of a history, and let its labels name the same versions as
+    elsewhere.
 
-    ``progress`` is called for each revision. Raises RequestError ``not_owner`` where
-    ``create_only`` forbids what would change, ``storage_unavailable``, ``version_withdrawn`` for a
-    withdrawn repo; ContentError.
+    ``progress`` is called for each revision. Raises RequestError ``not_owner`` if ``create_only``
+    forbids the change, ``storage_unavailable``, ``version_withdrawn`` for a withdrawn repo;
+    ContentError.
     """
     if not history.revisions:
         rejection = Rejection(history.where, "has no versions")
@@ -136,14 +138,14 @@ def import_history(
 
 
 class _Import:
-    """One history on its way. ``_versions`` has the version here of each revision, by its index."""
+    """The import of one history. ``_versions``: the version here of each revision, by its index."""
 
     def __init__(self, history: History, target: Target, progress: Callable[[], None]) -> None:
         self._history = history
         self._target = target
         self._progress = progress
         self._rejected: list[tuple[int, Rejection]] = []
-        self._told: list[tuple[str, str]] = []
+        self._notes: list[tuple[str, str]] = []
         self._versions: dict[int, Version] = {}
         self._withdrawn: list[WithdrawnVersion] = []
         self._numbers = _number_revisions(history.revisions)
@@ -155,9 +157,9 @@ class _Import:
         is_other = bool(here) and not self._versions
         published = self._publish(self._find_new(ready), here)
         if is_other and published:
-            told = f"{self._target.repo} had other versions before: these come after them. "
-            told += "If it is another prompt, import with another --owner."
-            self._told.insert(0, (self._history.where, told))
+            note = f"{self._target.repo} had other versions before: these come after them. "
+            note += "If it is another prompt, import with another --owner."
+            self._notes.insert(0, (self._history.where, note))
         labels = self._move_labels(is_new=not here)
         return Result(
             is_here=bool(self._versions),
@@ -166,7 +168,7 @@ class _Import:
             labels=labels,
             placed=[(one.convention, one.placed) for one in ready.values()],
             rejected=[rejection for _, rejection in sorted(self._rejected)],
-            warnings=_summarize(self._told, self._history.where),
+            warnings=_summarize(self._notes, self._history.where),
         )
 
     def _reject(self, index: int, reason: str) -> None:
@@ -192,7 +194,9 @@ class _Import:
         return ready
 
     def _find_new(self, ready: dict[int, _Ready]) -> dict[int, _Ready]:
-        """The revisions after all that are here. Rejects those before: versions come in order."""
+        """The revisions after all that exist here. Rejects those before them, since versions come
+        in order.
+        """
         last = max(self._versions, default=-1)
         newer = ""
         for index in sorted(ready, reverse=True):
@@ -206,13 +210,13 @@ class _Import:
         return {index: one for index, one in ready.items() if index > last}
 
     def _check_alone(self, one: _Ready) -> None:
-        """Raises RequestError where it could not be published at any time."""
+        """Raises RequestError if the revision could never be published."""
         target = self._target
         gone.check_text(target.owner, target.name, self._withdrawn, one.sha256)
         resolve(one.draft, target.name, None, front_matter=False)
 
     def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
-        """Publish these revisions after what is here; the indices of those that were."""
+        """Publish these revisions after those here; returns the indices of the published ones."""
         if not new:
             return []
         target, published = self._target, []
@@ -238,15 +242,15 @@ class _Import:
             published.append(index)
             self._versions[index] = Version.parse(one.version)
             revision = new[index].revision
-            self._told += [(revision.where, note) for note in new[index].notes + one.warnings]
+            self._notes += [(revision.where, note) for note in new[index].notes + one.warnings]
             if (revision.number or 0) > NUMBER_MAX:
-                told = f"The number {revision.number} is above {NUMBER_MAX:,}: it gets another one."
-                self._told.append((revision.where, told))
+                note = f"The number {revision.number} is above {NUMBER_MAX:,}: it gets another one."
+                self._notes.append((revision.where, note))
         return published
 
     def _move_labels(self, *, is_new: bool) -> int:
-        """Let the labels name what they name elsewhere, but for those that somebody has moved here.
-        Returns how many moved.
+        """Let the labels name the same versions as elsewhere, except labels that were moved here by
+        hand. Returns the number of moves.
         """
         wanted = self._wanted_labels()
         if not wanted:
@@ -260,10 +264,10 @@ class _Import:
             if past and past[0].version == version:
                 continue
             if past and past[0].note != target.note:
-                self._told.append((where, _tell_moved(label, past[0])))
+                self._notes.append((where, _tell_moved(label, past[0])))
             elif label not in current and len(current) >= names.LABELS_PER_REPO_MAX:
-                told = f"Left out label {label}: a prompt has at most {names.LABELS_PER_REPO_MAX}."
-                self._told.append((where, told))
+                note = f"Left out label {label}: a prompt has at most {names.LABELS_PER_REPO_MAX}."
+                self._notes.append((where, note))
             else:
                 moves.append((where, label, version))
                 current.add(label)
@@ -276,7 +280,7 @@ class _Import:
         return RequestError("not_owner", f"{repo} exists, and may not be updated.")
 
     def _wanted_labels(self) -> dict[str, tuple[str, str]]:
-        """The version that each label is to name, with the place that says so."""
+        """The version that each label has to name, and the place in the source that says so."""
         withdrawn = {one.version for one in self._withdrawn}
         wanted: dict[str, tuple[str, str]] = {}
         for index, revision in enumerate(self._history.revisions):
@@ -285,19 +289,19 @@ class _Import:
                 try:
                     label = clean_label(spelled)
                 except RequestError as error:
-                    told = f"Left out label {cut(repr(spelled), 60)}: {error}"
-                    self._told.append((revision.where, told))
+                    note = f"Left out label {cut(repr(spelled), 60)}: {error}"
+                    self._notes.append((revision.where, note))
                     continue
                 if label == names.LATEST:
                     continue
                 if version is None or version in withdrawn:
                     why = "was withdrawn here" if version else "is not here"
-                    told = f"Left out label {label}: its version {why}."
-                    self._told.append((revision.where, told))
+                    note = f"Left out label {label}: its version {why}."
+                    self._notes.append((revision.where, note))
                     continue
                 if label in wanted and wanted[label][1] != str(version):
-                    told = f"The label {label} names two versions; the later one gets it."
-                    self._told.append((revision.where, told))
+                    note = f"The label {label} names two versions; the later one gets it."
+                    self._notes.append((revision.where, note))
                 wanted[label] = revision.where, str(version)
         return wanted
 
@@ -319,7 +323,7 @@ class _Import:
         except RequestError as error:
             if error.code == "storage_unavailable":
                 raise
-            self._told.append((where, f"Left out label {label}: {error}"))
+            self._notes.append((where, f"Left out label {label}: {error}"))
             return False
         return True
 
@@ -348,8 +352,8 @@ def _published(record: VersionFile | Remains) -> tuple[int, str]:
 
 
 def _number_revisions(revisions: Sequence[Revision]) -> list[int]:
-    """The ordinal that each gets where nothing else is: its own number, if it is above those before
-    it, and not too high.
+    """The ordinal of each revision in an empty repo: its own number, if that is above those before
+    it and not too high.
     """
     numbers, last = [], 0
     for revision in revisions:
@@ -362,11 +366,11 @@ def _number_revisions(revisions: Sequence[Revision]) -> list[int]:
 def _match(
     ready: dict[int, _Ready], here: list[_Here], numbers: Sequence[int]
 ) -> dict[int, Version]:
-    """Which version here each revision is, by the index.
+    """The version here of each revision, by its index.
 
-    The ordinal of what was imported is never below the revision's number. So a version is the
-    newest revision of its text that it can be, and what was published by the last run is found by
-    the next one. Only then can it be any other of its text, which was published here by hand.
+    An imported version's ordinal is never below its revision's number. So a version matches the
+    newest revision of its text that this rule allows, and the next run finds the versions of the
+    last one. Then other revisions of its text may match: those were published here by hand.
     """
     found: dict[int, Version] = {}
     _match_text(found, ready, here, numbers)
@@ -383,7 +387,7 @@ def _match(
 def _match_text(
     found: dict[int, Version], ready: dict[int, _Ready], here: list[_Here], lowest: Sequence[int]
 ) -> None:
-    """Add what has the same text, and an ordinal that is not below the revision's ``lowest``."""
+    """Add matches with the same text and an ordinal not below the revision's ``lowest``."""
     for withdrawn in (False, True):
         taken = {*found.values()}
         waiting: dict[tuple[str, bytes | None], list[int]] = {}
@@ -401,9 +405,9 @@ def _match_text(
 
 
 def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
-    """Raises RequestError as make_draft."""
+    """The revision as a draft. Raises RequestError as make_draft."""
     convention = revision.convention if target.convention == "auto" else target.convention
-    if _count_chars(revision.prompt) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer
+    if _count_chars(revision.prompt) > CONTENT_BYTES_MAX:  # as bytes, it has at least as many
         raise RequestError("content_too_large", f"larger than {CONTENT_BYTES_MAX:,} bytes")
     prompt, notes = _without_front_matter(revision.prompt)
     placed = turn_prompt(prompt, revision.fields, convention)
@@ -431,11 +435,13 @@ def _count_chars(prompt: str | list[Message]) -> int:
 
 
 def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Message], list[str]]:
-    """A prompt of a vendor that has no front matter: none of it may be read as such."""
+    """A vendor's prompt, which has no front matter. A text that begins like front matter gets an
+    empty line before it.
+    """
     document = parse_document(prompt) if isinstance(prompt, str) else None
     if document and document.front is not None:
-        told = "The text begins like front matter; an empty line before it keeps it as text."
-        return f"\n{prompt}", [told]
+        note = "The text begins like front matter; an empty line before it keeps it as text."
+        return f"\n{prompt}", [note]
     return prompt, document.warnings if document else []
 
 
@@ -450,12 +456,14 @@ def _tidy_changelog(text: str) -> tuple[str, list[str]]:
 
 
 def _hash_parameters(parameters: dict[str, Any]) -> bytes:
-    # As JSON, where 1 and 1.0 are not the same, and the order of keys says nothing.
+    # As JSON, which tells 1 from 1.0; the order of keys is ignored.
     return hashlib.sha256(msgspec.json.encode(parameters, order="deterministic")).digest()
 
 
 def _times(revisions: Sequence[Revision]) -> list[datetime]:
-    """When each was published: never later than now. One without a time has that of the next."""
+    """The time of publication of each, never in the future. A revision without a time gets that of
+    the next.
+    """
     now = datetime.now(UTC)
     times, following = [], now
     for revision in reversed(revisions):
@@ -466,7 +474,7 @@ def _times(revisions: Sequence[Revision]) -> list[datetime]:
 
 
 def clean_label(text: str) -> str:
-    """A label from what a vendor calls one. Raises RequestError where that cannot be a label."""
+    """A label from a vendor's name for it. Raises RequestError if that cannot be a label."""
     plain = re.sub("[^a-z0-9._-]+", "-", anyascii(text[:_LABEL_TEXT_CHARS_MAX]).lower())
     label = plain.strip("._-")[: names.LABEL_CHARS_MAX].strip("._-")
     if label == names.LATEST:
@@ -479,10 +487,10 @@ def _tell_moved(label: str, move: LabelMove) -> str:
     return f"The label {label} stays as it is: it {now} here since {move.moved_at[:10]}."
 
 
-def _summarize(told: Iterable[tuple[str, str]], where: str) -> list[str]:
-    """Each warning once, with its place; or with how many versions have it."""
+def _summarize(notes: Iterable[tuple[str, str]], where: str) -> list[str]:
+    """Each warning once, with its place, or with the number of versions that have it."""
     places: dict[str, list[str]] = {}
-    for place, warning in told:
+    for place, warning in notes:
         places.setdefault(warning, []).append(place)
     return [
         f"{found[0]}: {warning}"

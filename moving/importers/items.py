@@ -1,4 +1,4 @@
-"""What every kind of source is turned into, and how the columns of a table become that."""
+"""The items that every source is turned into, and how a table's columns become items."""
 
 import codecs
 from collections.abc import Iterable, Mapping
@@ -15,9 +15,9 @@ from publisher.write.fields import parse_loosely, split_tags
 
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-# Metadata that a column of just this name holds.
+# Metadata from the column of the same name.
 COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
-# What a chat front end calls a prompt by.
+# Columns in which chat front ends have a prompt's name.
 NAME_COLUMNS = ("command",)
 TITLE_COLUMNS = ("title", "name", "act")
 PROMPT_COLUMNS = ("prompt", "content", "text", "messages")
@@ -26,14 +26,14 @@ CONTRIBUTOR_COLUMNS = ("contributor", "author", "owner")
 
 
 class Item(NamedTuple):
-    """A prompt found in a source; ``where`` is its row, line or file.
+    """A prompt found in a source. ``where``: its row, line or file.
 
-    ``name`` and ``owner`` are as the source spells them, to make a repo's name and an owner's
-    handle of; an empty owner is the default one. ``fields`` is metadata that is right, with what
-    the text's front matter says. ``convention`` is that of the body's placeholders, ``auto`` where
-    the kind of source has none. ``author``: who wrote it, as the source spells it. ``beside``: how
-    many other files of a skill are left out. ``kind``: what tells prompts of one name apart.
-    ``title``: of a new prompt, where ``fields`` have none.
+    ``name`` and ``owner`` are spelled as in the source; the repo's name and the owner's handle are
+    derived from them. An empty owner means the default one. ``fields``: valid metadata, with that
+    of the front matter. ``convention``: that of the body's placeholders, ``auto`` if the kind of
+    source has none. ``author``: as spelled in the source. ``beside``: the number of other files of
+    a skill that are left out. ``kind``: distinguishes prompts of one name. ``title``: of a new
+    prompt whose ``fields`` have none.
     """
 
     where: str
@@ -50,21 +50,21 @@ class Item(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """What is no item, and why."""
+    """Something that is no item, and the reason."""
 
     where: str
     reason: str
 
 
 def reason_of(error: HubError) -> str:
-    """What a Rejection says of an error. Where fields are wrong, only that."""
+    """The reason for a Rejection. If fields are invalid, only that."""
     if isinstance(error, RequestError) and error.code == "validation_failed":
         return "; ".join(f"{field}: {message}" for field, message in error.details)
     return str(error).removesuffix(".")
 
 
 class PassedOver(NamedTuple):
-    """What is no item either, but was never meant to be one, or is there twice: no fault."""
+    """Something that is no item and no fault: it was not meant to be one, or it is a duplicate."""
 
     where: str
     reason: str
@@ -73,10 +73,9 @@ class PassedOver(NamedTuple):
 class Revision(NamedTuple):
     """A version of a prompt with a history, as its source has it.
 
-    ``prompt`` is a text, or the messages of a chat, with placeholders of ``convention``. ``fields``
-    is metadata that is right (``parse_loosely``), ``published_at`` a Time, ``labels`` are as the
-    source spells them. ``number`` is the source's own number of the version: it becomes the
-    ordinal.
+    ``prompt`` is a text, or the messages of a chat, with placeholders of ``convention``.
+    ``fields``: valid metadata (``parse_loosely``). ``published_at``: a Time. ``labels``: spelled as
+    in the source. ``number``: the source's own number of the version, which becomes the ordinal.
     """
 
     where: str
@@ -100,8 +99,8 @@ class History(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A part of a vendor's export: ``value`` is JSON, or the text of a file that is none.
-    ``where`` is its file, and in the file its line, row or place in a list.
+    """A part of a vendor's export. ``value``: JSON, or the text of a file that is none. ``where``:
+    its file, and in the file its line, row or place in a list.
     """
 
     where: str
@@ -109,9 +108,9 @@ class Document(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Which columns hold what. None, and no tags: look for one of the usual names.
+    """The columns of each kind of data. None, and no tags: look for one of the usual names.
 
-    An empty ``contributor``: whatever there is, nobody is named. ``name``: what names are made of;
+    An empty ``contributor``: ignore authors. ``name``: the column from which names are derived;
     empty: the titles.
     """
 
@@ -122,7 +121,7 @@ class Columns(NamedTuple):
     name: str = ""
 
     def find(self, there: Iterable[str]) -> "Columns":
-        """As spelled among ``there``, whatever the case. Raises OperatorError."""
+        """The columns as spelled in ``there``, ignoring case. Raises OperatorError."""
         spelled: dict[str, str] = {}
         for key in there:
             spelled.setdefault(key.strip().casefold(), key)
@@ -154,10 +153,10 @@ def decode_text(raw: bytes) -> str:
 def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
     """The prompt in a row, with ``columns`` as found in it."""
     title, text = row.get(columns.title), row.get(columns.prompt)
-    told: list[str] = []
+    notes: list[str] = []
     if isinstance(text, list):
         try:
-            text, told = chats.from_list(text)
+            text, notes = chats.from_list(text)
         except ValueError as error:
             return Rejection(where, str(error))
     contributor = (columns.contributor and row.get(columns.contributor)) or ""
@@ -168,7 +167,7 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     ):
         if not isinstance(value, str):
             return Rejection(where, f"its {column!r} is not text")
-    if len(text) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer
+    if len(text) > CONTENT_BYTES_MAX:  # as bytes, it has at least as many
         return Rejection(
             where, f"its {columns.prompt!r} is larger than {CONTENT_BYTES_MAX:,} bytes"
         )
@@ -186,7 +185,7 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     front = parse_document(text)
     ours, _ = translate(front.front or {})
     fields, warnings = parse_loosely(ours | metadata)
-    return Item(where, contributor, name or title, text, fields, told + front.warnings + warnings)
+    return Item(where, contributor, name or title, text, fields, notes + front.warnings + warnings)
 
 
 def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], option: str) -> str:

@@ -13,7 +13,7 @@ from moving.importers.items import Columns, Item, Rejection, decode_text, make_i
 SUFFIXES = (".jsonl", ".ndjson")
 JSON_SUFFIX = ".json"
 JSON_BYTES_MAX = 64 * 1024 * 1024
-# More than any prompt with its metadata.
+# More bytes than any prompt with its metadata has. A longer line is rejected.
 LINE_BYTES_MAX = 2 * 1024 * 1024
 
 
@@ -31,7 +31,7 @@ def read_lines(path: str, columns: Columns) -> Iterator[Item | Rejection]:
 
 
 def read_json(path: str, columns: Columns) -> Iterator[Item | Rejection]:
-    """The items of a list of objects, which is the whole file, or the only such list in an object.
+    """The items of a list of objects: the whole file, or the only such list in an object.
 
     Raises OperatorError where there is none, and OSError.
     """
@@ -59,7 +59,7 @@ def _is_of_objects(rows: list[Any]) -> bool:
 
 
 def _next_line(file: BinaryIO) -> bytes:
-    """A line, or the beginning of one that is too large; empty at the end."""
+    """A line, or the start of one that is too long; empty at the end."""
     line = rest = file.readline(LINE_BYTES_MAX + 1)
     while len(line) > LINE_BYTES_MAX and rest and not rest.endswith(b"\n"):
         rest = file.readline(LINE_BYTES_MAX)

@@ -1,6 +1,6 @@
-"""Names of repos and handles of owners, made of what people call them.
+"""Derives names of repos and handles of owners from names in a source.
 
-The same source gives the same names each time, so that a second import finds its repos.
+The same source gives the same names each time, so a second import finds its repos.
 """
 
 import re
@@ -11,7 +11,7 @@ from builder.text.plain_words import plain_words
 from builder.text.summary import clean_title
 
 NAMELESS = "prompt"
-# Names of files and folders that say nothing of a prompt.
+# Names of files and folders that do not describe a prompt.
 _VAGUE = set(
     "agent agents claude default index instructions main prompt prompts readme skill system "
     "template user".split()
@@ -27,11 +27,11 @@ class Names:
 
     def __init__(self) -> None:
         self._given: dict[str, set[str]] = {}
-        # Counted on, since thousands of titles may come to one name.
+        # The last number given, since thousands of titles may share one name.
         self._numbers: dict[tuple[str, str], int] = {}
 
     def give(self, owner: str, name: str, kind: str = "") -> str:
-        """``name``; where the owner has given it before, with ``kind``, or else with ``-2``, ``-3``
+        """``name``, or if the owner has it already, ``name`` with ``kind``, or with ``-2``, ``-3``
         and so on.
         """
         given = self._given.setdefault(owner, set())
@@ -47,8 +47,8 @@ class Names:
 
 
 def name_of(title: str, notes: list[str] | None = None) -> str:
-    """A repo's name from a title in any language. ``notes`` gets a sentence if another one is
-    reserved.
+    """A repo's name from a title in any language. ``notes`` gets a sentence if the name is reserved
+    and another is used.
     """
     slug = plain_words(title, names.REPO_CHARS_MAX, "-")
     if why := names.why_reserved("prompt", slug):
@@ -57,8 +57,8 @@ def name_of(title: str, notes: list[str] | None = None) -> str:
 
 
 def telling_name(stem: str, folder: Path, root: Path) -> str:
-    """The name of a file, without its suffix, in ``folder``; where it says nothing, the name of the
-    folder, or of the next one up to ``root`` that says something.
+    """The name of a file in ``folder``, without its suffix. If it is vague, the name of the nearest
+    folder up to ``root`` that is not.
     """
     folders = [one for one in (folder, *folder.parents) if one == root or root in one.parents]
     named = (one for one in (stem, *(one.name for one in folders)) if one.lower() not in _VAGUE)
@@ -75,15 +75,15 @@ def to_words(name: str) -> str:
 
 
 def display_name(author: str) -> str:
-    """An author's name, without an address of the web or of e-mail."""
+    """An author's name, without URLs and e-mail addresses."""
     return clean_title(re.split(r"\s+-\s+https?:|\s*[<(]|https?:|@(?=\S)", author)[0])
 
 
 def handle_of(contributors: str, default: str, notes: list[str] | None = None) -> str:
-    """An owner's handle from the first of a list with commas; ``default`` where none is left.
-    ``notes`` as in ``name_of``.
+    """An owner's handle from the first of comma-separated contributors; ``default`` if none is
+    left. ``notes`` as in ``name_of``.
     """
-    # No e-mail address is ever public.
+    # E-mail addresses are never published.
     first = display_name(contributors.split(",")[0].strip().removeprefix("@"))
     handle = plain_words(first, names.OWNER_CHARS_MAX, "-") or default
     is_of_site = handle in names.RESERVED_OWNERS

@@ -1,4 +1,4 @@
-"""Prompts of other sources with our variables in the place of their placeholders. Pure."""
+"""Replaces the placeholders of other sources with the hub's variables. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from moving.importers.items import Item
 
 GUESSED_MAX = 1_000
 DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
-# How the summary shows a convention's placeholders.
+# A convention's placeholders, as the summary shows them.
 _SHOWN = {
     "dollar": "${name}",
     "single": "{name}",
@@ -31,8 +31,8 @@ _SHOWN = {
 
 @dataclass
 class Counts:
-    """How many prompts have had their placeholders turned, by convention, and how many have kept
-    what looks like a placeholder, or logic, as text, or front matter that cannot be read.
+    """The number of prompts whose placeholders were converted, by convention. And of those that
+    keep as text: possible placeholders, logic, or unreadable front matter.
     """
 
     turned: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Counts:
     unread: int = 0
 
     def add(self, versions: Sequence[tuple[str, "Placed"]]) -> None:
-        """Count one prompt more, whose versions these are, each with its convention."""
+        """Count one more prompt with these versions, each with its convention."""
         self.turned.update({convention for convention, placed in versions if placed.is_turned})
         self.kept += any(placed.is_kept for _, placed in versions)
         self.unread += any(placed.is_unread for _, placed in versions)
@@ -48,13 +48,13 @@ class Counts:
     def tell(self, dry_run: bool = False) -> list[str]:
         """The lines for the summary."""
         became, kept = ("would become", "would keep") if dry_run else ("became", "kept")
-        told = [
+        parts = [
             f"{_SHOWN[one]} {became} {{{{name}}}} in {counted(count, 'prompt')} ({one})"
             for one, count in sorted(self.turned.items())
         ]
         if self.kept:
-            told.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
-        lines = [f"Placeholders: {'; '.join(told)}"] if told else []
+            parts.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
+        lines = [f"Placeholders: {'; '.join(parts)}"] if parts else []
         if self.unread:
             lines.append(
                 f"Front matter: {counted(self.unread, 'prompt')} {kept} as text what cannot be read"
@@ -63,8 +63,8 @@ class Counts:
 
 
 class Placed(NamedTuple):
-    """A prompt with our variables; ``fields`` with what is known of them. ``is_unread``: it has
-    front matter that cannot be read.
+    """A prompt with the hub's variables; ``fields`` has what is known about them. ``is_unread``:
+    its front matter cannot be read.
     """
 
     text: str
@@ -76,9 +76,9 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Turns the placeholders of a source's items, and counts.
+    """Converts the placeholders of a source's items, and counts them.
 
-    ``wanted`` is their convention. With ``auto`` it is that of each file's kind, or else that which
+    ``wanted`` is their convention. ``auto``: the convention of each file's kind, else the one that
     the first GUESSED_MAX texts of ``found`` show.
     """
 
@@ -98,11 +98,11 @@ class Placing:
 
 
 def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
-    """A text, whose front matter stays as it is, or messages, with placeholders turned; and so in
-    the description.
+    """A text or messages with converted placeholders, also in the description. Front matter stays
+    as it is.
 
-    What ``fields`` declare of a variable wins. Publishing warns of what is foreign in the text that
-    is made, so there is a warning only of the rest.
+    Declared variables in ``fields`` win. Publishing warns of foreign syntax in the new text, so
+    only the rest gets warnings here.
     """
     front, is_unread = "", False
     if isinstance(prompt, str):
@@ -127,7 +127,7 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
 
 
 def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:
-    """The declared variables, with what the text knows beside them, and then its own."""
+    """The declared variables, completed from the text, then the text's other variables."""
     known = {variable.name: variable for variable in found}
     merged = []
     for variable in declared:
@@ -138,5 +138,5 @@ def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:
         if text and text.default is not None and is_plain:
             variable = replace(variable, default=text.default, required=False)
         merged.append(variable)
-    # A record holds no more; those left out are variables, of which only the name is known.
+    # A record holds no more. The others remain variables of which only the name is known.
     return [*merged, *known.values()][:VARIABLES_MAX]

@@ -1,8 +1,8 @@
-"""Imports a source: gives each of its items or histories an owner and a name, and publishes it.
+"""Imports a source: derives an owner and a name for each item or history, and publishes it.
 
-Safe to repeat: what is there already, unchanged, is left alone. One item's fault is told with
-its place and does not stop the rest. The disk is waited for once, at the end; after a power
-cut in the middle, ``hubctl check`` names what to remove before the import is repeated.
+Safe to repeat: unchanged prompts stay as they are. A faulty item is reported with its place and
+does not stop the others. The import waits for the disk once, at the end. After a power cut in the
+middle, ``hubctl check`` names what to remove before you repeat the import.
 """
 
 import os
@@ -29,15 +29,15 @@ from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
 from publisher.write.store_protocol import Store
 
-# The longest name that file systems have.
+# The longest file name of common file systems.
 SOURCE_CHARS_MAX = 255
 
 
 class Options(NamedTuple):
-    """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
-    ``all_tags`` are for all. Without ``changelog`` it names the source. Repos of other owners are
-    updated for ``allowed_owners`` only. ``placeholders`` is the convention of all texts, or
-    ``auto``: as the source says. ``markdown``: as for ``find_prompts``.
+    """Settings of an import. ``owner`` gets prompts without an author, and ``license`` is for those
+    without one. ``all_tags`` are added to all. By default, ``changelog`` names the source. Repos of
+    other owners are updated only for ``allowed_owners``. ``placeholders``: the convention of all
+    texts, or ``auto``: by the source. ``markdown``: as for ``find_prompts``.
     """
 
     owner: str = "imported"
@@ -53,12 +53,12 @@ class Options(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What came of an import, in the order of the source: ``owner/name x.y.z`` of repos, or, of
-    those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
-    owners' repos that the source would change. ``placeholders``: of all prompts of the source.
+    """The result of an import, in the order of the source: ``owner/name x.y.z`` of repos, or
+    ``owner/name with 3 versions`` for histories. ``refused``: ``owner/name`` of other owners' repos
+    that the source would change. ``placeholders``: of all prompts of the source.
 
-    ``versions`` and ``labels``: how many were published and moved with histories. ``beside``: how
-    many skills have other files, which are left out. ``titles``: of ``owner/name``.
+    ``versions`` and ``labels``: the numbers published and moved with histories. ``beside``: the
+    number of skills with other files, which are left out. ``titles``: by ``owner/name``.
     """
 
     created: list[str] = field(default_factory=list)
@@ -83,12 +83,12 @@ def import_source(
     own: Collection[str] = (),
 ) -> Outcome:
     """Publish every prompt of a table, of JSON, of a prompt file or of a folder of them. ``own``:
-    folders of the hub, as ``read_files`` has them.
+    folders of the hub, as in ``read_files``.
 
-    ``progress`` is called with what is done, how many, and of how many. Raises OperatorError
-    where nothing of the source can be read, RequestError ``storage_unavailable``.
+    ``progress`` gets the kind of work, the number done, and the total. Raises OperatorError if
+    nothing of the source can be read, RequestError ``storage_unavailable``.
     """
-    # The name of a file is bytes, and need not be text.
+    # A file's name is bytes, and may be no valid text.
     name = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
     source = one_line(name, SOURCE_CHARS_MAX)
     return import_found(_read(path, options, own), source, store, options, progress)
@@ -101,11 +101,11 @@ def import_found(
     options: Options,
     progress: Callable[[str, int, int], None],
 ) -> Outcome:
-    """Publish what was found in a source, which is read once the options are found to be right;
-    ``source`` is what changelogs call it. Raises as ``import_source``.
+    """Publish what was found in a source, which is read once, after the options are checked.
+    ``source``: its name in changelogs. Raises as ``import_source``.
     """
     check_owners(options)
-    content.list_owners(store.root)  # is there a content folder, and is it one?
+    content.list_owners(store.root)  # raises unless it is a content folder
     found = list(found)
     placing = Placing(found, options.placeholders)
     task = _Task(store, options, source, placing, progress)
@@ -118,7 +118,7 @@ def import_found(
 
 
 def check_owners(options: Options) -> None:
-    """Raises RequestError ``invalid_name``, ``name_reserved``."""
+    """Raises RequestError ``invalid_name`` or ``name_reserved``."""
     names.check_possible_owner(options.owner)
     for owner in options.allowed_owners:
         names.check_owner(owner)
@@ -148,7 +148,7 @@ def _read(
 
 
 class _Task:
-    """One run: what has been given out and seen so far, and the outcome."""
+    """One run: the names given so far, and the outcome."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _Task:
         self._progress = progress
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
-        self._noted: set[str] = set()  # notes on names, which many items may share
+        self._noted: set[str] = set()  # notes on names, which many items can share
 
     def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
         histories = self._name_histories([one for one in found if isinstance(one, History)])
@@ -192,8 +192,8 @@ class _Task:
         self._progress("Importing", next(tick), total)
 
     def _name_histories(self, histories: list[History]) -> dict[int, tuple[str, str]]:
-        """The owner and the name of each, by its id: the same each time, in whatever order they
-        come. Where several come to one name, it is that of the one that is spelled so.
+        """The owner and the name of each, by its id: the same each time, in any order. If several
+        derive the same name, the one that is spelled so gets it.
         """
         named: dict[int, tuple[str, str]] = {}
         first: dict[tuple[str, str], str] = {}
@@ -211,10 +211,10 @@ class _Task:
         return named
 
     def _named(self, one: Item | History) -> tuple[str, str]:
-        """The owner and the name of one. Warns where another name replaces a reserved one."""
-        nobody = self._options.columns.contributor == ""
+        """The owner and the name of one. Warns if a reserved name is replaced."""
+        is_unnamed = self._options.columns.contributor == ""
         notes: list[str] = []
-        owner = handle_of("" if nobody else one.owner, self._options.owner, notes)
+        owner = handle_of("" if is_unnamed else one.owner, self._options.owner, notes)
         name = name_of(one.name, notes)
         new = [note for note in notes if note not in self._noted]
         self.outcome.warnings += [f"{one.where}: {note}" for note in new]
@@ -228,7 +228,7 @@ class _Task:
             self.outcome.passed_over.append(PassedOver(one.where, f"the same as {first}"))
             return
         self.outcome.beside += one.beside > 0
-        # One that is rejected keeps its name, too: a corrected one renames no other.
+        # A rejected item keeps its name, so that its corrected version does not rename others.
         name = self._names.give(owner, base, one.kind)
         self._try(one.where, owner, name, partial(self._publish, one))
 
@@ -266,28 +266,28 @@ class _Task:
         outcome.labels += result.labels
         self._placing.counts.add(result.placed)
         if result.versions or result.labels:
-            told = [counted(result.versions, "version")] if result.versions else []
-            told += [counted(result.labels, "label")] if result.labels else []
+            parts = [counted(result.versions, "version")] if result.versions else []
+            parts += [counted(result.labels, "label")] if result.labels else []
             done = outcome.created if result.is_new else outcome.updated
-            done.append(f"{repo} with {' and '.join(told)}")
+            done.append(f"{repo} with {' and '.join(parts)}")
         elif result.is_here:
             outcome.unchanged.append(repo)
 
     def _draft_of_past(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
         changelog = fields["changelog"] or self._options.changelog
-        told = f"Imported from {self._source}" if changelog is None else changelog
-        return self._make_draft(fields | {"changelog": told})
+        text = f"Imported from {self._source}" if changelog is None else changelog
+        return self._make_draft(fields | {"changelog": text})
 
     def _publish(self, item: Item, owner: str, name: str) -> None:
         is_there = bool(content.list_versions(self._store.root, owner, name).versions)
-        told = "Changed in" if is_there else "Imported from"
+        how = "Changed in" if is_there else "Imported from"
         changelog = self._options.changelog
         by = f" by {author}" if (author := display_name(item.author)) else ""
-        changelog = f"{told} {self._source}{by}" if changelog is None else changelog
+        changelog = f"{how} {self._source}{by}" if changelog is None else changelog
         title = {"title": item.title} if item.title and not is_there else {}
         made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
         draft, notes = self._make_draft(made | title | item.fields)
-        # The item's fields have taken in its front matter.
+        # The item's fields already include its front matter.
         terms = Terms(sync=False, front_matter=False, create_only=owner not in self._own)
         if self._options.dry_run:
             root = self._store.root
@@ -305,7 +305,7 @@ class _Task:
         self.outcome.warnings.extend(f"{item.where}: {warning}" for warning in warnings)
 
     def _make_draft(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
-        """A draft with what the options say, too."""
+        """A draft that includes the settings of the options."""
         if self._options.license:
             fields = {"license": self._options.license} | fields
         tags, notes = parse_loosely({"tags": [*self._options.all_tags, *fields.get("tags", [])]})

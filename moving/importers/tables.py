@@ -13,14 +13,14 @@ from moving.importers.items import UTF_16_MARKS, Columns, Item, Rejection, make_
 SUFFIXES = (".csv", ".tsv")
 DELIMITERS = ",;\t|"
 HEADER_CHARS_MAX = 64 * 1024
-# More than any prompt with its metadata.
+# More characters than any prompt with its metadata has. A longer row is rejected.
 ROW_CHARS_MAX = 2 * 1024 * 1024
 _TOO_LARGE = f"larger than {ROW_CHARS_MAX:,} characters"
 
 
 def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
-    """The items of a table in UTF-8, or in UTF-16 with a byte order mark. A row that is not as it
-    should be is a rejection.
+    """The items of a table in UTF-8, or in UTF-16 with a byte order mark. A malformed row is a
+    rejection.
 
     Raises OperatorError for a table without the columns, and OSError.
     """
@@ -44,9 +44,8 @@ def read_rows(
     file: TextIO, delimiter: str | None
 ) -> tuple[list[str], Iterator[tuple[int, list[str] | str]]]:
     """The header of a table, and each row after it with its number: as many cells as the header
-    has, or what is wrong with it. ``file`` is opened with newline="" and errors="surrogateescape".
-    Without ``delimiter``, it is the one that makes the most columns. Raises csv.Error for the
-    header.
+    has, or the fault. ``file`` is opened with newline="" and errors="surrogateescape". Without
+    ``delimiter``, uses the one that gives the most columns. Raises csv.Error for the header.
     """
     csv.field_size_limit(ROW_CHARS_MAX)
     delimiter = delimiter or _find_delimiter(file)
@@ -61,8 +60,8 @@ def read_rows(
 
 
 class _Lines:
-    """The lines of a table, as csv takes them: of a row that is too large, only whether quotes
-    stay open, so that the next row is found in any file without keeping this one.
+    """The lines of a table for csv. Of a row that is too large, keeps only whether quotes are open:
+    enough to find the next row without keeping this one.
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -85,7 +84,7 @@ class _Lines:
         return '"' * (quotes % 2)
 
     def is_row_too_large(self) -> bool:
-        """Whether the row that csv has just taken is; the next line begins another row."""
+        """True if the row that csv has just read is; the next line begins another row."""
         chars, self._chars = self._chars, 0
         return chars > ROW_CHARS_MAX
 
@@ -107,21 +106,21 @@ def _check_rows(
 def _open(path: str) -> TextIO:
     with open(path, "rb") as file:
         is_utf_16 = file.read(2) in UTF_16_MARKS
-    # One byte that is wrong costs its row, not the table.
+    # An invalid byte costs its row, not the table.
     if is_utf_16:
         return open(path, encoding="utf-16", errors="surrogatepass", newline="")
     return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def _find_delimiter(file: TextIO) -> str:
-    """The delimiter that makes the most columns of the header."""
+    """The delimiter that gives the most columns in the header."""
     lines = file.read(HEADER_CHARS_MAX).splitlines(keepends=True)
     file.seek(0)
     return max(DELIMITERS, key=lambda mark: len(next(csv.reader(lines, delimiter=mark), [])))
 
 
 def _count(rows: Iterator[list[str]], lines: _Lines) -> Iterator[tuple[int, list[str] | str]]:
-    """Each row after the header with its number, or with what is wrong with it."""
+    """Each row after the header with its number, or its fault."""
     number = 1
     while True:
         number += 1
@@ -132,7 +131,7 @@ def _count(rows: Iterator[list[str]], lines: _Lines) -> Iterator[tuple[int, list
         except csv.Error as error:
             reason = "a quote is never closed" if "end of data" in str(error) else error
             row = f"not CSV: {reason}"
-        except UnicodeDecodeError as error:  # only of UTF-16 in this way
+        except UnicodeDecodeError as error:  # only UTF-16 raises it here
             yield number, f"not UTF-16 ({error.reason}). Save the table as UTF-8"
             return
         yield number, _TOO_LARGE if lines.is_row_too_large() else row

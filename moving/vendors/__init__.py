@@ -1,16 +1,16 @@
-"""What other vendors' exports and APIs say of their prompts, as histories. Executes nothing.
+"""Reads exports and APIs of other vendors' prompts as histories. Executes nothing of them.
 
-One module a vendor, which is loaded when it is asked for. Each has:
+Each vendor has a module, which is loaded on demand. It has:
 
 - ``TITLE``: the vendor's name as people write it.
 - ``read_histories(documents)``: the histories in the documents of an export, in any order. A
-  document that is none of this vendor's, or is broken, is a Rejection with its place; one that
-  belongs to the vendor and is no prompt may be PassedOver.
-- where its exports need it, ``read_source(path)`` in the place of ``documents.read_documents``.
-- where the vendor has an API, ``API_URL`` (None where each customer has their own), ``KEYS``: the
-  environment variables with the credentials, ``OPTIONAL_KEYS``, if there are others that not all
-  need, ``headers(keys)``: what is sent with each request (a variable that is not set is empty), and
-  ``download(api)``, which keeps the API's answers as such documents.
+  document of another vendor, or a broken one, is a Rejection with its place. One that belongs to
+  the vendor and is no prompt may be PassedOver.
+- ``read_source(path)``, if its exports need it, instead of ``documents.read_documents``.
+- if the vendor has an API: ``API_URL`` (None if each customer has their own), and ``KEYS``: the
+  environment variables with the credentials. ``OPTIONAL_KEYS``: others that not all need.
+  ``headers(keys)``: sent with each request (an unset variable is empty). ``download(api)``: keeps
+  the API's answers as such documents.
 """
 
 MODULES = {

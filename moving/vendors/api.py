@@ -1,9 +1,9 @@
-"""Asks a vendor's API, politely, and keeps the answers in a folder, which is then imported as any
-export is.
+"""Requests a vendor's API, and keeps the answers in a folder, which is then imported as any export.
 
-One request at a time, at most ``PER_SECOND`` a second. What may pass is tried again after growing
-pauses, or after the pause that the API asks for. Answers are bounded in time, in bytes and in
-number. No redirect to another place is followed, and no key is ever printed or kept.
+Sends one request at a time, at most ``PER_SECOND`` a second. Failures that may be temporary are
+tried again after growing pauses, or after the pause that the API requests. Answers are bounded in
+time, bytes and number. Redirects to another origin are not followed, and keys are never printed or
+kept.
 """
 
 import contextlib
@@ -29,17 +29,17 @@ USER_AGENT = "hubctl-import/1.0"
 PER_SECOND = 5
 TIMEOUT_SECONDS = 120
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
-# Of a whole download.
+# Requests of a whole download. It ends with an error after these.
 REQUESTS_MAX = 200_000
 KEPT_BYTES_MAX = 4 * 1024**3
-# Before each further try.
+# Pauses before further attempts. After the last one, the request fails.
 PAUSES_SECONDS = (1, 2, 4, 8, 16)
 PAUSE_SECONDS_MAX = 300
 
 _REDIRECTS_MAX = 3
 _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _SAID_CHARS_MAX = 300
-# Shorter values are names, which words of an error may have in them.
+# Shorter values may be words of an error's text, so they are not hidden.
 _SECRET_CHARS_MIN = 8
 _AGAIN = "Run the same command again later to continue the download."
 
@@ -47,8 +47,8 @@ Progress = Callable[[str, int, int], None]
 
 
 class ApiError(OperatorError):
-    """An API gave no answer that is of use. ``status`` is that of HTTP, None without an answer;
-    ``answer`` is its JSON, None where it is none.
+    """An API gave no usable answer. ``status``: of HTTP, None without an answer. ``answer``: its
+    JSON, None if it is none.
     """
 
     def __init__(self, message: str, status: int | None = None, answer: Any = None) -> None:
@@ -57,15 +57,15 @@ class ApiError(OperatorError):
         self.answer = answer
 
     def with_more(self, message: str) -> "ApiError":
-        """The same, and what else is to be told."""
+        """The same error with more text."""
         return ApiError(f"{self} {message}", self.status, self.answer)
 
 
 class Api:
-    """A vendor's API at ``url``, and the folder that keeps its answers. ``keys`` has the values of
-    the vendor's environment variables, ``headers`` what is sent with each request.
+    """A vendor's API at ``url``, and the folder that keeps its answers. ``keys``: the values of the
+    vendor's environment variables. ``headers``: sent with each request.
 
-    ``pause`` waits for seconds, ``clock`` gives seconds that never go back.
+    ``pause`` waits for seconds; ``clock`` returns monotonic seconds.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Api:
         self._url = url.rstrip("/")
         self._kept = kept
         self._keys = keys
-        # What else is in the environment is a setting, and may be told.
+        # Other variables are settings, which messages may show.
         secrets = {value for name, value in keys.items() if name.endswith("_KEY")}
         secrets |= {value.rpartition(" ")[2] for value in headers.values()}
         self._secrets = sorted((s for s in secrets if len(s) >= _SECRET_CHARS_MIN), key=len)[::-1]
@@ -105,16 +105,16 @@ class Api:
         return self._keys.get(name, "")
 
     def count(self, done: int, total: int) -> None:
-        """Show how far the download is, in prompts."""
+        """Show the progress of the download, in prompts."""
         self._counted = (done, total)
         self._progress("Downloading prompts", done, total)
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
-        """The JSON at a path below the API's URL, asked for now. Raises ApiError."""
+        """The JSON at a path below the API's URL, from a new request. Raises ApiError."""
         return self._ask(path, params)
 
     def keep(self, file: str, path: str, params: Mapping[str, str | int] | None = None) -> Any:
-        """The JSON at a path, which the folder keeps as ``file``; it is asked for unless this
+        """The JSON at a path, which the folder keeps as ``file``. Sends a request unless this
         download has kept it already. Make the parts of ``file`` with ``file_part``. Raises
         ApiError, and then keeps nothing.
         """
@@ -126,7 +126,7 @@ class Api:
         return answer
 
     def write(self, file: str, value: Any) -> None:
-        """Keep what is made of several answers as ``file``. Raises OperatorError."""
+        """Keep a value made from several answers as ``file``. Raises OperatorError."""
         self._kept_bytes += self._kept.write(file, value)
         if self._kept_bytes > KEPT_BYTES_MAX:
             raise ApiError(f"{self._url} sends more than {KEPT_BYTES_MAX:,} bytes of prompts.")
@@ -134,10 +134,10 @@ class Api:
     def _ask(self, path: str, params: Mapping[str, str | int] | None) -> Any:
         url = f"{self._url}/{path.lstrip('/')}"
         for pause in (*PAUSES_SECONDS, None):
-            asked = 0.0
+            requested_wait = 0.0
             try:
                 answer = self._send(url, params)
-            # The library looks at where a redirect leads, and raises ValueError for some of these.
+            # requests parses the target of a redirect, and raises ValueError for some.
             except (requests.RequestException, ValueError) as error:
                 fault = self._silence(f"GET {url}", error)
                 may_pass = not isinstance(error, TooLarge) and (
@@ -150,20 +150,20 @@ class Api:
                     return value
                 fault = self._refusal(f"GET {url}", answer, value)
                 may_pass = answer.status_code in _PASSING
-                asked = _retry_after(answer)
+                requested_wait = _retry_after(answer)
             if not may_pass:
                 raise fault
-            if asked > PAUSE_SECONDS_MAX:
-                raise fault.with_more(f"It asks to wait {asked:,.0f} seconds. {_AGAIN}")
+            if requested_wait > PAUSE_SECONDS_MAX:
+                raise fault.with_more(f"It asks to wait {requested_wait:,.0f} seconds. {_AGAIN}")
             if pause is None:
                 raise fault.with_more(f"Tried {len(PAUSES_SECONDS) + 1} times. {_AGAIN}")
-            wait = asked or pause
+            wait = requested_wait or pause
             self._progress(f"Waiting {wait:.0f} seconds to ask again", *self._counted)
             self._pause(wait)
         raise AssertionError("the last try ends in an answer or an error")
 
     def _send(self, url: str, params: Mapping[str, str | int] | None) -> requests.Response:
-        """An answer, after redirects within the same origin."""
+        """The answer, after redirects within the same origin."""
         for _ in range(_REDIRECTS_MAX + 1):
             self._wait_turn()
             answer = self._session.get(
@@ -209,7 +209,7 @@ class Api:
         return ApiError(message, status, value)
 
     def _clean(self, text: str) -> str:
-        """What a stranger says, in one line, without keys."""
+        """The vendor's text in one line, without keys."""
         for secret in self._secrets:
             text = text.replace(secret, "…")
         line = "".join(char if char.isprintable() else " " for char in text)
@@ -217,7 +217,7 @@ class Api:
 
 
 def is_remote(module: ModuleType, source: str) -> bool:
-    """Whether a source is the address of an API, and not an export on this machine.
+    """True if a source is the address of an API, False if it is an export on this machine.
 
     Raises OperatorError if the vendor has no API to import from.
     """
@@ -237,10 +237,10 @@ def download_to(
     environ: Mapping[str, str] = os.environ,
     **settings: Any,
 ) -> None:
-    """Download what a vendor's API has into ``folder``.
+    """Download a vendor's prompts from its API into ``folder``.
 
-    ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError, after which the same call
-    continues the download.
+    ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError; then the same call continues
+    the download.
     """
     keys = _read_keys(module, environ)
     url = _check_url(module, url)
@@ -288,7 +288,7 @@ def _json(answer: requests.Response) -> Any:
 
 
 def _said(value: Any) -> str:
-    """What an answer says of an error, in the ways that APIs do."""
+    """The error message in an answer, in any of the usual forms of APIs."""
     for _ in range(2):
         if isinstance(value, dict):
             found = (value.get(key) for key in ("error", "message", "detail"))
@@ -297,7 +297,7 @@ def _said(value: Any) -> str:
 
 
 def _retry_after(answer: requests.Response) -> float:
-    """For how many seconds an answer asks to wait; 0 where it says nothing that is understood."""
+    """The seconds that an answer requests to wait; 0 if it has no valid Retry-After."""
     said = answer.headers.get("Retry-After", "").strip()
     if said.isdecimal() and said.isascii():
         return float(said[:10])
@@ -308,6 +308,6 @@ def _retry_after(answer: requests.Response) -> float:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Raises ValueError."""
+    """Scheme, host and port of a URL. Raises ValueError."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port

@@ -1,7 +1,7 @@
-"""Reads a vendor's export: a file, a ZIP archive, or a folder, as documents. Writes nothing.
+"""Reads a vendor's export as documents: a file, a ZIP archive, or a folder. Writes nothing.
 
-Exports come from strangers, so all that is read is bounded. What cannot be read is a Rejection
-with its place, and the rest is read nevertheless.
+Exports come from strangers, so everything that is read is bounded. Unreadable parts are Rejections
+with their place, and the rest is read.
 """
 
 import csv
@@ -40,15 +40,17 @@ TEXT_SUFFIXES = (".yml", ".yaml", ".prompt", ".prompty", ".md", ".txt")
 ZIP_SUFFIX = ".zip"
 _READ = (*JSON_SUFFIXES, *LINE_SUFFIXES, *TABLE_SUFFIXES, *TEXT_SUFFIXES)
 
-# Repositories have prompts in it, and much else.
+# A hidden folder that is read, since repositories have prompts in it.
 _GITHUB = ".github"
 
-# Gives the suffix by which a file of this path is read; empty: it is passed over.
+# Returns the suffix by which to read a file of this path; empty: pass it over.
 Kinds = Callable[[str], str]
 
 
 def kind_of(path: str) -> str:
-    """The suffix that a path has of those that are read; none for what is about a repository."""
+    """The suffix of a path if files of that kind are read; empty for others, and for files about a
+    repository.
+    """
     if _GITHUB in path.split("/"):
         return ""
     return next((suffix for suffix in _READ if path.lower().endswith(suffix)), "")
@@ -56,25 +58,25 @@ def kind_of(path: str) -> str:
 
 def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rejection]:
     """The documents of a file, of a ZIP archive, or of all files below a folder in the order of
-    their paths. Passed over are names that start with a dot (but .github), texts about the others
+    their paths. Passes over names that start with a dot (except .github), texts about the others
     such as README.md, and files without a kind.
 
-    JSON is one document; a list at its top is one document for each entry, and so is a file of
-    JSON lines for each line, and a table for each row, as a dict. Anything else is a text. Raises
-    OperatorError where nothing can be read.
+    A JSON file is one document; a list at its top is a document for each entry. A file of JSON
+    lines is a document for each line, and a table one for each row, as a dict. Any other file is a
+    text. Raises OperatorError if nothing can be read.
     """
     count = 0
     for one in _read_source(path, kinds):
         count += isinstance(one, Document)
         if count > DOCUMENTS_MAX:
-            told = f"more than {DOCUMENTS_MAX:,} entries in all; the rest is not read"
-            yield Rejection(one.where, told)
+            problem = f"more than {DOCUMENTS_MAX:,} entries in all; the rest is not read"
+            yield Rejection(one.where, problem)
             return
         yield one
 
 
 def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection | PassedOver]:
-    """The histories of a vendor's export, then what of it cannot be read. Raises OperatorError."""
+    """The histories of a vendor's export, then its unreadable parts. Raises OperatorError."""
     rejected: list[Rejection] = []
 
     read_source = getattr(module, "read_source", read_documents)
@@ -91,9 +93,9 @@ def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection |
 
 
 def load_json(raw: bytes | str) -> Any:
-    """JSON of at most NESTING_MAX levels. Raises ValueError with one line that says what is wrong.
+    """JSON of at most NESTING_MAX levels. Raises ValueError, whose message is one line.
 
-    For text of JSON that is inside a document, too.
+    Also for JSON inside a document's text.
     """
     try:
         value = msgspec.json.decode(raw)
@@ -131,7 +133,7 @@ def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
         elif name.lower().endswith(ZIP_SUFFIX):
             yield from _read_zip(path, kinds)
         elif kind := kinds(name):
-            _read(path, 0)  # here, a file that cannot be read is all that there is
+            _read(path, 0)  # raises instead of a Rejection, since this file is all there is
             one = place_of(name), kind, os.path.getsize(path), partial(_read, path)
             yield from _read_all(iter([one]))
         else:
@@ -143,12 +145,13 @@ def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-# A file: its place, its kind, its size as it is told, and what reads at most so many of its bytes.
+# A file: its place, its kind, its stated size, and a function that reads at most so many of its
+# bytes.
 _File = tuple[str, str, int, Callable[[int], bytes]]
 
 
 def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejection]:
-    """What the files hold, as far as they are within the limits."""
+    """The documents in the files, as far as they are within the limits."""
     total = 0
     for number, file in enumerate(files, start=1):
         if isinstance(file, Rejection):
@@ -162,13 +165,13 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
         try:
             raw = read(limit + 1) if size <= limit else b""
         except (OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or error
-            yield Rejection(where, f"cannot be read: {told}")
+            problem = getattr(error, "strerror", None) or error
+            yield Rejection(where, f"cannot be read: {problem}")
             continue
         total += len(raw)
         if total > TOTAL_BYTES_MAX:
-            told = f"more than {TOTAL_BYTES_MAX:,} bytes in all; the rest is not read"
-            yield Rejection(where, told)
+            problem = f"more than {TOTAL_BYTES_MAX:,} bytes in all; the rest is not read"
+            yield Rejection(where, problem)
             return
         if max(len(raw), size) > limit:
             yield Rejection(where, f"larger than {limit:,} bytes")
@@ -184,7 +187,7 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
         where = place_of(name)
         try:
             if path.is_symlink():
-                # A link inside leads to what is read anyway.
+                # A link to a path inside the folder leads to files that are read anyway.
                 if not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
             elif path.is_dir():
@@ -192,9 +195,9 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
                 waiting += reversed(entries)
             elif path.is_file() and (kind := _kind_among(name, kinds)):
                 yield where, kind, path.stat().st_size, partial(_read, path)
-        except (OSError, RuntimeError) as error:  # the latter: links in a circle
-            told = getattr(error, "strerror", None) or error
-            yield Rejection(where, f"cannot be read: {told}")
+        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+            problem = getattr(error, "strerror", None) or error
+            yield Rejection(where, f"cannot be read: {problem}")
 
 
 def _read(path: str | Path, size: int) -> bytes:
@@ -228,7 +231,7 @@ def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Reject
         parts = entry.filename.split("/")
         where, kind = place_of(entry.filename), _kind_among(entry.filename, kinds)
         is_outside = ".." in parts or "\\" in entry.filename or ":" in parts[0] or not parts[0]
-        if not kind:  # as folders have none
+        if not kind:  # folders have none
             continue
         if is_outside:
             yield Rejection(where, "its name leads outside the archive")
@@ -239,14 +242,18 @@ def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Reject
         elif entry.flag_bits & 1:
             yield Rejection(where, "encrypted. Unpack the archive, and pass the folder")
         elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            told = "packed by another method than deflate. Unpack the archive, and pass the folder"
-            yield Rejection(where, told)
+            problem = (
+                "packed by another method than deflate. Unpack the archive, and pass the folder"
+            )
+            yield Rejection(where, problem)
         else:
             yield where, kind, entry.file_size, partial(_unpack, archive, entry)
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, size: int) -> bytes:
-    """At most ``size`` bytes as they really are, whatever the entry says. Raises ValueError."""
+    """At most ``size`` bytes of an entry's real content, regardless of its stated size. Raises
+    ValueError.
+    """
     try:
         with archive.open(entry) as file:
             return file.read(size)
@@ -304,5 +311,5 @@ def _parse_table(where: str, kind: str, raw: bytes) -> Iterator[Document | Rejec
 
 
 def place_of(path: str) -> str:
-    """A path as messages show it, whatever its bytes are."""
+    """A path for messages, printable for any bytes in it."""
     return one_line(os.fsencode(path).decode("utf-8", "replace"), PLACE_CHARS_MAX)

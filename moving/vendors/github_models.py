@@ -30,7 +30,7 @@ _SUBJECT_CHARS_MAX = 1000
 
 
 def read_source(path: str) -> Iterator[Document | Rejection]:
-    """The states of each file in order: those that git has, then the file as it is.
+    """The states of each file in order: those in git, then the file as it is now.
 
     The value of a state of git's is a dict: ``file`` (its place in the source), ``text``, ``at``
     (seconds since 1970) and ``subject``; instead of ``text``, it may have a ``fault``. Raises
@@ -62,7 +62,7 @@ def _kind_of(path: str) -> str:
 
 
 def _is_same(state: Document, file: Document) -> bool:
-    """Whether a file is as a commit left it, apart from the ends of lines, which git may change."""
+    """True if a file is as a commit left it, ignoring line ends, which git may change."""
     text = state.value.get("text")
     return text is not None and text.replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
 
@@ -71,19 +71,19 @@ _Pasts = dict[str, list[Document]]
 
 
 def _try_pasts(path: str) -> tuple[_Pasts, str]:
-    """What git has of the files of a source, by their places in it, and what is missing of it."""
+    """The history in git of a source's files, by their places in it, and what is missing of it."""
     if path.lower().endswith(ZIP_SUFFIX):
         return {}, ""
     try:
         found = find_repository(path)
         return _read_pasts(Path(path).resolve(), *found) if found else ({}, "")
     except (GitError, OSError) as error:
-        told = f"its commits cannot be read, so each file is one version: {error}"
-        return {}, f"{told.removesuffix('.')}. Try a new clone, with all commits and files"
+        shown = f"its commits cannot be read, so each file is one version: {error}"
+        return {}, f"{shown.removesuffix('.')}. Try a new clone, with all commits and files"
 
 
 def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str]:
-    # What a file's path in the repository has before its place in the source.
+    # The part of a file's repository path before its place in the source.
     is_folder = source.is_dir()
     above = (source if is_folder else source.parent).relative_to(tree).as_posix()
     prefix = "" if above == "." else f"{above}/"
@@ -106,7 +106,7 @@ def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str
 
 
 def _open_state(file: str, state: State, raw: bytes | None) -> Document:
-    """``file`` is its place in the source."""
+    """The document of a state. ``file``: its place in the source."""
     value = {"file": file, "at": state.at}
     value["subject"] = state.subject.encode(errors="surrogateescape").decode(errors="replace")
     try:
@@ -120,8 +120,8 @@ def _open_state(file: str, state: State, raw: bytes | None) -> Document:
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
-    """The files as prompts. A state that says what the one before it says is no version, and one
-    that cannot be read is only told with the next, since nobody can correct it.
+    """The files as prompts. A state that equals the one before it is no version. An unreadable
+    state is only reported with the next one, since it cannot be corrected.
     """
     found: dict[str, list[Revision]] = {}
     broken: dict[str, list[Rejection]] = {}
@@ -147,23 +147,23 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
         revisions[-1].warnings.extend(passed)
     for rejections in broken.values():
         yield from rejections
-    if tried:  # told once, since nearly every file has them
-        told = f"Left out {' and '.join(TRIALS)}: prompts have none here "
-        found[next(iter(tried))][-1].warnings.append(f"{told}({counted(len(tried), 'file')}).")
+    if tried:  # reported once, since nearly every file has them
+        shown = f"Left out {' and '.join(TRIALS)}: prompts have none here "
+        found[next(iter(tried))][-1].warnings.append(f"{shown}({counted(len(tried), 'file')}).")
     for file, revisions in found.items():
         name = file.rpartition("/")[2]
         yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
 
 
 def _read_state(where: str, state: dict[str, Any]) -> tuple[Revision, bool]:
-    """The version in a file, and whether it has data to try the prompt with. Raises ValueError."""
+    """The version in a file, and True if it has test data. Raises ValueError."""
     if "fault" in state:
         raise ValueError(str(state["fault"]))
     text = state.get("text")
-    messages, front, told = read_message_file(text if isinstance(text, str) else "")
+    messages, front, notes_of_messages = read_message_file(text if isinstance(text, str) else "")
     trials = [front.pop(key, None) for key in TRIALS]
     fields, _, notes = read_front(front)
-    warnings = told + notes
+    warnings = notes_of_messages + notes
     published_at = read_time(state.get("at"), warnings)
     revision = Revision(
         where=where,

@@ -1,9 +1,9 @@
-"""A folder that keeps an API's answers, so that a download that was cut short can go on.
+"""A folder that keeps an API's answers, so that an interrupted download can continue.
 
-Each answer is a JSON file, whole or not there. A journal beside them says in its first line where
-they come from, then names each file of a download, and has a line when that is finished; the files
-of the next one follow. What a finished download no longer has goes, since it is no longer there.
-Nothing is synced: a file that a power cut took is asked for again.
+Each answer is a JSON file, whole or missing. A journal beside them has in its first line where they
+come from. Then it names each file of a download, and has a line when that has finished; the files
+of the next one follow. Files that a finished download no longer has are removed, since the API no
+longer has them. Nothing is synced: a file lost in a power cut is requested again.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ _FINISHED = {"finished": True}
 
 
 def file_part(text: str) -> str:
-    """``text`` as one part of a file's path: the same for the same text, and another for another,
-    also where names of files differ in no capitals.
+    """``text`` as one part of a file's path. Different texts give different names, even on file
+    systems that ignore case.
     """
     part = quote(text, safe=" ", errors="surrogatepass")
     if part.startswith((".", " ")) or not part:
@@ -40,9 +40,9 @@ def file_part(text: str) -> str:
 
 
 class Kept:
-    """The answers in ``folder`` of the API of ``vendor`` at ``url``; a context manager.
+    """The answers of the API of ``vendor`` at ``url``, in ``folder``; a context manager.
 
-    Makes the folder, for its owner alone. Goes on with a download that is not finished. Raises
+    Creates the folder, for its owner alone. Continues an unfinished download. Raises
     OperatorError if the folder is something else's, or another process keeps answers in it.
     """
 
@@ -68,7 +68,7 @@ class Kept:
         self._journal.close()
 
     def read(self, file: str) -> Any:
-        """What this download has kept as ``file``; KeyError if that is nothing."""
+        """The JSON that this download has kept as ``file``. Raises KeyError if it has not."""
         if file not in self._files:
             raise KeyError(file)
         try:
@@ -78,8 +78,8 @@ class Kept:
             raise KeyError(file) from None
 
     def write(self, file: str, value: Any) -> int:
-        """Keep JSON as ``file``, whole or not at all; returns its bytes. Parts of ``file`` between
-        slashes come from ``file_part``. Raises OperatorError.
+        """Keep JSON as ``file``, whole or not at all; returns its size in bytes. Make the parts of
+        ``file`` with ``file_part``. Raises OperatorError.
         """
         if not _is_ours(file):
             raise ValueError(f"not the path of a file in a folder: {file!r}")
@@ -94,8 +94,8 @@ class Kept:
         return len(text)
 
     def finish(self) -> None:
-        """Nothing is missing: remove what an earlier download had and this one has not. The next
-        download asks for everything again. Raises OperatorError.
+        """The download is complete: remove files of earlier downloads that this one does not have.
+        The next download requests everything again. Raises OperatorError.
         """
         with self._using():
             for file in filter(_is_ours, self._earlier - self._files):
@@ -111,7 +111,7 @@ class Kept:
             )
 
     def _read_journal(self) -> tuple[set[str], set[str]]:
-        """The files of finished downloads, and those of one that is to go on."""
+        """The files of finished downloads, and those of an unfinished one."""
         if not try_lock(self._journal):
             raise OperatorError(
                 f"Another download to {self.folder} is under way. Wait for it, or pass another "
@@ -147,7 +147,7 @@ def _open_journal(folder: str) -> io.FileIO:
 
 
 def _is_ours(file: str) -> bool:
-    """Whether a path stays in the folder, and is not the journal."""
+    """True if a path stays in the folder and is not the journal."""
     return not any(part.startswith(".") or not part for part in file.split("/"))
 
 

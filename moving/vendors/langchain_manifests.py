@@ -18,7 +18,7 @@ from builder.text.prompts import VARIABLE_NAME
 from moving.importers.chats import left_out, tell_placeholder, text_of_parts, to_role
 from moving.vendors.reading import as_dict, is_text, leave_out_keys, list_names, shorten
 
-# How deep sequences, bindings and chats may stand in each other.
+# Levels to which sequences, bindings and chats may nest. A deeper manifest is rejected.
 LEVELS_MAX = 16
 
 _CHATS = {"ChatPromptTemplate", "StructuredPrompt"}
@@ -35,7 +35,7 @@ _SERIALIZED = ("constructor", "not_implemented", "secret")
 _our_variable = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _VARIABLES = {"f-string": "{%s}", "mustache": "{{%s}}", "jinja": "{{ %s }}"}
 
-# What says how to answer, by our names. Anything else may be an address or a key.
+# Settings of how to answer, by the hub's names. Other keys may be addresses or credentials.
 _SETTINGS = {
     "model_name": "model",
     "model_id": "model",
@@ -51,7 +51,7 @@ _SETTINGS = {
         "response_format tools tool_choice parallel_tool_calls functions function_call".split()
     )
 }
-# What says only how to ask: not worth a warning.
+# Keys that only say how to send requests. They are left out without a warning.
 _ASKING = set(
     "cache callbacks disable_streaming max_retries metadata name request_timeout stream_usage "
     "streaming tags timeout verbose ls_structured_output_format".split()
@@ -59,7 +59,7 @@ _ASKING = set(
 
 
 class Template(NamedTuple):
-    """A prompt with placeholders of ``convention``, and what its manifest says of it.
+    """A prompt with placeholders of ``convention``, and the data of its manifest.
 
     ``variables`` and ``parameters`` are for ``parse_loosely``; ``metadata`` is LangChain's own.
     """
@@ -73,12 +73,12 @@ class Template(NamedTuple):
 
 
 def is_manifest(value: Any) -> bool:
-    """Whether it is an object that LangChain has serialised."""
+    """True if it is an object that LangChain serialised."""
     return isinstance(value, dict) and "lc" in value and isinstance(value.get("id"), list)
 
 
 def read_manifest(value: Any) -> Template:
-    """The prompt in a manifest. Raises ValueError, whose message goes on after a place."""
+    """The prompt in a manifest. Raises ValueError, whose message follows a place."""
     parts = list(_find_parts(value, LEVELS_MAX))
     templates = [part for part in parts if part.name in _TEMPLATES and not part.is_cut]
     if not templates:
@@ -102,7 +102,7 @@ def read_manifest(value: Any) -> Template:
 
 
 class _Part(NamedTuple):
-    """A serialised object; ``is_cut``: only its name was serialised."""
+    """A serialised object. ``is_cut``: LangChain serialised only its name."""
 
     name: str
     kwargs: dict[str, Any]
@@ -121,7 +121,7 @@ def _open(node: Any) -> _Part | None:
 
 
 def _find_parts(node: Any, levels: int) -> Iterator[_Part]:
-    """The objects of a sequence in order, each after what is bound to it. Raises ValueError."""
+    """The objects of a sequence in order, each after those bound to it. Raises ValueError."""
     if not levels:
         raise ValueError(f"has sequences that are nested deeper than {LEVELS_MAX} levels")
     part = _open(node)
@@ -140,14 +140,14 @@ def _find_parts(node: Any, levels: int) -> Iterator[_Part]:
 
 
 class _Piece(NamedTuple):
-    """A text that is a template, one to be said as it is, or a variable's name."""
+    """A text with placeholders, a literal text, or a variable's name."""
 
     kind: Literal["template", "literal", "variable"]
     text: str
 
 
 class _Reader:
-    """Collects what a template says, and then writes it in one convention."""
+    """Collects the pieces of a template, then writes them in one convention."""
 
     def __init__(self, warnings: list[str]) -> None:
         self._warnings = warnings
@@ -180,7 +180,7 @@ class _Reader:
         return (messages if is_chat else messages[0].content), convention
 
     def variables(self) -> list[dict[str, Any]]:
-        """What is known of variables beyond their names."""
+        """The declared properties of variables, beyond their names."""
         return list(self._variables.values())
 
     def _take_chat(self, kwargs: dict[str, Any], levels: int) -> None:
@@ -219,8 +219,8 @@ class _Reader:
         content = kwargs.get("content")
         if isinstance(content, list):
             content = [{"text": one} if isinstance(one, str) else one for one in content]
-        text, told = text_of_parts(content)
-        self._warnings += told
+        text, notes = text_of_parts(content)
+        self._warnings += notes
         if kwargs.get("tool_calls"):
             self._warnings.append(left_out("tool_calls"))
         return text
@@ -281,7 +281,7 @@ def _write(piece: _Piece, convention: str) -> str:
 
 
 def _take_settings(part: _Part, parameters: dict[str, Any], warnings: list[str]) -> None:
-    """Add a model's settings to ``parameters``; what is there wins."""
+    """Add a model's settings to ``parameters``; existing ones win."""
     if part.is_cut:
         warnings.append(f"Left out {shorten(part.name)}, which LangChain has not serialised.")
         return
@@ -300,7 +300,7 @@ def _take_settings(part: _Part, parameters: dict[str, Any], warnings: list[str])
 
 
 def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: list[str]) -> None:
-    """Add the schema of a StructuredPrompt as OpenAI and others write it."""
+    """Add the schema of a StructuredPrompt in the form of OpenAI and others."""
     schema = kwargs.get("schema_", kwargs.get("schema"))
     if not isinstance(schema, dict) or not schema or not _is_plain(schema):
         if schema:
@@ -308,7 +308,7 @@ def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: l
         return
     name = schema.get("title") or schema.get("name")
     if isinstance(schema.get("parameters"), dict) and "properties" not in schema:
-        schema = schema["parameters"]  # a function's
+        schema = schema["parameters"]  # of a function
     cleaned = re.sub("[^A-Za-z0-9_-]+", "_", name)[:64] if is_text(name) else ""
     described = {"name": cleaned or "answer", "schema": schema}
     strict = as_dict(kwargs.get("structured_output_kwargs")).get("strict")
@@ -318,7 +318,7 @@ def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: l
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether nothing in it is serialised by LangChain, as secrets are."""
+    """True if it contains nothing that LangChain serialised, such as a secret."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

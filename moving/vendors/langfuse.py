@@ -1,14 +1,14 @@
-"""Langfuse: the versions of prompts as its API answers them, or as its database has them.
+"""Langfuse: versions of prompts as its API returns them, or as its database has them.
 
 Follows the published API (``Prompt`` of ``GET /api/public/v2/prompts/{name}``) and the table
-``prompts``: names of fields in camelCase and in snake_case, from JSON and from CSV, in which lists
-are JSON or Postgres' arrays. The answers of lists have no texts, and are passed over.
+``prompts``: field names in camelCase and in snake_case, from JSON and from CSV, in which lists are
+JSON or PostgreSQL arrays. List answers have no texts, and are passed over.
 
-Not taken: who created a version, which may be an e-mail address; ids and ``updatedAt``; what
-follows from other fields (``isActive`` where there are ``labels``, ``resolutionGraph``). A
-placeholder of a chat becomes a message of the user that is a variable alone. References to other
-prompts stay text, and so do variables: Langfuse's are ours, but for letters beyond ASCII, and its
-SDKs are to make the same of a text as before.
+Not taken: who created a version, which may be an e-mail address; ids and ``updatedAt``; fields that
+follow from others (``isActive`` beside ``labels``, ``resolutionGraph``). A placeholder of a chat
+becomes a user's message that is only a variable. References to other prompts stay text. Variables
+stay as they are: Langfuse's syntax is the hub's, except for letters beyond ASCII, and its SDKs must
+render a text as before.
 """
 
 import csv
@@ -36,11 +36,11 @@ TITLE = "Langfuse"
 API_URL = "https://cloud.langfuse.com"
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 
-# The most prompts of a list that the API gives at once.
+# The most prompts that the API returns in one page of a list.
 PAGE_PROMPTS = 100
 
 _PATH = "/api/public/v2/prompts"
-# A field of what is kept of a version that was listed, and then was not found.
+# A field of the document for a version that was listed, and then not found.
 _MISSING = "missing"
 _TYPES = {"text": str, "chat": list}
 _reference = re.compile(r"@@@langfusePrompt:name=([^|\n]{1,255})\|")
@@ -61,23 +61,23 @@ class _List(msgspec.Struct):
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
-    """What authenticates a request: the project's two keys, as a user and a password."""
+    """The headers that authenticate a request: the project's two keys, as a user and a password."""
     pair = ":".join(keys[name] for name in KEYS)
     return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 def download(api: Api) -> None:
-    """Keep each version of each prompt that the list names. Raises ApiError.
+    """Keep each version of each prompt in the list. Raises ApiError.
 
-    Labels move without a new version, so each download asks for all versions. References stay as
-    they were written (``resolve=false``; servers before March 2026 fill them in).
+    Labels move without a new version, so each download requests all versions. References stay as
+    they were written (``resolve=false``; servers before March 2026 resolve them).
     """
     prompts = _list_prompts(api)
     for done, (name, versions) in enumerate(prompts.items()):
         api.count(done, len(prompts))
         for version in sorted(versions):
             file = f"prompts/{file_part(name)}/{version}.json"
-            # Folders are in the name.
+            # The name includes folders.
             path = f"{_PATH}/{quote(name, safe='', errors='surrogatepass')}"
             try:
                 api.keep(file, path, {"version": version, "resolve": "false"})
@@ -89,7 +89,7 @@ def download(api: Api) -> None:
 
 
 def _list_prompts(api: Api) -> dict[str, set[int]]:
-    """The numbers of each prompt's versions. Raises ApiError."""
+    """The version numbers of each prompt. Raises ApiError."""
     prompts: dict[str, set[int]] = {}
     page = pages = 1
     while page <= pages:
@@ -129,7 +129,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
 
 
 def _open(document: Document) -> Iterator[tuple[str, Any]]:
-    """The versions in a document, which is one, or the answer to a list."""
+    """The versions in a document: itself, or the entries of a list answer."""
     for where, value in open_list(document, "data"):
         is_listed = isinstance(value, dict) and "versions" in value and "prompt" not in value
         if where == document.where or not is_listed:
@@ -152,16 +152,16 @@ def _key_of(value: Any) -> tuple[str, str]:
 
 
 def _read_revision(where: str, value: dict[str, Any]) -> Revision:
-    """Raises ValueError, whose message goes on after ``where``."""
+    """The version. Raises ValueError, whose message follows ``where``."""
     number = read_number(value["version"])
     if number is None:
         raise ValueError(f"has a version that is no whole number from 1 to {ORDINAL_MAX:,}")
-    # Of a table in CSV all is text, and its JSON is to be read.
+    # In a CSV table everything is text, so its JSON has to be parsed.
     is_row = isinstance(value["version"], str)
     warnings: list[str] = []
     prompt = _read_prompt(value, is_row, warnings)
     _warn_of_references(prompt, value, warnings)
-    fields, told = parse_loosely(
+    fields, notes = parse_loosely(
         {
             "tags": _strings(value.get("tags"), "tags", is_row, warnings),
             "parameters": _read_config(value.get("config"), is_row, warnings),
@@ -174,7 +174,7 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
         where=where,
         prompt=prompt,
         fields=fields,
-        warnings=warnings + told,
+        warnings=warnings + notes,
         convention="none",
         changelog=changelog.strip() if isinstance(changelog, str) else "",
         published_at=published_at,
@@ -217,8 +217,8 @@ def _read_message(one: Any, number: int, warnings: list[str]) -> Message:
     ours = to_role(role)
     if ours != role:
         warnings.append(f"The role {role} became {ours}.")
-    text, told = text_of_parts(one.get("content"))
-    warnings += told
+    text, notes = text_of_parts(one.get("content"))
+    warnings += notes
     return Message(ours, text)
 
 
@@ -235,7 +235,7 @@ def _warn_of_references(
 
 
 def _read_config(config: Any, is_row: bool, warnings: list[str]) -> dict[str, Any] | None:
-    """The configuration as it is, since the programs that read the prompt give it its meaning."""
+    """The configuration unchanged: its meaning is defined by the programs that read the prompt."""
     if is_row and isinstance(config, str):
         config = _from_json(config) if config else None
     if config is None or isinstance(config, dict):
@@ -247,13 +247,13 @@ def _read_config(config: Any, is_row: bool, warnings: list[str]) -> dict[str, An
 def _read_labels(value: dict[str, Any], is_row: bool, warnings: list[str]) -> tuple[str, ...]:
     if value.get("labels") not in (None, ""):
         return tuple(_strings(value["labels"], "labels", is_row, warnings))
-    # The oldest versions have this in the place of labels.
+    # The oldest versions have this instead of labels.
     is_active = _either(value, "isActive", "is_active")
     return (DEFAULT_LABEL,) if is_active in (True, "t", "true") else ()
 
 
 def _strings(value: Any, field: str, is_row: bool, warnings: list[str]) -> list[str]:
-    """A list of texts; of a row, also as JSON or as an array of Postgres."""
+    """A list of texts; in a table's row, also as JSON or as a PostgreSQL array."""
     if is_row and isinstance(value, str):
         read = _from_postgres(value) if value.startswith("{") else _from_json(value or "[]")
         value = value if read is None else read
@@ -277,7 +277,7 @@ def _from_postgres(text: str) -> list[str] | None:
 
 
 def _from_json(text: str) -> Any:
-    """None if it is no JSON."""
+    """The value of JSON; None if it is invalid."""
     try:
         return load_json(text)
     except ValueError:

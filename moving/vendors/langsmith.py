@@ -28,18 +28,18 @@ from publisher.write.fields import parse_loosely
 TITLE = "LangSmith"
 API_URL = "https://api.smith.langchain.com"
 KEYS = ("LANGSMITH_API_KEY",)
-# Which workspace, where a key has several.
+# The workspace, if a key has several.
 OPTIONAL_KEYS = ("LANGSMITH_WORKSPACE_ID",)
 
-# The most entries of a list that the API gives at once.
+# The most entries that the API returns in one page of a list.
 PAGE_ENTRIES = 100
 
-# In the place of the owner: whose key it is.
+# Stands for the owner of the API key.
 _WORKSPACE = "-"
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
-    """What authenticates a request, and names the workspace."""
+    """The headers that authenticate a request, and name the workspace."""
     workspace = keys.get("LANGSMITH_WORKSPACE_ID")
     return {"x-api-key": keys["LANGSMITH_API_KEY"]} | (
         {"X-Tenant-Id": workspace} if workspace else {}
@@ -58,7 +58,7 @@ def download(api: Api) -> None:
         api.write(f"{folder}/prompt.json", {"repo": repo, "commits": commits, "tags": tags})
         for commit in commits:
             found = commit["commit_hash"]
-            # Without the parameter, models are not in the manifest.
+            # Without this parameter, the manifest lacks the model.
             api.keep(
                 f"{folder}/{file_part(found)}.json",
                 f"/commits/{path}/{path_part(found)}",
@@ -69,13 +69,13 @@ def download(api: Api) -> None:
 
 def _list_prompts(api: Api) -> dict[str, dict[str, Any]]:
     """The workspace's prompts that have commits, by handle. Raises ApiError."""
-    asked = [{"is_public": "false"}]
-    # Public prompts are under the workspace's handle, if it has one.
+    queries = [{"is_public": "false"}]
+    # Public prompts are listed under the workspace's handle, if it has one.
     if handle := get_text(api.get("/settings"), "tenant_handle"):
-        asked.append({"is_public": "true", "tenant_handle": handle})
+        queries.append({"is_public": "true", "tenant_handle": handle})
     return {
         repo["repo_handle"]: repo
-        for params in asked
+        for params in queries
         for repo in _list(api, "/repos", "repos", "repo_handle", is_archived="false", **params)
         if repo.get("repo_type", "prompt") == "prompt" and repo.get("num_commits") != 0
     }
@@ -110,7 +110,7 @@ class _Commit(NamedTuple):
 
 @dataclass
 class _Prompt:
-    """What documents say of one prompt; ``labels`` are by the commits' hashes."""
+    """The data of one prompt from all documents. ``labels``: by the commits' hashes."""
 
     where: str
     owner: str
@@ -121,8 +121,8 @@ class _Prompt:
 
 
 class _Export:
-    """Collects documents. ``manifests`` are by the hashes of their commits, which follow from
-    their content; None where one cannot be read, which has been told.
+    """Collects documents. ``manifests``: by the hashes of their commits, which are derived from
+    their content; None for an unreadable one, which has been reported.
     """
 
     def __init__(self) -> None:
@@ -139,8 +139,8 @@ class _Export:
         elif isinstance(value, dict) and "manifest" in value:
             yield from self._take_commit(where, value)
         else:
-            told = "is not a LangSmith prompt: it has no manifest and no list of commits"
-            yield Rejection(where, told)
+            reason = "is not a LangSmith prompt: it has no manifest and no list of commits"
+            yield Rejection(where, reason)
 
     def list_prompts(self) -> Iterator[_Prompt]:
         """All prompts, in the order of the documents."""
@@ -154,8 +154,8 @@ class _Export:
     def _take_commit(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
         template = yield from _try_manifest(where, value["manifest"])
         if template and not get_text(value, "commit_hash"):
-            # What the SDK notes in a prompt that it has pulled. In a commit, it is what that was
-            # made from.
+            # Fields that the SDK adds to a pulled prompt. In a commit, they describe what the
+            # commit was made from.
             noted = {
                 key: get_text(template.metadata, f"lc_hub_{key}")
                 for key in ("owner", "repo", "commit_hash")
@@ -187,7 +187,7 @@ class _Export:
                 yield Rejection(place, "has no commit_hash")
                 continue
             commit = _make_commit(place, entry)
-            # It says more of itself than a document with its manifest alone.
+            # A listed commit has more data than a document with its manifest alone.
             prompt.commits[commit.hash] = commit
             if entry.get("manifest") and not self.manifests.get(commit.hash):
                 template = yield from _try_manifest(place, entry["manifest"])
@@ -213,7 +213,7 @@ def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
     warnings: list[str] = []
     return _Commit(
         where,
-        # Without a hash, its place tells it from others.
+        # Without a hash, its place identifies it.
         get_text(value, "commit_hash") or where,
         get_text(value, "parent_commit_hash"),
         read_time(value.get("created_at"), warnings),
@@ -240,15 +240,15 @@ def _read_prompt(
                 f"Left out tags of commits that are not in the export: {lost}."
             )
         if not prompt.repo and len(revisions) > 1:
-            told = "Its versions come in the order of their times and their files."
-            revisions[-1].warnings.append(told)
+            note = "Its versions come in the order of their times and their files."
+            revisions[-1].warnings.append(note)
         yield History(prompt.where, prompt.owner, prompt.name, revisions)
 
 
 def _make_revision(
     prompt: _Prompt, commit: _Commit, template: Template, labels: tuple[str, ...]
 ) -> Revision:
-    fields, told = parse_loosely(
+    fields, notes = parse_loosely(
         {
             "description": prompt.repo.get("description") or None,
             "tags": prompt.repo.get("tags") or None,
@@ -261,7 +261,7 @@ def _make_revision(
         where=commit.where,
         prompt=template.prompt,
         fields=fields,
-        warnings=[*dict.fromkeys(template.warnings + commit.warnings + told)],
+        warnings=[*dict.fromkeys(template.warnings + commit.warnings + notes)],
         convention=template.convention,
         changelog=write_changelog(commit.description, found, TITLE),
         published_at=commit.created_at,
@@ -270,7 +270,7 @@ def _make_revision(
 
 
 def _order(commits: Mapping[str, _Commit]) -> list[_Commit]:
-    """The commits by their times, but each after its parent."""
+    """The commits in order of their times, but each after its parent."""
     ordered: dict[str, _Commit] = {}
     for commit in sorted(commits.values(), key=lambda one: one.created_at or ""):
         line: dict[str, _Commit] = {}

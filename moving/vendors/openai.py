@@ -26,15 +26,15 @@ from publisher.write.fields import parse_loosely
 
 TITLE = "OpenAI"
 
-# An id is long, and begins with the time at which the prompt was made.
+# An id is long; its start is the time of creation, which is enough for a name.
 _NAME_CHARS = len("pmpt_") + 16
-# A call that asked for the prompt alone sent these, whatever the prompt says.
-_ASKED = {"max_output_tokens": 16, "tool_choice": "none"}
+# A call that only fetched the prompt sent these values, whatever the prompt says.
+_FETCH = {"max_output_tokens": 16, "tool_choice": "none"}
 
-# Shorter values stand in many a text by chance.
+# Shorter values may appear in a text by chance.
 _VALUE_CHARS_MIN = 8
 _VALUES_MAX = 200
-# As every response has them of which nothing else was asked.
+# Defaults, which every response has unless the request sets others.
 _USUAL = {
     "temperature": (1,),
     "top_p": (1,),
@@ -53,9 +53,9 @@ _PARAMETERS = tuple(
 
 
 class Saved(NamedTuple):
-    """A response, as far as it says something of its prompt. ``number`` is the version's, None
-    where the response does not say it. ``back`` and ``left`` name the variables whose values were
-    filled in: those that are placeholders again, and those that are not.
+    """The data that a response has of its prompt. ``number``: the version's, None if the response
+    lacks it. ``back`` and ``left``: the variables whose values were filled in and that are
+    placeholders again, and the others.
     """
 
     where: str
@@ -69,7 +69,7 @@ class Saved(NamedTuple):
     warnings: list[str]
 
     def text(self) -> str:
-        """Which responses of one version say the same."""
+        """Equal for responses of one version with the same text."""
         return repr(self.prompt)
 
     def to_revision(self) -> Revision:
@@ -80,13 +80,13 @@ class Saved(NamedTuple):
             where=self.where,
             prompt=self.prompt,
             fields=fields,
-            warnings=list(dict.fromkeys([*self.warnings, *self._told(), *warnings])),
+            warnings=list(dict.fromkeys([*self.warnings, *self._notes(), *warnings])),
             convention="mustache",
             published_at=published_at,
             number=self.number,
         )
 
-    def _told(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[str]:
         if self.back:
             yield (
                 "Its variables were filled in when it was saved. Put back where their values "
@@ -105,8 +105,8 @@ def _list_variables(names: list[str]) -> str:
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
-    """A prompt for each id, with its versions in order. Of several responses of one version, the
-    one counts that shows most of the prompt's own text, and its time is that of the first.
+    """A prompt for each id, with its versions in order. If a version has several responses, the one
+    with most of the prompt's own text counts, with the time of the first.
     """
     found: dict[str, dict[int | str, Saved]] = {}
     for document in documents:
@@ -122,19 +122,19 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
 
 
 def _order(saved: Saved) -> tuple[int, float]:
-    """Those that do not say their version come last, in order of time."""
+    """The sort key: responses without a version come last, in order of time."""
     return saved.number or ORDINAL_MAX, saved.created
 
 
 def _open(where: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The responses in a document: itself, those of a list, of an event or of a batch."""
+    """The responses in a document: itself, or those of a list, an event or a batch."""
     if not isinstance(value, dict):
         yield where, value
     elif isinstance(value.get("data"), list):
         for number, one in enumerate(value["data"], start=1):
             yield f"{where}, entry {number:,}", one
     elif str(value.get("type")).startswith("response."):
-        if "response" in value:  # others are pieces of the answer
+        if "response" in value:  # other events are parts of the answer
             yield where, value["response"]
     elif "custom_id" in value and isinstance(value.get("response"), dict):
         yield where, value["response"].get("body")
@@ -143,7 +143,7 @@ def _open(where: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _add(versions: dict[int | str, Saved], saved: Saved) -> Iterator[Rejection]:
-    # One that does not say its version is one for each text of the prompt's own.
+    # Without a version, each own text of the prompt counts as one.
     key = saved.number or ("" if saved.left else saved.text())
     there = versions.setdefault(key, saved)
     if there is saved:
@@ -158,7 +158,7 @@ def _add(versions: dict[int | str, Saved], saved: Saved) -> Iterator[Rejection]:
 
 
 def read_response(where: str, value: Any) -> Saved:
-    """Raises ValueError, whose message goes on after ``where``."""
+    """The prompt in a response. Raises ValueError, whose message follows ``where``."""
     if not isinstance(value, dict) or "instructions" not in value:
         raise ValueError("is no response of OpenAI's API")
     prompt = value.get("prompt")
@@ -192,8 +192,8 @@ def _read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     for item in value:
         kind = item.get("type") or "message" if isinstance(item, dict) else None
         if kind == "message":
-            text, told = text_of_parts(item.get("content"))
-            warnings += told
+            text, notes = text_of_parts(item.get("content"))
+            warnings += notes
             if text.strip():
                 messages.append(Message(to_role(str(item.get("role"))), text))
         elif isinstance(kind, str):
@@ -208,8 +208,8 @@ def _read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
 def _put_back(
     prompt: str | list[Message], values: Mapping[str, Any]
 ) -> tuple[str | list[Message], list[str], list[str]]:
-    """``prompt`` with placeholders again where values can only have come from variables; the
-    variables of which that is so, and the others that were filled in.
+    """``prompt`` with placeholders again for values that can only come from variables; the names of
+    these variables, and of the others that were filled in.
     """
     plain = {name: get_text(one, "text") or one for name, one in values.items()}
     filled = {name: one for name, one in plain.items() if not _is_itself(name, one)}
@@ -222,7 +222,7 @@ def _put_back(
         and chars <= CONTENT_BYTES_MAX
         and _is_sure(one, filled.values(), texts)
     }
-    # Values that do not overlap are no longer than the texts that they stand in.
+    # Together, values that do not overlap are no longer than the texts that contain them.
     sure = sure if sum(map(len, sure)) <= chars else {}
     if sure:
         pattern = re.compile("|".join(re.escape(one) for one in sure))
@@ -237,13 +237,13 @@ def _put_back(
 
 
 def _is_itself(name: str, value: Any) -> bool:
-    """Whether the value of a variable is its placeholder."""
+    """True if the value of a variable is its placeholder."""
     text = "".join(value.split()) if isinstance(value, str) else ""
     return text == f"{{{{{name}}}}}"
 
 
 def _is_sure(value: Any, values: Any, texts: list[str]) -> bool:
-    """Whether a value stands in the texts, and cannot be a part of another value, or chance."""
+    """True if a value occurs in the texts, and neither within another value nor by chance."""
     return (
         isinstance(value, str)
         and len(value.strip()) >= _VALUE_CHARS_MIN
@@ -253,8 +253,8 @@ def _is_sure(value: Any, values: Any, texts: list[str]) -> bool:
 
 
 def _read_parameters(value: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """The model and its settings, without those that every response has."""
-    asked = value.get("max_output_tokens") == _ASKED["max_output_tokens"]
+    """The model and its settings, without defaults that every response has."""
+    is_fetch = value.get("max_output_tokens") == _FETCH["max_output_tokens"]
     found: dict[str, Any] = {}
     for key in _PARAMETERS:
         one = _without_nulls(value.get(key))
@@ -262,15 +262,15 @@ def _read_parameters(value: dict[str, Any], warnings: list[str]) -> dict[str, An
             one["format"] = _without_nulls(one["format"])
         elif key == "tools" and isinstance(one, list):
             one = leave_out_keys([_without_nulls(tool) for tool in one], warnings)
-        if one is None or one in _USUAL.get(key, ()) or (asked and one == _ASKED.get(key)):
+        if one is None or one in _USUAL.get(key, ()) or (is_fetch and one == _FETCH.get(key)):
             continue
         found["max_tokens" if key == "max_output_tokens" else key] = one
     return found
 
 
 def _without_nulls(value: Any) -> Any:
-    """``value`` as the API sends it, also where OpenAI's SDK has written it: with null for all
-    that is missing, and in Python's names.
+    """``value`` as the API sends it. OpenAI's SDK writes null for missing fields, and Python's
+    names.
     """
     if not isinstance(value, dict):
         return value

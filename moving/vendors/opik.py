@@ -34,10 +34,10 @@ from publisher.write.fields import parse_loosely
 TITLE = "Opik"
 API_URL = "https://www.comet.com/opik/api"
 KEYS = ()
-# A server of one's own needs none.
+# Optional: your own server needs none.
 OPTIONAL_KEYS = ("OPIK_API_KEY", "OPIK_WORKSPACE")
 
-# What is asked for at once.
+# Entries of a page.
 PAGE_ENTRIES = 50
 
 _PATH = "/v1/private/prompts"
@@ -47,7 +47,7 @@ _FOREIGN = "is neither a prompt of Opik, with an id and a name, nor a version of
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
-    """What authenticates a request, and names the workspace."""
+    """The headers that authenticate a request, and name the workspace."""
     named = {"Comet-Workspace": keys.get("OPIK_WORKSPACE") or _DEFAULT_WORKSPACE}
     key = keys.get("OPIK_API_KEY")
     return named | ({"Authorization": key} if key else {})
@@ -60,7 +60,7 @@ def download(api: Api) -> None:
         return api.get(_PATH, {"page": page, "size": PAGE_ENTRIES})
 
     listed = list_entries(ask, "content", "id", _PATH)
-    # One without versions has no text.
+    # A prompt without versions has no text.
     prompts = {one["id"]: one for one in listed if one.get("version_count") != 0}
     for done, (key, prompt) in enumerate(prompts.items()):
         api.count(done, len(prompts))
@@ -90,7 +90,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
 
 
 class _Export:
-    """Collects what documents say of prompts and of versions, by the prompts' ids."""
+    """Collects the data of prompts and versions in documents, by the prompts' ids."""
 
     def __init__(self) -> None:
         self._prompts: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -126,7 +126,7 @@ class _Export:
         self._versions.setdefault(key, {}).setdefault(found, Document(where, value))
 
     def _take_export(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
-        """A file of the command line, which has the prompt in either of two places."""
+        """Take a file of the command line, which has the prompt in either of two places."""
         prompt = value if get_text(value, "name") else value.get("prompt")
         if not get_text(prompt, "name"):
             yield Rejection(where, "has no name")
@@ -140,7 +140,7 @@ class _Export:
         for number, one in enumerate(_list_exported(value), start=1):
             place = f"{where}, version {number:,}"
             if isinstance(one, dict):
-                # No other field says which is older.
+                # Versions have no other field that gives their order.
                 version = one | {"template": one.get("prompt"), "id": f"{number:09}"}
                 self._add(key, place, version)
             else:
@@ -154,7 +154,7 @@ def _list_exported(value: dict[str, Any]) -> list[Any]:
     commit = get_text(current, "commit")
 
     def is_current(one: Any) -> bool:
-        # In the history it has other tags.
+        # The history has different tags for it.
         return one == current or (bool(commit) and get_text(one, "commit") == commit)
 
     if not any(map(is_current, versions)):
@@ -164,7 +164,7 @@ def _list_exported(value: dict[str, Any]) -> list[Any]:
 
 
 def _order(version: Document) -> tuple[int, str, str]:
-    """Ids begin with their time."""
+    """The sort key: the time with which ids begin."""
     value = version.value
     return _number_of(value) or 0, to_time(value.get("created_at")) or "", get_text(value, "id")
 
@@ -197,14 +197,14 @@ def _read_prompt(
 
 
 def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
-    """Raises ValueError, whose message goes on after a place."""
+    """The version. Raises ValueError, whose message follows a place."""
     where, value = version
     warnings: list[str] = []
     text, convention = _read_template(value, warnings), _convention_of(value, warnings)
     metadata = value.get("metadata")
     if metadata and not isinstance(metadata, dict):
         warnings.append("Left out the metadata, which is not an object.")
-    fields, told = parse_loosely(
+    fields, notes = parse_loosely(
         {
             "description": prompt.get("description") or None,
             "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)]
@@ -218,7 +218,7 @@ def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
         where=where,
         prompt=text,
         fields=fields,
-        warnings=[*dict.fromkeys(warnings + told)],
+        warnings=[*dict.fromkeys(warnings + notes)],
         convention=convention,
         changelog=write_changelog(
             get_text(value, "change_description"), get_text(value, "commit"), TITLE
@@ -235,8 +235,8 @@ def _read_template(value: dict[str, Any], warnings: list[str]) -> str | list[Mes
         template = load_json(template)
     if isinstance(template, str):
         return template
-    messages, told = from_parts(template)
-    warnings += told
+    messages, notes = from_parts(template)
+    warnings += notes
     return messages
 
 

@@ -1,4 +1,4 @@
-"""Lists that an API gives in pages, and paths of what they name."""
+"""Lists that an API returns in pages, and paths of their entries."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +14,9 @@ def list_entries(
 ) -> Iterator[dict[str, Any]]:
     """The entries of all pages of a list: objects in which ``name`` is a text.
 
-    ``ask`` gets the number of a page, from 1, and how many entries came before it; its answer has
-    them as ``key``, and says how many there are in ``total``. ``source`` is what errors call it.
-    Raises ApiError.
+    ``ask`` gets the number of a page, from 1, and the number of entries before it. Its answer has
+    the entries under ``key``, and their number in ``total``. ``source``: its name in errors. Raises
+    ApiError.
     """
     page, count, total = 1, 0, 1
     while count < total:
@@ -38,5 +38,5 @@ def list_entries(
 
 
 def path_part(text: str) -> str:
-    """``text`` as one part of a URL's path, whatever is in it."""
+    """``text`` as one part of a URL's path, with everything escaped."""
     return quote(text, safe="", errors="surrogatepass")

@@ -1,12 +1,12 @@
-"""PromptLayer: the versions of prompt templates, as its API answers them.
+"""PromptLayer: versions of prompt templates, as its API returns them.
 
 Follows its published OpenAPI document: ``GetPromptTemplateRawResponse`` of ``GET
 /prompt-templates/{identifier}?version=N``, the entries of ``GET /prompt-templates``, which its SDKs
-give, too, and ``GetPromptTemplateLabelResponse`` with the template's ``id`` added to it.
+also return, and ``GetPromptTemplateLabelResponse`` with the template's ``id`` added to it.
 
 Snippets come as PromptLayer puts them into the texts that include them, and as prompts of their
 own. Not taken: folders and workspaces, ``llm_kwargs``, which follow from the rest, external ids,
-labels that share traffic among versions, and the LangChain format of before 2024.
+labels that split traffic among versions, and the LangChain format of before 2024.
 """
 
 import re
@@ -43,17 +43,19 @@ _PATH = "/prompt-templates"
 _CONVENTIONS = {"f-string": "f-string", "jinja2": "jinja"}
 _PLACEHOLDERS = {"f-string": "{%s}", "jinja2": "{{%s}}"}
 _snippet = re.compile(r"@@@[^@\n]{1,512}@@@")
-# What is sent to the model beside messages and settings, and how it may be used.
+# Fields for tools, each with the one that says how to use them.
 _TOOLS = {"tools": "tool_choice", "functions": "function_call"}
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
-    """What authenticates a request, and asks for what is there now."""
+    """The headers that authenticate a request, and bypass caches."""
     return {"X-API-KEY": keys["PROMPTLAYER_API_KEY"], "Cache-Control": "no-cache"}
 
 
 def download(api: Api) -> None:
-    """Keep each version of each template, and where its release labels are. Raises ApiError."""
+    """Keep each version of each template, and the positions of its release labels. Raises
+    ApiError.
+    """
     latest = _list_templates(api)
     for done, (template, version) in enumerate(latest.items()):
         api.count(done, len(latest))
@@ -62,7 +64,7 @@ def download(api: Api) -> None:
             try:
                 api.keep(f"{folder}/{number}.json", f"{_PATH}/{template}", {"version": number})
             except ApiError as error:
-                if error.status != 404:  # of a version that was deleted
+                if error.status != 404:  # 404: a deleted version
                     raise
         answer = api.get(f"{_PATH}/{template}/labels")
         labels = answer.get("release_labels") if isinstance(answer, dict) else None
@@ -127,7 +129,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _read_labels(value: dict[str, Any], labels: dict[int | str, dict[int, list[str]]]) -> None:
-    """Adds the labels of each version. Raises ValueError."""
+    """Add the labels of each version. Raises ValueError."""
     template, entries = value.get("id"), value["release_labels"]
     if not _is_number(template) or not isinstance(entries, list):
         raise ValueError("is no list of release labels with the id of their template beside it")
@@ -150,7 +152,7 @@ def _read_version(where: str, value: Any) -> tuple[str, Revision]:
         raise ValueError(f"has a version that is no number from 1 to {ORDINAL_MAX:,}")
     prompt, convention, warnings = _read_template(template)
     settings = _settings(as_dict(value.get("metadata")), template)
-    fields, told = parse_loosely(
+    fields, notes = parse_loosely(
         {
             "title": clean_title(name),
             "tags": value.get("tags"),
@@ -162,7 +164,7 @@ def _read_version(where: str, value: Any) -> tuple[str, Revision]:
         where=where,
         prompt=prompt,
         fields=fields,
-        warnings=warnings + told,
+        warnings=warnings + notes,
         convention=convention,
         changelog=get_text(value, "commit_message"),
         published_at=published_at,
@@ -176,28 +178,28 @@ def _read_template(template: dict[str, Any]) -> tuple[str | list[Message], str, 
     """
     prompt: str | list[Message]
     if "messages" in template:
-        entries, told = _open_placeholders(template["messages"])
+        entries, remarks = _open_placeholders(template["messages"])
         prompt, more = from_parts(entries)
-        told += more
+        remarks += more
         texts = [one.content for one in prompt]
         formats = [one.get("template_format") for one in entries]
     else:
-        prompt, told = text_of_parts(template.get("content"))
+        prompt, remarks = text_of_parts(template.get("content"))
         texts, formats = [prompt], [template.get("template_format")]
-    # Each message says how it is written, also where it has no placeholders.
+    # Each message names its format, even without placeholders.
     written = [str(kind or "f-string") for kind in formats]
     used = {kind for kind, text in zip(written, texts, strict=True) if "{" in text} or {"f-string"}
     convention = _CONVENTIONS.get(min(used), "none") if len(used) == 1 else "none"
     if convention == "none":
         shown = " and ".join(map(shorten, sorted(used)[:3]))
-        told.append(f"Left placeholders as text: the messages are written as {shown}.")
+        remarks.append(f"Left placeholders as text: the messages are written as {shown}.")
     if any(_snippet.search(text) for text in texts):
-        told.append("References to snippets (@@@…@@@) stay text.")
-    return prompt, convention, told
+        remarks.append("References to snippets (@@@…@@@) stay text.")
+    return prompt, convention, remarks
 
 
 def _open_placeholders(messages: Any) -> tuple[Any, list[str]]:
-    """The messages, where each that stands for others is one of the user that is a variable."""
+    """The messages, with each placeholder for messages as a user's message that is a variable."""
     if not isinstance(messages, list):
         return messages, []
     opened, warnings = [], []
@@ -217,7 +219,7 @@ def _open_placeholders(messages: Any) -> tuple[Any, list[str]]:
 
 
 def _settings(metadata: dict[str, Any], template: dict[str, Any]) -> dict[str, Any]:
-    """The model and its settings, tools, and the metadata that users have added."""
+    """The model and its settings, tools, and the metadata that users added."""
     model = as_dict(metadata.get("model"))
     names = {"model": model.get("name"), "provider": model.get("provider")}
     found = as_dict(model.get("parameters")) | names

@@ -1,4 +1,4 @@
-"""What several vendors' modules do with what they read. Pure."""
+"""Functions that several vendors' modules share. Pure."""
 
 import os
 import re
@@ -14,29 +14,29 @@ from moving.importers.items import Document
 _COMMIT_CHARS = 8
 _SHOWN_MAX = 10
 _NAME_CHARS_MAX = 40
-# Of a tool on another server: what it is called with.
+# Fields of a tool on another server that may have credentials.
 _KEYS_OF_TOOLS = ("authorization", "headers")
 _place_in_file = re.compile(r", (?:entry|line|row) ([0-9,]{1,20})$")
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text of more than white space."""
+    """True if it is a text with more than white space."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def get_text(value: Any, key: str) -> str:
-    """The text there; empty where there is none."""
+    """The text under a key; empty if there is none."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if is_text(found) else ""
 
 
 def as_dict(value: Any) -> dict[str, Any]:
-    """``value``, or an empty dict where it is none."""
+    """``value``, or an empty dict if it is none."""
     return value if isinstance(value, dict) else {}
 
 
 def open_list(document: Document, key: str) -> Iterator[Document]:
-    """What a document has, which is one thing, or a list of them as ``key``."""
+    """The contents of a document: one, or a list under ``key``."""
     where, value = document
     entries = as_dict(value).get(key)
     if not isinstance(entries, list):
@@ -47,17 +47,17 @@ def open_list(document: Document, key: str) -> Iterator[Document]:
 
 
 def shorten(name: str) -> str:
-    """A name that a stranger has chosen, as a message shows it."""
+    """A name from a stranger, shortened for a message."""
     return cut("".join(char if char.isprintable() else "?" for char in name), _NAME_CHARS_MAX)
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Names as a message lists them: each once, sorted, and not too many."""
+    """Names for a message: each once, sorted, the first ones if there are many."""
     return some_of([shorten(name) for name in sorted(set(names))], _SHOWN_MAX)
 
 
 def read_number(version: Any) -> int | None:
-    """The number of a version, which may be text; None if it has none that can be an ordinal."""
+    """The number of a version, which may be text; None if it cannot be an ordinal."""
     if isinstance(version, int) and not isinstance(version, bool):
         version = str(version)
     if not isinstance(version, str) or not re.fullmatch("[0-9]{1,9}", version.strip()):
@@ -66,20 +66,20 @@ def read_number(version: Any) -> int | None:
 
 
 def name_from_place(where: str) -> str:
-    """A name for a prompt that has none: that of its file, with its place in it."""
+    """A name for a prompt that has none: its file's, with its place in the file."""
     found = _place_in_file.search(where)
     stem = os.path.splitext(os.path.basename(where[: found.start()] if found else where))[0]
     return f"{stem} {found[1].replace(',', '')}" if found else stem
 
 
 def write_changelog(text: str, commit: str, vendor: str) -> str:
-    """What a vendor says of a version, with the start of its commit there, if it has one."""
+    """A vendor's changelog of a version, with the start of its commit, if it has one."""
     source = f"Commit {commit[:_COMMIT_CHARS]} of {vendor}" if commit else ""
     return "\n\n".join(filter(None, (text.strip(), source)))
 
 
 def read_parameters(settings: dict[str, Any], warnings: list[str]) -> dict[str, Any] | None:
-    """A model and its settings in our names; None where nothing is set."""
+    """A model and its settings by the hub's names; None if nothing is set."""
     found = {key: value for key, value in settings.items() if value not in (None, [], {})}
     if "tools" in found:
         found["tools"] = leave_out_keys(found["tools"], warnings)
@@ -87,7 +87,7 @@ def read_parameters(settings: dict[str, Any], warnings: list[str]) -> dict[str, 
 
 
 def leave_out_keys(tools: Any, warnings: list[str]) -> Any:
-    """Tools without what those on other servers are called with: anybody could read it here."""
+    """Tools without credentials for other servers, which anyone could read here."""
     if not isinstance(tools, list):
         return tools
     if any(key in as_dict(tool) for tool in tools for key in _KEYS_OF_TOOLS):

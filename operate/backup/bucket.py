@@ -6,7 +6,7 @@ from operate.buckets import Bucket
 
 
 class BucketPlace(Bucket):
-    """As ``FolderPlace``. The service compares each upload with its SHA-256."""
+    """A bucket for ``FolderPlace``'s methods. The service compares each upload with its SHA-256."""
 
     get = Bucket.read
 

@@ -1,4 +1,4 @@
-"""Copies of the databases that are no caches, while others write to them."""
+"""Copies of the databases, except caches, while others write to them."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from builder.store.sqlite import DatabaseFile
 from operate.backup.objects import Objects, StoredFile
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 
-# By name in the state folder.
+# The databases, by the name of their file in the state folder.
 FILES: dict[str, Callable[[str], DatabaseFile]] = {
     ACCOUNTS_FILE: accounts_file,
     PULLS_FILE: pulls_file,
@@ -22,13 +22,15 @@ _BUSY_SECONDS = 30.0
 
 
 def names(has_accounts: bool) -> set[str]:
-    """The names in FILES that a hub uses; a file of accounts that are elsewhere is an old one."""
+    """The names in FILES that a hub uses. If the accounts are elsewhere, a file of accounts is an
+    old one, and left out.
+    """
     return {name for name in FILES if has_accounts or name != ACCOUNTS_FILE}
 
 
 def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[StoredFile]:
-    """Store the databases of a state folder, each as it is at one moment. Needs room for a copy of
-    the largest there. Raises OperatorError, also for one that is damaged.
+    """Store the databases of a state folder, each as of one moment. Needs space there for a copy of
+    the largest. Raises OperatorError, also for a damaged one.
     """
     stored = []
     for name in sorted(names(has_accounts)):
@@ -41,7 +43,7 @@ def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[St
 
 @contextlib.contextmanager
 def _copied(file: DatabaseFile) -> Iterator[str]:
-    """The path of a copy, for as long as the context lasts."""
+    """The path of a copy, which exists while the context lasts."""
     folder = f"{file.path}.backup"
     with file.telling(), contextlib.ExitStack() as undone:
         undone.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -63,11 +65,12 @@ def check_unused(state: str) -> None:
         path = make(state).path
         if not os.path.exists(path):
             continue
-        # SQLite ends a write-ahead log only if no other connection is open.
+        # SQLite removes the write-ahead log only when no other connection is open
+        # (https://www.sqlite.org/wal.html).
         try:
             with contextlib.closing(sqlite3.connect(path, timeout=0)) as db:
                 db.execute("PRAGMA journal_mode = DELETE").fetchall()
-        except sqlite3.Error as error:  # else it is damaged, and not in use
+        except sqlite3.Error as error:  # otherwise it is damaged, not in use
             if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise OperatorError(
                     f"Another process uses {path}. Stop `hubctl serve` and all other commands of "

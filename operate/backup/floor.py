@@ -1,9 +1,10 @@
-"""Numbers for what is published after a restore.
+"""The numbers of versions that are published after a restore.
 
-Publications since the backup are lost, but their numbers were given. A publication raises one
-number by one, and a prompt has at most so many versions. So no lost number has a part, nor an
-ordinal, that exceeds the largest of the backup by more. The *floor* is above all of these, and
-above those that an earlier restore from the same backup has led to: the backup notes each floor.
+A restore loses publications since the backup, but their numbers were given. Each publication raises
+one number by one, and the number of versions of a prompt is limited. So no lost number has a part,
+nor an ordinal, that exceeds the largest in the backup by more than that limit. The *floor* is above
+all of these numbers. It is also above those that followed earlier restores from the same backup:
+the backup notes each floor.
 """
 
 import re
@@ -30,7 +31,7 @@ _key = re.compile(rf"{FOLDER}([0-9]{{1,4}})\.json")
 
 
 class _Numbers(Struct):
-    """The numbers in a record, or in a withdrawal."""
+    """The numbers in a record or in a withdrawal."""
 
     ordinal: int = 0
     versions: dict[str, "_Numbers"] = {}
@@ -47,14 +48,14 @@ def highest_number(path: str, data: bytes) -> int:
     try:
         stored = _decode_numbers(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        stored = _Numbers()  # a faulty record, whose ordinal no build takes
+        stored = _Numbers()  # a faulty record, whose ordinal no build uses
     versions = [found[1], *filter(names.is_version, stored.versions)]
     numbers = [part for text in versions if text for part in Version.parse(text)]
     return max([*numbers, stored.ordinal, *(one.ordinal for one in stored.versions.values())])
 
 
 def floor_above(base: int) -> int:
-    """The least floor above all numbers that publications after ``base`` can have been given.
+    """The lowest floor above all numbers that publications after ``base`` can have been given.
     Raises OperatorError.
     """
     floor = -(-(base + names.VERSIONS_PER_REPO_MAX + 1) // _STEP) * _STEP
@@ -67,14 +68,15 @@ def floor_above(base: int) -> int:
 
 
 def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) -> Restored:
-    """A floor above ``highest`` and all that restores before had (noted in the place, or in
-    ``others``), noted in the place when this returns. Raises OperatorError.
+    """A floor above ``highest`` and above the floors of all earlier restores, which are noted in
+    the place or in ``others``. The place has noted it when this returns. Raises OperatorError.
     """
     notes = {int(found[1]): key for key in place.keys(FOLDER) if (found := _key.fullmatch(key))}
     known = [_read_note(place, key).floor for key in notes.values()]
     floor = floor_above(max([highest, *known, *(one.floor for one in others if one)]))
     now = datetime.now(UTC)
-    # Above every serial before: no hub gets more than one publication a second for years.
+    # Seconds since 1970 exceed every earlier serial: no hub averages more than one publication a
+    # second over years.
     restored = Restored(floor, int(now.timestamp()), format_time(now))
     try:
         place.put(f"{FOLDER}{max(notes, default=0) + 1:04}.json", msgspec.json.encode(restored))

@@ -10,10 +10,12 @@ from msgspec import Meta, Struct
 from builder.model.errors import OperatorError
 from operate.backup.places import Place
 
-# A larger file is stored in pieces: of a database, most stay the same from day to day.
+# A larger file is stored in pieces of this size: most pieces of a database stay the same from day
+# to day.
 PIECE_BYTES = 1024 * 1024
 FOLDER = "objects/"
-# A list of the files of a shard (see ``tree``): some 200 bytes for each.
+# The largest list of the files of a shard (see ``tree``), with some 200 bytes for each. A longer
+# one counts as damaged.
 LIST_BYTES_MAX = 64 * 1024 * 1024
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -26,8 +28,8 @@ _ADVICE = (
 
 class StoredFile(Struct, omit_defaults=True, frozen=True):
     """A file in a backup. ``path``: relative to the content or the state folder. ``pieces``: its
-    objects; if empty, it is the object of its own ``sha256``. ``mark``: as in ``mark_of_files``,
-    when it was read.
+    objects; if empty, the file is the object of its own ``sha256``. ``mark``: as in
+    ``mark_of_files``, from the time of reading.
     """
 
     path: str
@@ -46,8 +48,8 @@ class DamagedBackup(OperatorError):
 
 
 class Objects:
-    """The objects of a place, for several threads. ``known``: the keys of those that exist.
-    ``written`` counts those that were stored since, and ``written_bytes`` their bytes.
+    """The objects of a place; several threads may use them. ``known``: the keys of those that
+    exist. ``written`` and ``written_bytes``: the number and bytes of those stored since.
     """
 
     def __init__(self, place: Place, known: Iterable[str] = ()) -> None:
@@ -57,7 +59,7 @@ class Objects:
         self._lock = threading.Lock()
 
     def put(self, data: bytes) -> str:
-        """Store an object, unless it exists; returns its hash."""
+        """Store an object unless it exists; returns its hash."""
         sha256 = hashlib.sha256(data).hexdigest()
         if key_of(sha256) not in self.known:
             self.place.put(key_of(sha256), data)

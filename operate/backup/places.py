@@ -1,4 +1,4 @@
-"""The place of backups: a folder, or a bucket. All in it is private."""
+"""The place of backups: a folder or a bucket. Everything in it is private."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ class FolderPlace:
         """Store the bytes, whole or not at all."""
         path = f"{self.root}/{key}"
         folder, _, name = path.rpartition("/")
-        # A killed backup leaves it; the next one removes all keys that no snapshot needs.
+        # A killed backup leaves it; the next backup removes all keys that no snapshot needs.
         temporary = f"{folder}/.{name}.{os.getpid()}-{threading.get_ident()}"
         with explained("write", path, _AGAIN):
             _make_folder(folder)
@@ -83,7 +83,7 @@ def _raise(error: OSError) -> None:
 
 
 def _make_folder(path: str) -> None:
-    """Make a private folder, and those above it, whose names outlast a power cut."""
+    """Create a private folder and those above it, durably."""
     if not os.path.isdir(path):
         _make_folder(os.path.dirname(path))
         with contextlib.suppress(FileExistsError):  # another thread was faster
@@ -97,12 +97,13 @@ Place = Union[FolderPlace, "BucketPlace"]
 def open_place(
     name: str, *, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
 ) -> Place:
-    """The place that people mean by ``s3://bucket/prefix`` or a folder's path.
+    """The place with this name: ``s3://bucket/prefix``, or the path of a folder.
 
     ``apart_from``: folders that must not hold the place, nor lie in it. Raises OperatorError.
     """
     if is_bucket(name, "backup", "/mnt/backup/hub"):
-        from operate.backup.bucket import BucketPlace  # an optional library, and a slow one
+        # loaded late: an optional library, and slow to load
+        from operate.backup.bucket import BucketPlace
 
         return BucketPlace(name, endpoint_url)
     return FolderPlace(name, apart_from)

@@ -1,7 +1,8 @@
-"""One restore: choose a snapshot, collect and verify it, put it in place.
+"""A restore: choose a snapshot, collect and verify it, put it in place.
 
-A snapshot does not know what happened after it. New versions skip every number that can have been
-given since (``floor``). Sessions and tokens that have ended since stay ended (``distrust``).
+A snapshot does not know what happened after it. So new versions skip every number that may have
+been given since (``floor``), and sessions and tokens that may have ended since are ended
+(``distrust``).
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from publisher.write.rendering import render
 class Options(NamedTuple):
     """``snapshot_id``: None for the newest. ``complete``: nothing happened after the snapshot, so
     numbers and access continue from it. ``revoke_tokens``: also personal ones. ``replace``: move
-    the old files aside. ``accounts``: the URL of their database, if they are not in the state
+    the old files aside. ``accounts``: the URL of their database if they are not in the state
     folder.
     """
 
@@ -109,11 +110,11 @@ def restore(
 
 
 def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
-    """Collect the content, but for what a killed restore has collected; returns its highest
+    """Collect the content, except files that a killed restore has collected; returns its highest
     number.
     """
     objects = Objects(place)
-    with contextlib.suppress(FileNotFoundError):  # which a killed restore has added
+    with contextlib.suppress(FileNotFoundError):  # from a killed restore
         os.unlink(f"{root}/{RESTORED_FILE}")
 
     def fill(sha256: str) -> tuple[int, int]:
@@ -140,7 +141,7 @@ def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
 
 
 def _check_path(place: Place, path: str) -> None:
-    """Raises DamagedBackup for a path that does not stay in the content."""
+    """Raises DamagedBackup for a path that leads out of the content."""
     if not all(part and part[0] != "." and "\0" not in part for part in path.split("/")):
         raise DamagedBackup(
             f"{place.name}: the snapshot has the path {path[:200]!r}, which no content has. "
@@ -158,7 +159,7 @@ def _has(path: str, file: StoredFile) -> bool:
 def _fill_databases(
     place: Place, snapshot: Snapshot, folder: str, options: Options
 ) -> Ended | None:
-    """Collect the databases, verify them, and end the access that can have ended since."""
+    """Collect the databases, verify them, and end access that may have ended since."""
     objects, ended = Objects(place), None
     for file in snapshot.databases:
         if file.path not in databases.names(has_accounts=not options.accounts):
@@ -166,7 +167,8 @@ def _fill_databases(
         path = f"{folder}/{file.path}"
         write_file(path, objects.read(file), mode=0o600)
         kind = databases.FILES[file.path](folder)
-        # The last connection that closes removes the write-ahead log.
+        # The last connection removes the write-ahead log when it closes
+        # (https://www.sqlite.org/wal.html).
         with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
             kind.check_sound(db)
         if file.path == ACCOUNTS_FILE:
@@ -175,7 +177,7 @@ def _fill_databases(
 
 
 def _end_access(where: str, snapshot: Snapshot, options: Options) -> Ended | None:
-    # Opening a database also refuses one of a newer release.
+    # Opening a database also rejects one of a newer release.
     with Database(where) as database:
         if options.complete:
             return None

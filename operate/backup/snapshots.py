@@ -16,7 +16,7 @@ from operate.parallel import Work
 
 FORMAT = 1
 FOLDER = "snapshots/"
-# Every backup has this file, so that no other folder is taken for one.
+# Every backup has this file, so no other folder is mistaken for one.
 MARKER = "hub-backup.json"
 _SNAPSHOT_BYTES_MAX = 16 * 1024 * 1024
 _ID_FORMAT = "%Y%m%dT%H%M%SZ"
@@ -25,9 +25,9 @@ _OTHER = " Use another snapshot (`--snapshot ID`; `hubctl backup --list` shows t
 
 
 class Snapshot(Struct):
-    """A hub at a time. ``release``: of hub, which made it. ``lists``: by the number of its shard,
-    the object that lists files of the content. ``files`` and ``bytes``: their number and size,
-    with the databases.
+    """A hub at one time. ``release``: the version of hub that took it. ``lists``: the object with
+    the list of files of each shard, by the shard's number. ``files`` and ``bytes``: their number
+    and size, with the databases.
     """
 
     id: str
@@ -54,7 +54,7 @@ def _decode(kind: type[Record], where: str, data: bytes) -> Record:
 
 
 def prepare(place: Place) -> None:
-    """Make sure that a place is a backup, or nothing yet. Raises OperatorError."""
+    """Make sure that a place is a backup or empty. Raises OperatorError."""
     if _is_backup(place):
         return
     if next(iter(place.keys("")), None) is not None:
@@ -85,7 +85,7 @@ def _snapshot_key(snapshot_id: str) -> str:
 
 
 def load(place: Place, snapshot_id: str) -> Snapshot:
-    """Raises OperatorError for a missing snapshot, DamagedBackup for a damaged one."""
+    """The snapshot. Raises OperatorError if it is missing, DamagedBackup if it is damaged."""
     key = _snapshot_key(snapshot_id)
     data = place.get(key, _SNAPSHOT_BYTES_MAX) if _key.fullmatch(key) else None
     if data is None:
@@ -97,7 +97,7 @@ def load(place: Place, snapshot_id: str) -> Snapshot:
 
 
 def find_ids(place: Place) -> list[str]:
-    """As ``ids``. Raises OperatorError where no backup is, or one of a newer release."""
+    """As ``ids``. Raises OperatorError if there is no backup, or one of a newer release."""
     if not _is_backup(place):
         raise OperatorError(
             f"No backup in {place.name}: it has no {MARKER}. Check the name, or make one with "
@@ -138,8 +138,8 @@ def _parse_list(objects: Objects, sha256: str, data: bytes) -> list[StoredFile]:
 
 
 def prune(objects: Objects, keep: int, work: Work) -> tuple[int, int]:
-    """Remove all but the newest snapshots, then all that no snapshot needs, as killed backups
-    leave it; returns the numbers of removed snapshots and objects.
+    """Remove all but the newest snapshots, then all objects that no snapshot needs, such as those
+    of killed backups. Returns the numbers of removed snapshots and objects.
 
     ``objects`` knows all that exist. Removes no object while a snapshot that stays is damaged:
     raises OperatorError.
@@ -164,7 +164,7 @@ def prune(objects: Objects, keep: int, work: Work) -> tuple[int, int]:
 
 
 def _objects_of(snapshots: Iterable[Snapshot]) -> tuple[set[str], set[str]]:
-    """The hashes of the lists of files of snapshots, and of what their databases are made of."""
+    """The hashes of the lists of files of snapshots, and of the objects of their databases."""
     lists, pieces = set(), set()
     for snapshot in snapshots:
         lists.update(snapshot.lists.values())

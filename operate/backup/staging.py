@@ -1,9 +1,9 @@
-"""The folders in which a restore collects what it will put in place, and its progress.
+"""The folders in which a restore collects files before it puts them in place, and its progress.
 
-Everything is collected beside its place, on the same file system, and verified. Only then is the
-old moved aside and the new moved in place, by renames. The folder ``.restoring`` in the content
-lasts until the end, and no command of the hub works on a content that has it. So a restore can be
-killed at any moment and be run again.
+Everything is collected beside its place, on the same file system, and verified. Only then does the
+restore move the old files aside and the new ones in place, by renames. The folder ``.restoring`` in
+the content exists until the end, and no command of the hub works on a content that has it. So a
+restore can be killed at any moment and run again.
 """
 
 import functools
@@ -28,7 +28,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-# For a path that is restored.
+# Explains errors at a path that is being restored.
 explained = functools.partial(
     errors.explained,
     "restore",
@@ -38,8 +38,8 @@ explained = functools.partial(
 
 
 class _Progress(Struct):
-    """``aside``: the name of the folders to which the old moves. ``stage``: collecting; all is
-    verified, and the old moves aside; the new moves in place.
+    """``aside``: the name of the folders to which the old files move. ``stage``: collecting;
+    everything is verified, and old files move aside; new files move in place.
     """
 
     snapshot: str
@@ -93,7 +93,8 @@ class Staging:
             )
 
     def put_in_place(self) -> list[str]:
-        """Move the old aside and the new in place; returns where the old is, if there was any.
+        """Move the old files aside and the new ones in place; returns the paths of the old ones, if
+        there were any.
 
         What is collected must be verified and whole.
         """

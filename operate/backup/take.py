@@ -1,4 +1,4 @@
-"""One backup: store what changed, commit the snapshot, remove old ones."""
+"""A backup: store what changed, commit the snapshot, remove old ones."""
 
 import time
 from collections.abc import Callable
@@ -21,9 +21,9 @@ from operate.parallel import Work
 
 class Report(NamedTuple):
     """The result of a backup. ``files`` and ``bytes``: of the snapshot. ``stored`` and
-    ``stored_bytes``: new objects. ``snapshots``: the number of snapshots now; ``dropped``: of those
-    that were removed. ``removed``: objects that no snapshot needs any more. ``skipped``: paths of
-    the content that are no plain files.
+    ``stored_bytes``: new objects. ``snapshots``: their number now. ``dropped``: removed snapshots.
+    ``removed``: objects that no snapshot needed any more. ``skipped``: paths of the content that
+    are no plain files.
     """
 
     id: str
@@ -60,14 +60,15 @@ def back_up(
     """Store a snapshot of the content and the databases, and keep the newest ``keep``.
 
     Others may publish meanwhile. Without ``has_accounts``, a database of accounts in the state
-    folder is an old one, and is left out. ``on_wait`` is called when another backup has to end
-    first. Raises OperatorError; then the older snapshots are whole, and the next backup removes
-    what this one left.
+    folder is an old one, and left out. ``on_wait`` is called if another backup has to end first.
+    Raises OperatorError; then older snapshots are whole, and the next backup removes the objects
+    that this one left.
     """
     started = time.perf_counter()
     check_folder(content)
-    # Content first: if the content lacks the version of an answer that is kept for a retry, the
-    # retry publishes again. The other way round, it would publish twice.
+    # Content before databases. A publication in between leaves its answer in the backup without its
+    # version, and a retry publishes it again. In the other order, the version would be in the
+    # backup without its answer, and a retry would publish it twice.
     with lock(f"{state}/backup", on_wait):
         snapshots.prepare(place)
         objects = Objects(place, place.keys(OBJECTS))
@@ -97,7 +98,7 @@ def back_up(
 
 
 def _last(place: Place, existing: list[str]) -> Snapshot | None:
-    """The last snapshot, which saves reading; None for a damaged one."""
+    """The last snapshot, which saves reading; None if it is damaged."""
     try:
         return snapshots.load(place, existing[-1]) if existing else None
     except DamagedBackup:
@@ -112,8 +113,8 @@ def _check_still_there(
     stored: list[StoredFile],
     has_accounts: bool,
 ) -> None:
-    """Raises OperatorError if a database or all content is gone: later backups would push out the
-    snapshots that have it.
+    """Raises OperatorError if a database or all content is missing: further backups would displace
+    the snapshots that have it.
     """
     there = {file.path for file in last.databases} & databases.names(has_accounts)
     gone = [f"{state}/{name}" for name in there - {file.path for file in stored}]
@@ -148,11 +149,11 @@ def _store_content(
 
 
 def _read_old(objects: Objects, sha256: str | None) -> dict[str, StoredFile]:
-    """The files that the last snapshot has of a shard, by path."""
+    """The files of a shard in the last snapshot, by path."""
     if not sha256:
         return {}
     try:
         return {file.path: file for file in snapshots.read_list(objects, sha256)}
     except DamagedBackup:
-        objects.known.discard(key_of(sha256))  # so that it is written again
+        objects.known.discard(key_of(sha256))  # so it is written again
         return {}

@@ -19,9 +19,10 @@ from builder.store.content import CLOCK_GRAIN_NS, STORE_FILE
 from builder.store.plain_files import mark_of_files
 from operate.backup.objects import Objects, StoredFile
 
-# The files are listed in so many objects, by unit: a publication changes one of these.
+# The number of lists of files, by unit. A publication changes one of these.
 SHARDS = 256
-# Each failed attempt means that something was withdrawn meanwhile.
+# Attempts to store a unit. An attempt fails only if something was withdrawn meanwhile; after these,
+# the backup fails.
 _ATTEMPTS = 100
 _GONE = (FileNotFoundError, NotADirectoryError)
 _THEN = "Run the backup as the user who runs the hub."
@@ -29,9 +30,9 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Units(NamedTuple):
-    """The units that are listed at once, by shard: folders of prompts, and files beside them;
-    paths relative to the content. ``skipped``: what is no plain file or folder, or has a name that
-    is not UTF-8.
+    """The units to list, by shard: folders of prompts, and files beside them, with paths relative
+    to the content. ``skipped``: anything that is no plain file or folder, or has a name that is not
+    UTF-8.
     """
 
     shards: dict[int, list[str]]
@@ -39,7 +40,7 @@ class Units(NamedTuple):
 
 
 def find_units(root: str) -> Units:
-    """Look at the folders of the content and of the owners. Raises OperatorError."""
+    """List the folders of the content and of the owners. Raises OperatorError."""
     units = Units({}, [])
     with explained("read", root, _THEN, is_inside=True):
         for path, is_folder in _scan(root, "", units.skipped):
@@ -52,7 +53,7 @@ def find_units(root: str) -> Units:
 def store_unit(
     root: str, unit: str, old: Mapping[str, StoredFile], objects: Objects, skipped: list[str]
 ) -> list[StoredFile]:
-    """Store the files of a unit that are not as in ``old``, by path; returns all of them in order.
+    """Store the files of a unit that differ from ``old``, by path; returns all of them in order.
 
     Adds to ``skipped``. Raises OperatorError.
     """
@@ -70,7 +71,7 @@ def store_unit(
 
 
 def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
-    """The files of a unit, in order; none if it is gone. Raises OSError."""
+    """The files of a unit, in order; none if it no longer exists. Raises OSError."""
     try:
         descriptor = os.open(f"{root}/{unit}", _READ)
     except _GONE:
@@ -81,8 +82,8 @@ def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         found = sorted(_walk(root, unit, skipped))
         if os.path.lexists(f"{root}/{STORE_FILE}"):
-            # A node applies changes without the lock, but in order: a list misses no file that
-            # another one refers to, once a second look finds nothing else.
+            # A node applies changes without this lock, but in order. If a second look finds the
+            # same files, none is missing to which another one refers.
             while (again := sorted(_walk(root, unit, []))) != found:
                 found = again
         return found

@@ -1,4 +1,4 @@
-"""A bucket as the destination: of AWS, or of any other service that speaks S3."""
+"""A bucket as the destination, of AWS or of any other service that speaks S3."""
 
 from collections.abc import AsyncIterator
 
@@ -8,8 +8,8 @@ from operate.deploy.order import Step
 
 
 class Bucket:
-    """See ``Destination``. A mark is an ETag, which is the MD5 unless the service encrypts with a
-    key of the user's.
+    """See ``Destination``. A mark is an ETag. It is the MD5, unless the service encrypts with the
+    user's own key.
     """
 
     has_rules = False
@@ -26,7 +26,7 @@ class Bucket:
     async def holds(self, step: Step) -> bool:
         if step.old != step.md5.hex():
             return False
-        # A listing has no headers: another tool may have uploaded the object without them.
+        # A listing has no headers, and another tool may have uploaded the object without them.
         found = await self._objects.headers_async(step.key)
         names = (*step.headers, "Content-Encoding")
         return step.headers == {name: found[name] for name in names if name in found}
@@ -37,4 +37,4 @@ class Bucket:
         return await self._objects.put_async(step.key, data, step.headers)
 
     async def end_group(self) -> None:
-        pass  # an acknowledged object is stored
+        pass  # an acknowledged object is durable

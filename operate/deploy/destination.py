@@ -1,4 +1,4 @@
-"""Destinations of a deployment, and which kind a name means."""
+"""Destinations of a deployment, and the choice of one by its name."""
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Protocol
@@ -9,10 +9,10 @@ from operate.folders import is_bucket
 
 
 class Destination(Protocol):
-    """A place for objects. All methods may raise OperatorError.
+    """A place for objects. Every method may raise OperatorError.
 
     A mark is a text that differs whenever the bytes of an object do. ``identity`` is the same for
-    all spellings of a destination. ``has_rules``: the host finds the file of a URL by rules, so a
+    all spellings of a destination. ``has_rules``: the host derives the file of a URL by rules, so a
     URL needs no key of its own.
     """
 
@@ -56,7 +56,8 @@ def open_destination(
     if name is None:
         return Nowhere()
     if is_bucket(name, "destination", "/var/www/prompts"):
-        from operate.deploy.bucket import Bucket  # an optional library, and a slow one
+        # loaded late: an optional library, and slow to load
+        from operate.deploy.bucket import Bucket
 
         return Bucket(name, endpoint_url)
     return Folder(name, apart_from)

@@ -1,7 +1,7 @@
 """A folder as the destination: of a web server on this machine, or mounted from another.
 
-Files are replaced whole, by a temporary name and a rename, after they are on the disk. Everyone may
-read them, whatever the umask, since the web server is another user.
+Files are replaced whole: written under a temporary name, synced to the disk, then renamed. They are
+readable for everyone regardless of the umask, since the web server runs as another user.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _UNREADABLE = "Nothing was changed. Deploy as a user who may read it, or to anot
 
 
 class Folder:
-    """See ``Destination``. A mark is time, size and kind of a file."""
+    """See ``Destination``. A mark is made of a file's time, size and kind."""
 
     has_rules = True
 
@@ -61,7 +61,7 @@ class Folder:
         await asyncio.to_thread(self._sync)
 
     def _list(self, prefix: str) -> tuple[list[tuple[str, str]], list[str]]:
-        """The files of one folder, and the prefixes of those in it."""
+        """The files in one folder, and the prefixes of its subfolders."""
         page, folders = [], []
         with os.scandir(f"{self.root}/{prefix}") as entries:
             for entry in entries:
@@ -91,8 +91,9 @@ class Folder:
             self._make_folder(folder)
             times_ns = [os.stat(step.copy).st_mtime_ns]
             with contextlib.suppress(FileNotFoundError):
-                # nginx and Caddy make the ETag of whole seconds and the size: different bytes must
-                # not look like the old ones, also if the site is older than the destination.
+                # nginx and Caddy derive the ETag from whole seconds and the size. Different bytes
+                # must not get the ETag of the old ones, even if the site's file is older than the
+                # destination's.
                 times_ns.append(os.lstat(target).st_mtime_ns + ONE_SECOND_NS)
             try:
                 status = _copy(step, temporary, max(times_ns))
@@ -109,7 +110,7 @@ class Folder:
         with explained("write", path, _AGAIN):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-            with contextlib.suppress(OSError):  # a folder that is in use, as most are
+            with contextlib.suppress(OSError):  # most folders are in use, and not empty
                 while (path := os.path.dirname(path)) != self.root:
                     os.rmdir(path)
         self._touched.add(path)
@@ -118,7 +119,7 @@ class Folder:
         for path in self._leftovers:
             with explained("write", path, _AGAIN), contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        # A rename of a later group must not reach the disk before one of this group.
+        # A rename of a later group must not reach the disk before the renames of this group.
         for folder in self._touched:
             with explained("write", folder, _AGAIN), contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(folder, os.O_RDONLY)
@@ -139,7 +140,7 @@ class Folder:
             return
         parent = os.path.dirname(folder)
         self._make_folder(parent)
-        with contextlib.suppress(FileExistsError):  # by another thread
+        with contextlib.suppress(FileExistsError):  # another thread created it
             os.mkdir(folder)
         if not os.path.isdir(folder):
             raise OperatorError(
@@ -155,7 +156,7 @@ class Folder:
 
 
 def _copy(step: Step, path: str, time_ns: int) -> os.stat_result:
-    """Copy the kept file of a step onto the disk, with this time."""
+    """Copy the kept file of a step to the disk, with this time."""
     with open(step.copy, "rb") as source, open(path, "wb") as file:
         shutil.copyfileobj(source, file)
         file.flush()
@@ -176,7 +177,7 @@ def _lacks(status: os.stat_result, mode: int) -> bool:
 
 
 def _allow(descriptor: int, mode: int) -> None:
-    """Add rights to those that it has, such as those of the folder's group."""
+    """Add permissions to the existing ones, such as those of the folder's group."""
     status = os.fstat(descriptor)
     if _lacks(status, mode):
         os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | mode)

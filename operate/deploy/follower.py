@@ -1,14 +1,15 @@
 """Deploys each settled build of a service, in a thread of its own.
 
-The service knows what its own builds have changed, so a publication costs the requests for its
-files. Everything is compared with the destination's listing at the start, after a failure, every
-hour, and after a build of another process. What builds change during a deployment is kept for the
-next one.
+The service knows which files its own builds changed, so a publication costs only the requests for
+these files. A deployment compares everything with the destination's listing at the start, after a
+failure, every hour, and after a build of another process. Changes of builds during a deployment
+wait for the next one.
 
-Of several nodes, the one that has the turn deploys. A node that gets the turn compares everything,
-as soon as its site has what the node before it began to deploy, and once more after the time of a
-turn: that repairs what the other node had sent before its time ended, and the destination stored
-only then. No check can prevent that, since a process can be paused in the middle of an upload.
+If there are several nodes, the one that has the turn deploys. A node that gets the turn waits until
+its site has what the node before it began to deploy, then compares everything. It does so again
+after the time of a turn. That second comparison repairs uploads that the other node sent before its
+turn ended, and that the destination stored only later. No check can prevent these, since a process
+can be paused in the middle of an upload.
 """
 
 import asyncio
@@ -61,21 +62,22 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
 COMPARE_SECONDS = 3600.0
-# Under constant load no build settles. After so long, the site is deployed as it is, which is what
-# readers of the service see, too.
+# Under constant load no build settles. After this time, the site is deployed as it is, which is
+# what readers of the service see, too.
 UNSETTLED_SECONDS_MAX = 10.0
-# Time until the end of another process's build is noticed, at most.
+# The longest time until the end of another process's build is noticed.
 LOOK_SECONDS = 10.0
-# Files that wait for a deployment. If there are more, the whole site is compared.
+# Files that wait for a deployment. With more, the whole site is compared.
 FILES_MAX = 10_000
-# The end of the service waits so long for a thread that waits for the disk, a lock or a database.
+# The longest time for which the end of the service waits for a thread that waits for the disk, a
+# lock or a database.
 STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.deploy")
 
 
 class _Gathered:
-    """Files as they were after the last settled build, for the next deployment."""
+    """Links to files as they were after the last settled build, for the next deployment."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -85,7 +87,7 @@ class _Gathered:
         self.serial: int | None = None
 
     def add(self, site: str, files: set[str], build: int) -> None:
-        """Keep these files as they are now. Raises OSError."""
+        """Keep these files in their present state. Raises OSError."""
         os.makedirs(self._folder, exist_ok=True)
         kept = snapshot.keep(site, files, self._paths)
         for file in files:
@@ -96,7 +98,7 @@ class _Gathered:
         self.serial = _serial_of(site)
 
     def drop(self) -> None:
-        # The next start removes what cannot be removed now.
+        # Files that cannot be removed now are removed at the next start.
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -115,34 +117,35 @@ class Deployer(Background):
         self._turn = turn
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        # The task that waits for the destination now.
+        # The task that is waiting for the destination.
         self._task: asyncio.Task | None = None
         # The generation of the turn in which this node deploys; None: it has no turn. ``_is_new``:
-        # it has not compared everything since then.
+        # it has not compared everything since it got the turn.
         self._generation: int | None = None
         self._is_new = False
-        # The files of the next deployment; None: everything is compared. ``_touched``: files of
-        # later builds, none of which has settled. ``_build``: the last build that is known.
+        # The files of the next deployment; None: it compares everything. ``_touched``: files of
+        # later builds, none of which has settled. ``_build``: the last known build.
         self._gathered: _Gathered | None = None
         self._touched: set[str] = set()
         self._build: int | None = None
-        # A build of another process, and when it was noticed, by monotonic time.
+        # A build of another process, and the monotonic time at which it was noticed.
         self._foreign: tuple[int, float] = (0, 0.0)
-        # When to compare everything and when to try again; since when a change waits for a build
-        # that settles, for a deployment, and for the end of its deployment: by monotonic time.
+        # Monotonic times: of the next comparison of everything, of the next attempt, and since when
+        # a change waits for a build that settles, for a deployment, and for the end of its
+        # deployment.
         self._compare_at = math.inf
         self._retry_at = 0.0
         self._unsettled_since: float | None = None
         self._waiting_since: float | None = None
         self._deploying_since: float | None = None
         self._failures = Failures()
-        # What the deployment under way changes.
+        # The changes of the deployment under way.
         self._files: Changed = {}
         self._serial: int | None = None
         self._deployed_at: str | None = None
 
     def __enter__(self) -> Self:
-        snapshot.remove(self._folder)  # of a service that was killed
+        snapshot.remove(self._folder)  # from a killed service
         self._destination = open_destination(
             self._job.destination,
             endpoint_url=self._job.endpoint_url,
@@ -163,7 +166,9 @@ class Deployer(Background):
             snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
-        """Note the outcome of a build, in its thread. Costs a link for each changed file."""
+        """Note the outcome of a build; called in the build's thread. Costs a link for each changed
+        file.
+        """
         with self._changed:
             if isinstance(outcome, Built):
                 self._note_touched(outcome)
@@ -173,7 +178,7 @@ class Deployer(Background):
                     self._unsettled_since = None
                     self._gather()
             else:
-                self._build = None  # the files that it wrote are not known
+                self._build = None  # the files that it wrote are unknown
                 if not self._deployed_at and is_built(self._job.out):
                     self._note_waiting()
 
@@ -204,11 +209,11 @@ class Deployer(Background):
                 **turn,
             }
 
-    # With the lock held
+    # Methods called with the lock held
 
     def _note_touched(self, build: Built) -> None:
         if self._build is not None and build.number <= self._build:
-            return  # it was there when everything was compared
+            return  # it existed when everything was compared
         is_next = self._build is not None and build.number == self._build + 1
         self._build = build.number
         if not is_next or build.touched is None:
@@ -243,7 +248,7 @@ class Deployer(Background):
         self._changed.notify_all()
 
     def _look(self) -> None:
-        """Notice the build of another process, once it has ended."""
+        """Notice a build of another process after it has ended."""
         number, now = last_build(self._job.state), time.monotonic()
         if self._build is None or number == self._build:
             return
@@ -258,15 +263,15 @@ class Deployer(Background):
         try:
             return is_building(self._job.state)
         except OperatorError:
-            return True  # no build can begin there, and each says so
+            return True  # no build can begin there, and each reports that
 
     def _note_turn(self, generation: int | None) -> None:
-        """Note the turn that this node has now, None for none."""
+        """Note the turn that this node has now; None: it has none."""
         if generation == self._generation:
             return
         self._generation = generation
         self._is_new = generation is not None
-        # What other nodes have deployed is not known here.
+        # The deployments of other nodes are unknown here.
         self._need_everything()
         self._failures.clear()
         self._retry_at = 0.0
@@ -286,7 +291,7 @@ class Deployer(Background):
         serial = _serial_of(self._job.out)
         return -1 if serial is None else serial
 
-    # The thread
+    # Methods of the thread
 
     def _run(self) -> None:
         while not self._is_stopping:
@@ -294,15 +299,15 @@ class Deployer(Background):
                 if self._wait():
                     self._deploy()
             except asyncio.CancelledError:
-                pass  # the service ends
+                pass  # the service is ending
             except Exception as error:
-                # The edge of the thread: any error is logged, and the deployment repeated.
+                # Last resort of the thread: any error is logged, and the deployment repeated.
                 self._note_failure(error)
 
     def _wait(self) -> bool:
         """Wait until a deployment has to begin; False at the end."""
         while not self._is_stopping:
-            # The database may take long to answer, and `tell` must not wait for it.
+            # The database may be slow to answer, and `tell` must not wait for it.
             generation = self._turn.take() if self._turn else None
             with self._changed:
                 self._look()
@@ -356,7 +361,7 @@ class Deployer(Background):
             raise asyncio.CancelledError
 
     def _run_until_end(self, start: loop.Start) -> None:
-        """Run a coroutine to its end, or to that of the service. Raises CancelledError."""
+        """Run a coroutine to its end, or until the service ends. Raises CancelledError."""
 
         async def until_end() -> None:
             with self._changed:
@@ -404,7 +409,7 @@ class Deployer(Background):
         with self._changed:
             if self._is_stopping:
                 return  # the next start compares everything
-            # The message may have paths.
+            # The message may contain paths.
             self._failures.add("The deployment failed. The log has the cause.")
             pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
             self._retry_at = time.monotonic() + pause

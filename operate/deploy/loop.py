@@ -44,9 +44,9 @@ async def each(
     jobs: int,
     note: Callable[[Result], None],
 ) -> None:
-    """Await the function for each item, for ``jobs`` at once, and give each result to ``note``.
+    """Await the function for each item, for ``jobs`` at once, and pass each result to ``note``.
 
-    After an error no other item begins; it is raised when those under way have ended.
+    After an error no other item begins. The error is raised when those under way have ended.
     """
     items = iter(items)
     errors: list[OperatorError] = []
@@ -57,7 +57,7 @@ async def each(
                 if errors:
                     return
                 note(await function(item))
-                await asyncio.sleep(0)  # lets a cancellation in, if nothing has waited
+                await asyncio.sleep(0)  # lets a cancellation happen if nothing has waited
         except OperatorError as error:
             errors.append(error)
 

@@ -1,4 +1,4 @@
-"""The objects of a destination as the last deployment left them, in SQLite, beside the plan of the
+"""The objects of a destination as the last deployment left them, in SQLite, with the plan of the
 deployment under way.
 
 A cache: without it, a deployment reads everything again. The plan is in the same file, so memory
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS step (
     PRIMARY KEY (place, key)
 ) WITHOUT ROWID;
 """
-# A deployment that is killed repeats at most this much.
+# Commit at least this often: a killed deployment repeats at most this much work.
 COMMIT_EVERY_SECONDS = 1.0
 
 log = logging.getLogger("hub.deploy")
@@ -60,7 +60,7 @@ _VERSION = zlib.crc32(_SCHEMA.encode()) >> 1
 
 
 def rules_digest(route: str) -> bytes:
-    """Differs when an object of this route would get other headers or other keys."""
+    """A digest that differs if objects of this route would get other headers or keys."""
     found = BY_NAME[route]
     return _digest("\n".join((found.media, CACHE_CONTROL[found.cache], found.url, found.file)))
 
@@ -98,12 +98,13 @@ class Manifest:
 
     def read(self, statement: str, *values: object) -> Iterator[tuple]:
         with self._explained():
-            # Not from the cursor itself, which would be closed, also after its database.
+            # Does not yield from the cursor itself: the generator would close it, perhaps after its
+            # database.
             yield from iter(self._db.execute(statement, values).fetchone, None)
 
     def write(self, statement: str, rows: Iterable[tuple]) -> bool:
-        """Execute a statement for each of these rows; True if that changed any. ``commit`` makes it
-        last.
+        """Execute a statement for each of these rows; returns True if that changed any. ``commit``
+        makes it durable.
         """
         with self._explained():
             if not self._db.in_transaction:
@@ -120,7 +121,7 @@ class Manifest:
                 self._db.execute("COMMIT")
 
     def note(self, step: Step, remote: str | None) -> None:
-        """Remember that the destination has a step's object, with this mark; None: it has not."""
+        """Note that the destination has a step's object, with this mark; None: it has none."""
         if remote is None:
             self.write("DELETE FROM object WHERE key = ?", [(step.key,)])
         else:

@@ -1,9 +1,9 @@
-"""Sends a URL the paths that each deployment has changed, for the purge of a CDN.
+"""Sends a URL the paths that each deployment has changed, to purge a CDN.
 
 Messages are signed as in Standard Webhooks (https://www.standardwebhooks.com): HMAC-SHA256 over id,
-time and body. A change that could not be delivered is part of the next message, so each is sent at
-least once. While changes wait, a file in the state folder outlives the process. A service that
-finds it at its start does not know the changes, so its first message says "everything".
+time and body. An undelivered change is part of the next message, so each is sent at least once.
+While changes wait, a file in the state folder outlives the process. A service that finds this file
+at its start does not know the changes, so its first message says "everything".
 """
 
 import json
@@ -22,7 +22,7 @@ from operate.deploy.receiver import Receiver, signature
 from publisher.log import log_event
 from publisher.outside.fetch import FetchError, post_json
 
-# In a notice. A deployment that changes more has changed "everything".
+# The most paths in a notice. After more changes, it says "everything".
 PATHS_MAX = 1_000
 ATTEMPTS = 8
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
@@ -34,8 +34,8 @@ log = logging.getLogger("hub.deploy")
 
 
 class Notices(Background):
-    """While entered, sends the receiver what has been deployed, in a thread of its own.
-    ``base_url``: the site's; its path is the beginning of each path that is sent.
+    """While entered, sends deployed changes to the receiver, in a thread of its own. ``base_url``:
+    the site's; its path is the start of each path sent.
     """
 
     def __init__(self, receiver: Receiver, state: str, base_url: str) -> None:
@@ -43,7 +43,7 @@ class Notices(Background):
         self._receiver = receiver
         self._mark = Path(state, "deploy-notice-due")
         self._base_url = base_url
-        # The changes of the next message, and of the one that is being sent.
+        # The changes of the next message, and of the message under way.
         self._waiting: Changed = None if self._mark.exists() else {}
         self._under_way: Changed = {}
         self._is_deploying = False
@@ -53,13 +53,13 @@ class Notices(Background):
         self._failures = Failures()
 
     def begin(self) -> None:
-        """A deployment begins: from now on, files can change."""
+        """Note that a deployment begins, so files can change."""
         with self._changed:
             self._is_deploying = True
             self._keep_mark()
 
     def deployed(self, files: Changed, serial: int | None) -> None:
-        """A deployment has changed these files of the site."""
+        """Note that a deployment has changed these files of the site."""
         with self._changed:
             self._note(files)
             self._serial = serial
@@ -67,12 +67,12 @@ class Notices(Background):
             self._changed.notify_all()
 
     def failed(self, files: Changed) -> None:
-        """A deployment may have changed these files before it failed."""
+        """Note that a failed deployment may have changed these files."""
         with self._changed:
             self._note(files)
 
     def status(self) -> dict[str, Any]:
-        """``waiting``: the number of paths to send, None for everything."""
+        """The status. ``waiting``: the number of paths to send, None for everything."""
         with self._changed:
             paths = _merged(self._under_way, self._waiting)
             return {
@@ -101,7 +101,7 @@ class Notices(Background):
         except OSError as error:
             log_event(log, logging.ERROR, "deployment_notice", error)
 
-    # The thread
+    # Methods of the thread
 
     def _run(self) -> None:
         while True:
@@ -132,8 +132,8 @@ class Notices(Background):
         return json.dumps({"type": "site.deployed", "timestamp": now, "data": data}).encode()
 
     def _deliver(self, body: bytes) -> bool:
-        """Send a message until the receiver takes it; False after too many attempts, or at the end
-        of the service.
+        """Send a message until the receiver accepts it; False after too many attempts, or at the
+        end of the service.
         """
         message_id = f"msg_{secrets.token_urlsafe(18)}"
         for attempt in range(1, ATTEMPTS + 1):

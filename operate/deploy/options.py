@@ -18,7 +18,7 @@ class Options(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The deployments of a service: which site goes where, and how."""
+    """The deployments of a service: the site, the destination, and the options."""
 
     out: str
     state: str

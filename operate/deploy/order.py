@@ -1,10 +1,10 @@
 """The objects of a site's files, and the order in which they may change.
 
-Everything here follows from the table of routes. At every moment, all that a reader can reach has
-to exist, on whichever site the reader began. So new objects come first, to which nothing links yet;
-then changed ones, while all of the old site and all of the new one exist; then deletions, to which
-nothing links any more. Within each part, the target of a link comes before the link, and after it
-among deletions.
+All of it is derived from the table of routes. At every moment, everything that a reader can reach
+has to exist, whether the reader began on the old site or on the new one. So new objects come first,
+to which nothing links yet. Then come changed ones, while all objects of both sites exist. Deletions
+come last, when nothing links to them any more. Within new and changed objects, the target of a link
+comes before the link; within deletions, after it.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +27,8 @@ from builder.model.routes import (
 class Step(NamedTuple):
     """The upload of ``file`` under ``key``; without a file, the deletion of ``key``.
 
-    ``route`` names the file's route. ``mark`` is the file's, and ``copy`` the path that keeps it as
-    it was. ``old``: the destination's mark of the object that it has; None if it has none.
+    ``route``: the name of the file's route. ``mark``: the file's. ``copy``: the path of its kept
+    state. ``old``: the destination's mark of the existing object; None if there is none.
     """
 
     key: str
@@ -47,16 +47,16 @@ class Step(NamedTuple):
 
     @property
     def place(self) -> int:
-        """Its place in the order; steps of one place may be done at once."""
-        rank = RANKS.get(self.route, 0)  # an object of an older version's route goes last
+        """The place in the order. Steps of one place may run at once."""
+        rank = RANKS.get(self.route, 0)  # an object of an older release's route goes last
         if self.file is None:
             return 3 * len(_PLACES) - rank
         return rank if self.old is None else len(_PLACES) + rank
 
 
-# A page loads these, and they link to nothing.
+# Pages load these, and they link to nothing.
 _LOADED = (routes.CSS, routes.SCRIPT, routes.SVG)
-# Texts link to nothing; records link to pages and texts, and programs begin with records.
+# Texts link to nothing. Records link to pages and texts, and programs begin with records.
 _KINDS = (
     routes.TEXT,
     routes.MARKDOWN,
@@ -71,7 +71,7 @@ _KINDS = (
 
 def keys_of(match: Match, *, files_only: bool) -> list[str]:
     """The keys of a file: its own and, unless ``files_only``, that of its URL, since a bucket finds
-    exact keys only. ``/`` has no key.
+    only exact keys. ``/`` has no key.
     """
     route = match.route
     has_url = route in READ_ROUTES and route.url not in ("/", f"/{route.file}")
@@ -81,17 +81,17 @@ def keys_of(match: Match, *, files_only: bool) -> list[str]:
 
 
 def match_key(key: str) -> Match | None:
-    """The row of the table whose file or URL a key is."""
+    """The row of the table that a key is a file or a URL of."""
     found = match_file(key) or match_url(f"/{key}")
     return found if found and key in keys_of(found, files_only=False) else None
 
 
 def is_certain(match: Match, has_prefix: Callable[[str], bool]) -> bool:
-    """True if an object that no deployment remembers is the site's.
+    """True if an object that no deployment remembers belongs to the site.
 
-    A key like an owner's page may be any file, such as ``google0123.html``. It is the site's if the
-    API has an object of the same owner, repo or version; those are deleted later. ``has_prefix``:
-    True if the destination has a key that begins so.
+    A key like that of an owner's page may be any file, such as ``google0123.html``. It belongs to
+    the site if the API has an object of the same owner, repo or version; those are deleted later.
+    ``has_prefix``: True if the destination has a key with this prefix.
     """
     if match.route.is_api or "owner" not in match.params:
         return True
@@ -110,20 +110,20 @@ def _fill(template: str, params: Mapping[str, str]) -> str:
 
 
 def _place(route: Route) -> tuple[int, ...]:
-    """The place of a route among others of its part.
+    """The place of a route among others of its part of the order.
 
-    By scope, as the table names them: a list links to repos, a repo to its versions. Within a
+    Ordered by scope, as in the table: a list links to repos, and a repo to its versions. Within a
     scope, texts come first, then pages, then records. Then come more parameters or deeper URLs: an
-    address names what is below it, as a repo's record names its versions'.
+    address links to those below it, as a repo's record links to its versions'.
     """
     if route.media == routes.GZIP:
         return _place(BY_NAME[route.name.removesuffix("_gzip")])
     if route.media in _LOADED:
         return (0,)
     if route.url == "/":
-        return (2,)  # readers begin here
+        return (2,)  # readers start here
     if route == BY_NAME["hub"]:
-        return (3,)  # its serial covers all the others
+        return (3,)  # its serial vouches for all the others
     return (
         1,
         get_args(Scope).index(route.scope),
@@ -134,5 +134,5 @@ def _place(route: Route) -> tuple[int, ...]:
 
 
 _PLACES = sorted({_place(route) for route in ROUTES})
-# By a route's name. Routes of one rank do not link to each other.
+# The rank of each route, by its name. Routes of one rank do not link to each other.
 RANKS = {route.name: _PLACES.index(_place(route)) for route in ROUTES}

@@ -18,7 +18,7 @@ SHOWN_KEYS = 10
 
 _CURRENT = """SELECT 1 FROM object JOIN listed USING (key)
 WHERE key = ? AND object.mark = ? AND rules = ? AND remote = listed.mark"""
-# Objects that are not known to be current, with what the manifest and the destination have.
+# Objects that may not be current, with the data of the manifest and the destination.
 _UNCERTAIN = """SELECT key, file, route, wanted.mark, copy, x'', 0, listed.mark, md5, rules, remote
 FROM wanted LEFT JOIN listed USING (key) LEFT JOIN object USING (key) WHERE copy IS NOT NULL"""
 _DELETE_UNSEEN = """DELETE FROM wanted
@@ -39,10 +39,10 @@ ORDER BY line"""
 
 
 class Report(NamedTuple):
-    """The objects of a deployment, or of a dry run. ``current``: unchanged. ``kept``: no longer on
-    the site, but not to be deleted. ``foreign``: not the site's, so left alone. ``unknown``: files
-    in the site's folder that hub did not make. ``bytes``: uploaded. ``build``: the number of the
-    last build that is in it; ``serial``: that of its lists, None if unknown.
+    """The objects of a deployment or a dry run. ``current``: unchanged. ``kept``: no longer on the
+    site, but not to be deleted. ``foreign``: not the site's, so left alone. ``unknown``: files in
+    the site's folder that hub did not create. ``bytes``: uploaded. ``build``: the number of the
+    last build in it; ``serial``: that of its lists, None if unknown.
     """
 
     new: int
@@ -59,7 +59,7 @@ class Report(NamedTuple):
 
 
 class Plan:
-    """A plan without steps, in place of the manifest's last one. Methods raise OperatorError."""
+    """An empty plan, which replaces the manifest's last one. Methods raise OperatorError."""
 
     def __init__(self, manifest: Manifest, options: Options) -> None:
         self._manifest = manifest
@@ -74,11 +74,11 @@ class Plan:
         self._manifest.write("INSERT OR REPLACE INTO listed VALUES (?, ?)", page)
 
     def forget_listed(self) -> None:
-        """Make room for another listing."""
+        """Drop the listing, before another one."""
         self._manifest.write("DELETE FROM listed", [()])
 
     def add_remembered(self, file: str) -> None:
-        """Take from the manifest what the destination has of a file."""
+        """Take the destination's objects of a file from the manifest instead of a listing."""
         if match := match_file(file):
             self._manifest.write(
                 "INSERT OR IGNORE INTO listed SELECT key, remote FROM object WHERE key = ?",
@@ -86,8 +86,8 @@ class Plan:
             )
 
     def want(self, file: str, mark: str, keep: Callable[[str], str]) -> None:
-        """Note a file of the site. ``keep`` is called unless its objects are known to be current,
-        or the last round kept it; it returns the path of the kept file.
+        """Note a file of the site. If its objects may not be current and the last round did not
+        keep it, calls ``keep``, which returns the path of the kept file.
         """
         if self._round > 1 and self._is_kept(file, mark):
             return
@@ -107,7 +107,7 @@ class Plan:
         )
 
     def begin_round(self) -> None:
-        """Look at the site again; ``end_round`` drops the files that are not noted again."""
+        """Begin another look at the site. ``end_round`` drops files that are not noted again."""
         self._round += 1
         self._unknown = 0
 
@@ -115,8 +115,8 @@ class Plan:
         self._manifest.write(_DELETE_UNSEEN, [(self._round,)])
 
     def uncertain(self) -> Iterator[tuple[Step, tuple]]:
-        """The upload of each object that is not known to be current, and what the manifest has of
-        it: MD5, digest of the rules and the destination's mark.
+        """The upload of each object that may not be current, with the manifest's MD5, digest of the
+        rules, and mark of the destination.
         """
         return ((Step(*row[:8]), row[8:]) for row in self._manifest.read(_UNCERTAIN))
 
@@ -141,7 +141,7 @@ class Plan:
                 self.add(Step(key, None, route, "", "", b"", 0, mark))
 
     def groups(self) -> Iterator[Iterator[Step]]:
-        """The steps in order. All of a group has to be done before the next begins."""
+        """The steps in order. All steps of a group have to end before the next group begins."""
         for (place,) in self._manifest.read("SELECT DISTINCT place FROM step ORDER BY place"):
             rows = self._manifest.read(f"{_STEPS} WHERE place = ? ORDER BY key", place)
             yield (Step(*row) for row in rows)
@@ -191,7 +191,9 @@ class Plan:
         )
 
     def _is_kept(self, file: str, mark: str) -> bool:
-        """True if the last round found the file as it is now; then this round has it, too."""
+        """True if the last round kept the file in its present state; then this round keeps
+        it, too.
+        """
         row = self._round, file, mark
         return self._manifest.write("UPDATE wanted SET round = ? WHERE key = ? AND mark = ?", [row])
 

@@ -46,6 +46,6 @@ def make_receiver(url: str | None, secret: str | None) -> Receiver | None:
 
 
 def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
-    """The header ``webhook-signature`` of a message."""
+    """The value of the header ``webhook-signature`` of a message, by Standard Webhooks."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

@@ -1,10 +1,10 @@
 """A deployment: list, take a snapshot, compare, upload in order, check.
 
-The destination's own listing is the truth. The manifest only saves reading: an object is current if
-the destination still has the mark that it gave then, and the site's file is the same.
+The destination's own listing decides. The manifest only saves reading: an object is current if the
+destination still has the mark that it gave then, and the site's file is unchanged.
 
-What waits for the destination runs in an event loop, and ends at once when its task is canceled.
-What was done before that stays, and the next deployment continues.
+All waiting for the destination happens in an event loop, and ends at once when its task is
+canceled. Completed steps stay, and the next deployment continues.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ from operate.folders import lock
 class Hooks(NamedTuple):
     """Functions that a deployment calls.
 
-    ``progress`` may raise, which ends the deployment. ``on_wait`` gets the name of what has to end
-    first, ``on_plan`` the plan before anything changes. ``check`` is called before each change, and
-    prevents it by raising. ``run`` runs a coroutine to its end, in this thread.
+    ``progress`` may raise, which ends the deployment. ``on_wait`` gets the name of the work that
+    has to end first; ``on_plan`` gets the plan before anything changes. ``check`` is called before
+    each change, and prevents it by raising. ``run`` runs a coroutine to its end in this thread.
     """
 
     progress: Progress = lambda what, done, total: None
@@ -58,13 +58,13 @@ class _Work(NamedTuple):
     hooks: Hooks
 
     def look(self) -> None:
-        """Have the plan list what the destination has."""
+        """Give the plan the destination's listing."""
         self._run(self._look)
 
     def change(self) -> None:
-        """Find out what has to change, and change that."""
+        """Find out the necessary changes, and make them."""
         self._run(self._compare)
-        # Where no URL is a key, an object with such a name is not the site's.
+        # If URLs are no keys, an object with such a name is not the site's.
         self.plan.add_deletions(match_file if self.destination.has_rules else match_key)
         self.hooks.on_plan(self.plan)
         if not self.options.dry_run:
@@ -72,7 +72,7 @@ class _Work(NamedTuple):
 
     def _run(self, start: Start) -> None:
         async def run() -> None:
-            # A folder does each step in a thread.
+            # A folder runs each step in a thread.
             executor = ThreadPoolExecutor(self.options.jobs)
             asyncio.get_running_loop().set_default_executor(executor)
             await start()
@@ -89,7 +89,7 @@ class _Work(NamedTuple):
 
     async def _compare(self) -> None:
         total, numbers = self.plan.count_uncertain(), itertools.count()
-        # The two keys of a file are neighbors, or nearly.
+        # The two keys of a file are neighbors, or nearly so.
         hashed = functools.lru_cache(256)(_hashed)
 
         async def examine(found: tuple[Step, tuple]) -> tuple[Step, bool]:
@@ -140,13 +140,13 @@ class _Work(NamedTuple):
 def deploy(
     site: str, state: str, destination: Destination, options: Options, hooks: Hooks
 ) -> Report:
-    """Give a destination what the site has now, in an order without broken links.
+    """Bring a destination to the present site, in an order without broken links.
 
-    ``state``: the folder of the site's builds and of the manifest. Raises OperatorError. What was
-    done before stays, and the next deployment continues.
+    ``state``: the folder of the site's builds and of the manifest. Raises OperatorError. Completed
+    steps stay, and the next deployment continues.
     """
     started = time.perf_counter()
-    hub = read_hub(site)  # before the files: its serial must not be newer than their lists
+    hub = read_hub(site)  # read before the files: its serial must not be newer than their lists
     if hub and hub.private and not (options.guarded or options.dry_run):
         raise OperatorError(
             f"The site in {site} is private, and everyone who can read the destination can read "
@@ -174,8 +174,8 @@ def deploy(
 def deploy_changes(
     files: Files, state: str, destination: Destination, options: Options, hooks: Hooks
 ) -> Report:
-    """Give a destination the files that builds have changed since its last deployment, without a
-    listing. The next ``deploy`` notices what others have changed there.
+    """Upload the files that builds have changed since the destination's last deployment, without a
+    listing. The next ``deploy`` notices changes that others made there.
 
     Order and errors are those of ``deploy``.
     """
@@ -207,7 +207,7 @@ def _begun(
 
 
 def _hashed(path: str, file: str) -> dict[str, Any]:
-    """MD5 and size of the site's file that is kept at ``path``."""
+    """MD5 and size of the site's file, read from its kept copy at ``path``."""
     then = "Deploy as the user who builds the site."
     with explained("read the site's file", file, then), open(path, "rb") as opened:
         return {"md5": hashlib.file_digest(opened, "md5").digest(), "size": opened.tell()}

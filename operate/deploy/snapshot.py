@@ -1,9 +1,9 @@
-"""A site as it is at one moment, for the time of its upload: builds continue meanwhile.
+"""Keeps a site as of one moment while it is uploaded, and builds continue.
 
 Files of a site are replaced, never written in place, so a hard link keeps a file as it was. A file
-whose mark is the same before and after was not touched in between. So nearly all files are kept
-while builds run. If a build ran meanwhile, the files are looked at again under the build lock, for
-which publishers wait. Without hard links, copies take long, but no build waits for those.
+with the same mark before and after was not touched in between. So nearly all files are kept while
+builds run. If a build ran meanwhile, the files are compared again under the build lock, and
+publishers wait for that. Without hard links, copies take longer, but no build waits for them.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from builder.store.locks import build_lock, is_building, last_build
 from builder.store.site import is_built, is_hidden, mark_of
 from operate.deploy.plan import Plan
 
-# Errors of a file system that cannot link, or not these files.
+# Errors of a file system that cannot create links, or not of these files.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
-# A build can remove a file that was listed a moment ago.
+# Errors for a file that a build removed just after it was listed.
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 Forgiven = tuple[type[OSError], ...]
@@ -36,24 +36,24 @@ class Kept(NamedTuple):
     path: str
 
 
-# By name; None: the file is missing.
+# Kept files by name; None: the file is missing.
 Files = dict[str, Kept | None]
 
 
 def take(
     site: str, state: str, folder: str, plan: Plan, on_wait: Callable[[], None], progress: Progress
 ) -> int:
-    """Note every file of the site in the plan, and keep in ``folder`` those that it asks for.
+    """Note every file of the site in the plan, and keep in ``folder`` those that the plan requests.
 
-    ``state``: the folder of the builds that have to wait. ``on_wait`` is called once if a build has
-    to end first. Empties ``folder`` before. Returns the number of the last build. Raises
+    ``state``: the folder of the builds that may have to wait. ``on_wait`` is called once if a build
+    has to end first. Empties ``folder`` before. Returns the number of the last build. Raises
     OperatorError.
     """
     try:
         remove(folder)
         os.makedirs(folder)
         paths = paths_in(folder)
-        before = last_build(state)  # first: a build can begin at any moment
+        before = last_build(state)  # read first: a build can begin at any moment
         if is_building(state):
             before = -1
         _look(site, paths, plan, progress, forgiven=_GONE)
@@ -76,7 +76,7 @@ def take(
 
 
 def paths_in(folder: str) -> Iterator[str]:
-    """Paths of kept files in a folder."""
+    """Yields paths for kept files in a folder."""
     return (f"{folder}/{number}" for number in itertools.count())
 
 
@@ -124,7 +124,7 @@ def _walk(folder: str, prefix: str, forgiven: Forgiven) -> Iterator[str]:
 def _keep(site: str, file: str, copy: str) -> str:
     path = f"{site}/{file}"
     if file == BY_NAME["hub"].file:
-        # A link would change its ctime, by which builds know that the site is still theirs.
+        # A link would change the file's ctime, by which builds recognize their own files.
         shutil.copy2(path, copy)
         return copy
     try:

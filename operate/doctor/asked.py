@@ -18,15 +18,15 @@ from operate.doctor.findings import Subject
 from publisher.outside.fetch import bounded
 from publisher.outside.private_way import is_private_way
 
-# As long as a window of the hub's own limit.
+# The longest wait for a rate limit: the hub's own window.
 WAIT_SECONDS_MAX = 60
-# How many prompts are searched for one with several versions.
+# The number of prompts among which the sample is chosen.
 _SEARCHED_MAX = 50
 
 
 class Asked:
-    """A site behind a base URL, and its files in a folder here. ``is_private``: it wants a token,
-    which ``get`` sends.
+    """A site behind a base URL, and its files in a folder on this machine. ``is_private``: it
+    requires a token, which ``get`` sends.
     """
 
     def __init__(self, subject: Subject) -> None:
@@ -47,13 +47,15 @@ class Asked:
         return bool(self.hub and self.hub.queries)
 
     def become_member(self) -> bool:
-        """Send the token from now on; False without one, or if others could read it on its way."""
+        """Send the token from now on. Returns False without a token, or if others could read it on
+        its way.
+        """
         self.is_private = bool(self._token) and is_private_way(self.base_url)
         return self.is_private
 
     def ask(self, method: str, path: str, **headers: str) -> requests.Response:
         """The answer at a path below the base URL. Follows no redirect, and waits once if a rate
-        limit says so. Raises requests.RequestException.
+        limit requests it. Raises requests.RequestException.
         """
         send = functools.partial(
             self._session.request,
@@ -70,7 +72,7 @@ class Asked:
         return send()
 
     def get(self, path: str, **headers: str) -> requests.Response:
-        """As ``ask``, with what a reader sends."""
+        """As ``ask``, with the headers of a reader."""
         if self.is_private:
             headers["Authorization"] = f"Bearer {self._token}"
         return self.ask("GET", path, **({"Accept_Encoding": "identity"} | headers))
@@ -82,7 +84,7 @@ class Asked:
 
 
 class Sample(NamedTuple):
-    """A prompt to try things with: the one with the most versions among the first of the site."""
+    """The prompt for the checks: the one with the most versions among the first of the site."""
 
     owner: str
     name: str
@@ -90,7 +92,7 @@ class Sample(NamedTuple):
 
 
 def find_sample(out: str) -> Sample | None:
-    """None if the site has no prompt, or cannot be read."""
+    """The sample; None if the site has no prompt, or cannot be read."""
     found = []
     with (
         contextlib.suppress(OSError, ValueError, KeyError, TypeError),
@@ -105,7 +107,7 @@ def find_sample(out: str) -> Sample | None:
 
 
 def value_in(answer: requests.Response, *keys: str) -> Any:
-    """The value under these keys of JSON objects, one in another; None if one is missing."""
+    """The value under these keys of nested JSON objects; None if one is missing."""
     try:
         return functools.reduce(operator.getitem, keys, answer.json())
     except (ValueError, KeyError, TypeError):

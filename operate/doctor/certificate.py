@@ -1,4 +1,4 @@
-"""The certificate at the base URL: its name, its chain, and how long it is good."""
+"""Checks the certificate at the base URL: its name, its chain, and its expiry."""
 
 import socket
 import ssl
@@ -12,12 +12,15 @@ from builder.model.records import DAY_SECONDS
 from operate.doctor.findings import Finding, Subject, problem, warning
 from publisher.outside.fetch import TIMEOUT_SECONDS
 
-# certbot and Caddy renew a certificate of 90 days when 30 are left.
+# certbot and Caddy renew a certificate of 90 days when 30 days are left. With fewer than this,
+# renewal has failed for two weeks.
 DAYS_MIN = 14
 
 
 def certificate(subject: Subject) -> Iterator[Finding]:
-    """Good for the name in the base URL, for some time, to clients that know the usual issuers."""
+    """The certificate is valid for the name in the base URL, long enough, and for clients that know
+    the usual issuers.
+    """
     parts = urlsplit(subject.settings.base_url)
     if parts.scheme != "https":
         return

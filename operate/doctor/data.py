@@ -1,4 +1,6 @@
-"""The data in the folders: content, databases, caches and site; accounts; and backups of all."""
+"""Checks the data in the folders: content, databases, caches and site; the accounts; the
+backups.
+"""
 
 import ipaddress
 import os
@@ -55,7 +57,8 @@ def databases(subject: Subject) -> Iterator[Finding]:
         lambda: State.find_damage(state),
         lambda: index.find_damage(subject.noted or subject.settings),
     ):
-        # A build under way may change the files between two looks at one.
+        # A build under way may change the files between two reads, so a difference counts only
+        # twice.
         if (found := look()) and (found := look()):
             yield problem(
                 f"A cache in {state} is damaged: {found}.",
@@ -64,7 +67,7 @@ def databases(subject: Subject) -> Iterator[Finding]:
 
 
 def _check(file: DatabaseFile, newest: int) -> None:
-    """Raises OperatorError for a database that is damaged, or of a newer release."""
+    """Raises OperatorError for a damaged database, or one of a newer release."""
     if os.path.exists(file.path):
         with file.telling(), closing(open_for_reading(file.path)) as db:
             ((version,),) = db.execute("PRAGMA user_version")
@@ -73,7 +76,7 @@ def _check(file: DatabaseFile, newest: int) -> None:
 
 
 def content(subject: Subject) -> Iterator[Finding]:
-    """As `hubctl check`, in numbers."""
+    """As `hubctl check`, with the numbers of faults."""
     folder = subject.settings.content
     if not os.path.isdir(folder):
         return
@@ -89,7 +92,7 @@ def content(subject: Subject) -> Iterator[Finding]:
 
 
 def site(subject: Subject) -> Iterator[Finding]:
-    """This release built the site, for the address that readers use, as the service would."""
+    """This release built the site, for the readers' address, with the settings of the service."""
     noted, settings = subject.noted, subject.settings
     if noted is None:
         yield warning(
@@ -122,11 +125,11 @@ def site(subject: Subject) -> Iterator[Finding]:
 
 
 def _differences(subject: Subject, noted: Settings) -> str:
-    """The settings of the site that are not the service's; empty if no service runs."""
+    """The settings of the site that differ from the service's; empty if no service runs."""
     if not subject.service:
         return ""
     shown = noted._asdict()
-    if hub := read_hub(subject.settings.out):  # which another state folder may have built
+    if hub := read_hub(subject.settings.out):  # another state folder may have built it
         shown |= {
             "site_name": hub.name,
             "base_url": hub.base_url,
@@ -142,8 +145,8 @@ def _differences(subject: Subject, noted: Settings) -> str:
 
 
 def accounts(subject: Subject) -> Iterator[Finding]:
-    """Tokens that end soon; and a proxy's X-Forwarded-For that does not arrive, which only the
-    addresses show from which people have used their accounts.
+    """Tokens that expire soon. And a proxy that does not send X-Forwarded-For, which shows only in
+    the addresses from which people used their accounts.
     """
     now = int(time.time())
     for owner, name, end in _ask(
@@ -157,7 +160,7 @@ def accounts(subject: Subject) -> Iterator[Finding]:
             f"Create a new one with `hubctl token create {owner}`, and put it where this one is.",
         )
     found = _ask(subject, "SELECT DISTINCT address FROM event WHERE address != ''")
-    # Where nginx listens on [::], IPv4 clients are ::ffff:192.0.2.7.
+    # If nginx listens on [::], IPv4 clients are ::ffff:192.0.2.7.
     addresses = {address.removeprefix("::ffff:") for (address,) in found}
     is_public = not is_loopback(urlsplit(subject.settings.base_url).hostname or "")
     if is_public and len(addresses) == 1 and _is_inside(*addresses):
@@ -184,7 +187,7 @@ def _ask(subject: Subject, statement: str, values: tuple = ()) -> list[tuple]:
 
 
 def _is_inside(address: str) -> bool:
-    """True for an address that a proxy beside the hub can have."""
+    """True for an address that a proxy near the hub can have."""
     try:
         return ipaddress.ip_address(address).is_private
     except ValueError:

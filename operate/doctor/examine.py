@@ -1,4 +1,4 @@
-"""All checks in order, and the report of one that cannot do its work."""
+"""Runs all checks in order, and reports a check that fails itself."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from publisher.outside.fetch import cause_of
 
 Named = tuple[str, Finding]
 
-# By its name in the report: a check, and what is so if it finds nothing.
+# By its name in the report: a check, and the message if it finds nothing.
 OFFLINE: dict[str, tuple[Look, str]] = {
     "folders": (folders.folders, "apart, and all in them belongs to one user"),
     "disks": (folders.disks, "outlast a restart, and have space"),

@@ -1,4 +1,4 @@
-"""What a check has found, and what all checks look at."""
+"""The findings of checks, and the subject that all checks examine."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -11,7 +11,9 @@ Level = Literal["ok", "warning", "problem"]
 
 
 class Finding(NamedTuple):
-    """``what`` is so, and what to ``do``: empty where it is fine, or where ``what`` says it."""
+    """``what`` is the case, and what to ``do``. ``do`` is empty if all is well, or if ``what`` says
+    it.
+    """
 
     level: Level
     what: str
@@ -19,11 +21,11 @@ class Finding(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The hub to look at. ``settings`` has the base URL to ask. ``noted``: the settings that the
-    site was built with; None if no build has ended. ``service``: those of the service that runs on
-    the folders. ``database_url``: as of --database; None: accounts are in the state folder.
-    ``backup`` and ``endpoint_url``: where `hubctl backup` stores snapshots. ``token``: for a hub
-    that only members read.
+    """The hub to examine. ``settings`` has the base URL. ``noted``: the settings of the site's last
+    build; None if no build has ended. ``service``: those of the service that runs on the folders.
+    ``database_url``: as --database; None: accounts are in the state folder. ``backup`` and
+    ``endpoint_url``: where `hubctl backup` stores snapshots. ``token``: for a hub that only members
+    read.
     """
 
     settings: Settings

@@ -1,4 +1,4 @@
-"""The folders: who may write them, what kind of disk they are on, and how full it is."""
+"""Checks the folders: permissions, the kind of disk, and free space."""
 
 import os
 import pwd
@@ -11,11 +11,12 @@ from builder.model.plural import counted, some_of
 from builder.model.settings import check_folders
 from operate.doctor.findings import Finding, Subject, problem, warning
 
-# How many levels are looked at: owners and prompts; databases and the index; the top of a site,
-# which can have hundreds of thousands of files.
+# The levels of folders that are checked: owners and prompts; databases and the index; the top of a
+# site, which can have hundreds of thousands of files.
 _LEVELS = {"--content": 2, "--state": 2, "--out": 1}
 _SHOWN_MAX = 3
-# A publication needs less than a megabyte; a build of the whole site as much as the site has.
+# A publication needs less than a megabyte; a build of the whole site as much as the site has. Below
+# the first limit it is a problem; below either of the others, a warning.
 FREE_BYTES_MIN, FREE_BYTES_WARNING, FREE_SHARE_WARNING = 100 * 2**20, 2**30, 0.05
 FREE_INODES_MIN = 1000
 _NETWORK = ("nfs", "cifs", "smb2", "smb", "v9fs", "ceph", "lustre", "afs", "gpfs")
@@ -23,7 +24,7 @@ _LASTING = {"--content": "prompts", "--state": "accounts and pull counts"}
 
 
 def folders(subject: Subject) -> Iterator[Finding]:
-    """The folders are apart, and one user reads and writes all that is in them."""
+    """The folders are separate, and one user reads and writes everything in them."""
     try:
         check_folders(subject.settings)
     except OperatorError as error:
@@ -58,7 +59,7 @@ def _missing(option: str, path: str) -> Finding:
 
 
 def _owners(path: str, levels: int) -> Iterator[Finding]:
-    """Files of other users, which the hub cannot replace, and folders that everybody can write."""
+    """Files of other users, which the hub cannot replace, and folders that everyone can write."""
     status = os.stat(path)
     user = _name_of(status.st_uid)
     command = ["find", "-H", path, "-maxdepth", str(levels), "!", "-user", str(status.st_uid)]
@@ -73,7 +74,7 @@ def _owners(path: str, levels: int) -> Iterator[Finding]:
 
 
 def _name_of(user: int) -> str:
-    """The name of a user id; the number if it has none."""
+    """The name of a user id, or the number if it has none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
@@ -81,7 +82,7 @@ def _name_of(user: int) -> str:
 
 
 def disks(subject: Subject) -> Iterator[Finding]:
-    """The folders are on disks of this machine that outlast a restart, and have space."""
+    """The folders are on disks of this machine that survive a restart, with free space."""
     seen = set()
     for option, path in subject.existing.items():
         if option in _LASTING:

@@ -1,4 +1,4 @@
-"""The hub at its base URL: does the proxy or CDN in front of it honour what the hub sends?"""
+"""Checks the hub at its base URL: the proxy or CDN in front of it must keep what the hub sends."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ AskedCheck = Callable[[Asked], Iterable[Finding]]
 
 
 def address(asked: Asked) -> Iterator[Finding]:
-    """The hub answers, with its own address. Without that, nothing else can be asked."""
+    """The hub answers, and with its own address. If not, nothing else can be checked."""
     path = BY_NAME["hub"].url
     url = asked.base_url + path
     try:
@@ -64,7 +64,7 @@ def address(asked: Asked) -> Iterator[Finding]:
 
 
 def _clock(asked: Asked, answer: requests.Response) -> Iterator[Finding]:
-    """The server's clock and this machine's agree. What a cache kept has an old date."""
+    """The server's clock and this machine's agree. An answer from a cache has an old date."""
     try:
         date = parsedate_to_datetime(answer.headers["Date"]).timestamp()
     except (KeyError, ValueError):
@@ -79,7 +79,9 @@ def _clock(asked: Asked, answer: requests.Response) -> Iterator[Finding]:
 
 
 def service(asked: Asked) -> Iterator[Finding]:
-    """`hubctl serve` answers behind the base URL, and it and what follows its builds are well."""
+    """`hubctl serve` answers behind the base URL, and it and the followers of its builds
+    are well.
+    """
     if not asked.has_service:
         yield ok("the site is served as files alone, without a service")
         return
@@ -102,7 +104,7 @@ def service(asked: Asked) -> Iterator[Finding]:
 
 
 def answers(asked: Asked) -> Iterator[Finding]:
-    """Readers get what the site has, with the headers that the hub means."""
+    """Readers get the site's files, with the hub's headers."""
     wanted: list[tuple[str, dict[str, str]]] = [("hub", {})]
     if sample := asked.sample:
         prompt = {"owner": sample.owner, "name": sample.name}
@@ -122,14 +124,14 @@ def answers(asked: Asked) -> Iterator[Finding]:
 
 
 def _file(asked: Asked, route: Route, params: dict[str, str]) -> Iterator[Finding]:
-    """The faults of the answer to one URL."""
+    """Findings about the answer to one URL."""
     url = route.url_for(**params)
     try:
         expected = asked.file(route.name, **params)
     except OSError:
         return  # no site here to compare with, or it has just changed
     if len(expected) > DOCUMENT_BYTES_MAX:
-        return  # more than is read of any answer
+        return  # longer than the limit of an answer
     answer = asked.get(url)
     if answer.status_code != 200:
         what = f"{url} answers HTTP {answer.status_code}"
@@ -163,7 +165,7 @@ def _other_bytes(asked: Asked, url: str, answer: requests.Response, route: Route
 
 
 def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) -> Iterator[Finding]:
-    """Caches and other sites may keep and read what they should, and no more."""
+    """Caches keep what they should, and other sites may read what they should, and no more."""
     found, rule = answer.headers.get("Cache-Control", "none"), CACHE_CONTROL[route.cache]
     if asked.is_private:
         if not {"private", "no-store"} & {part.strip() for part in found.split(",")}:
@@ -179,7 +181,7 @@ def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) ->
         )
     etag = answer.headers.get("ETag", "")
     again = asked.get(url, If_None_Match=etag)
-    # It may have changed between.
+    # The file may have changed in between.
     if again.status_code != 304 and again.headers.get("ETag", "") == etag:
         yield warning(
             f"{url} has no ETag, or answers {again.status_code} instead of 304 to a client that "
@@ -189,7 +191,7 @@ def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) ->
 
 
 def queries(asked: Asked) -> Iterator[Finding]:
-    """A query is part of what is asked, for the host and for caches."""
+    """The host and caches take a query as part of the URL."""
     sample = asked.sample
     if not asked.has_service or not sample or len(sample.versions) < 2:
         yield ok("this host answers no queries, or no prompt has two versions to try them with")
@@ -230,7 +232,7 @@ def writes(asked: Asked) -> Iterator[Finding]:
             f"{_DOWN} Have the proxy pass POST, PUT and DELETE below {API} on to it.",
         )
     if not is_private_way(asked.base_url):
-        return  # the account pages are closed without TLS, as the service says when it starts
+        return  # account pages are closed without TLS, and the service says so when it starts
     answer = asked.get(ACCOUNT_URL, Accept_Encoding="gzip")
     if answer.status_code in (403, 404) or answer.status_code >= 500:
         yield problem(

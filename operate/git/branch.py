@@ -15,7 +15,8 @@ from operate.git.files import Place, blob_id, place_of
 from publisher.outside.git_program import REMOTE, Git, GitError, LocalGitError
 
 PLAIN = "100644"
-# The remote may take so long to list its branches, and to send or receive commits.
+# Time limits: for the remote to list its branches, and to send or receive commits. Then the
+# exchange fails, and is tried again.
 ASK_SECONDS, TRANSFER_SECONDS = 30.0, 600.0
 
 _HEAD = "refs/hub/head"
@@ -25,12 +26,12 @@ _PART_BYTES = 1 << 20
 
 
 class Moved(Exception):
-    """Someone else has pushed meanwhile."""
+    """Another program has pushed to the branch meanwhile."""
 
 
 class Entry(NamedTuple):
-    """A file on the branch: its mode and the name of its blob, both as git writes them, and its
-    size in bytes; 0 for what is no file.
+    """A file on the branch: its mode and the name of its blob, in git's notation, and its size in
+    bytes (0 if it is no file).
     """
 
     mode: str
@@ -42,8 +43,8 @@ Entries = dict[str, Entry]
 
 
 class Branch:
-    """``name``: of the branch. ``prefix``: of the paths of the content there, empty or with a slash
-    at its end.
+    """A branch of the remote. ``name``: of the branch. ``prefix``: of the content's paths there,
+    empty or with a slash at the end.
     """
 
     def __init__(self, git: Git, name: str, prefix: str) -> None:
@@ -52,8 +53,8 @@ class Branch:
         self.prefix = prefix
 
     def open(self) -> None:
-        """Create the repository if it is missing, and remove what a killed git has left, such as
-        locks; only one process may use it. Raises GitError, OperatorError.
+        """Create the repository if it is missing, and remove files of a killed git, such as locks.
+        Only one process may use it. Raises GitError, OperatorError.
         """
         then = "Let the user who runs hubctl write it, or choose another state folder with --state."
         with explained("use", self._git.folder, then):
@@ -72,7 +73,7 @@ class Branch:
             shutil.rmtree(self._git.folder, ignore_errors=True)
 
     def fetch(self) -> str | None:
-        """The commit that the remote has now; None if it has no such branch. Raises GitError."""
+        """The remote's last commit now; None if it has no such branch. Raises GitError."""
         answer = self._git.run("ls-remote", REMOTE, self._ref, seconds=ASK_SECONDS).decode()
         lines = [line.split("\t") for line in answer.splitlines()]
         head = next((line[0] for line in lines if line[1:] == [self._ref]), None)
@@ -84,19 +85,19 @@ class Branch:
         return head
 
     def base(self) -> str | None:
-        """The last commit whose content was the same as here; None if that is not known."""
+        """The last commit whose content was the same as here; None if unknown."""
         return self._commit(_BASE)
 
     def note_base(self, commit: str) -> None:
         self._git.run("update-ref", _BASE, commit)
 
     def _commit(self, ref: str) -> str | None:
-        # rev-parse fails both for a missing ref and in a damaged repository.
+        # for-each-ref, since rev-parse fails both for a missing ref and in a damaged repository.
         found = self._git.run("for-each-ref", "--format=%(objectname)", ref).decode().strip()
         return found or None
 
     def entries(self, commit: str | None, places: Iterable[Place]) -> dict[Place, Entries]:
-        """The files of each of these places."""
+        """The files of each of these places on the branch."""
         found: dict[Place, Entries] = defaultdict(dict)
         paths = [self.prefix + place.path for place in places]
         if not commit or not paths:
@@ -110,11 +111,11 @@ class Branch:
         return found
 
     def paths(self, commit: str) -> Iterator[str]:
-        """All files below the content's folder there, relative to it."""
+        """The paths of all files below the content's folder on the branch, relative to it."""
         return self._names("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit)
 
     def changed_paths(self, old: str, new: str) -> Iterator[str]:
-        """As ``paths``, those that differ between two commits."""
+        """As ``paths``, but only files that differ between two commits."""
         return self._names("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new)
 
     def _names(self, *arguments: str) -> Iterator[str]:
@@ -123,7 +124,7 @@ class Branch:
             yield name.removeprefix(self.prefix)
 
     def _lines(self, *arguments: str) -> Iterator[str]:
-        """The output of a git that prints a NUL after each line."""
+        """The output of git commands that print a NUL after each line."""
         with self._git.started(*arguments) as process:
             rest = b""
             while part := process.stdout.read(_PART_BYTES):
@@ -133,7 +134,7 @@ class Branch:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Callable[[str], bytes]]:
-        """Gives the bytes of a blob, by its name. Raises LocalGitError."""
+        """Yields a function that returns the bytes of a blob, by its name. Raises LocalGitError."""
         with self._git.started("cat-file", "--batch", is_fed=True) as process:
 
             def read(blob: str) -> bytes:
@@ -148,7 +149,7 @@ class Branch:
             yield read
 
     def commit(self, write: Callable[["Importing"], None]) -> str:
-        """Make the commits that ``write`` gives; returns the last one."""
+        """Create the commits that ``write`` gives; returns the last one."""
         options = "--quiet --done --force --date-format=raw".split()
         with self._git.started("fast-import", *options, is_fed=True) as process:
             write(Importing(process.stdin.write))
@@ -156,7 +157,7 @@ class Branch:
         return self._commit(NEXT) or ""
 
     def push(self, commit: str, parent: str | None) -> None:
-        """Make ``commit`` the branch's last one, which is ``parent``. Raises Moved, GitError."""
+        """Make ``commit`` the last one of the branch, after ``parent``. Raises Moved, GitError."""
         options = "--quiet --no-verify --no-follow-tags --recurse-submodules=no".split()
         refs = f"{commit}:{self._ref}"
         try:
@@ -167,18 +168,18 @@ class Branch:
             raise
 
     def tidy(self) -> None:
-        """Let git pack its objects, if there are many. Raises GitError."""
+        """Let git pack its objects if there are many. Raises GitError."""
         self._git.run("-c", "gc.auto=2000", "gc", "--auto", "--quiet")
 
 
 class Importing:
-    """The input of ``git fast-import``, through ``write``."""
+    """The input of ``git fast-import``."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
 
     def begin(self, parent: str | None) -> None:
-        """Begin with the files of a commit; None: with nothing."""
+        """Begin with the files of a commit; None: without files."""
         start = f"reset {NEXT}\n" + (f"from {parent}\n" if parent else "")
         self._write(f"{start}\n".encode())
 

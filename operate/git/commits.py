@@ -1,8 +1,8 @@
-"""Publications as commits: one for each version, change of a label and withdrawal, with its
-author, its time and its text.
+"""Publications as commits: one for each version, label change and withdrawal, with its author, its
+time and its text.
 
-All of these texts are of others. ``git fast-import`` gets their lengths, so it takes nothing in
-them for a command; and they lose what a terminal would obey.
+These texts come from others. ``git fast-import`` gets them with their lengths, so it reads no
+commands in them. Terminal control characters are removed.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ from operate.git.files import (
     withdrawn_in,
 )
 
-# More than these at once become one commit, which lists so many of them: each commit writes the
-# folder of its owner again, which takes git minutes for a large import.
+# More changes than this become one commit, which lists this many of them. Each commit writes the
+# owner's folder again, which takes git minutes for a large import.
 COMMITS_MAX = 100
 SUBJECT_CHARS_MAX = 120
 LINE_CHARS_MAX = 1000
@@ -35,12 +35,12 @@ HUB = "hub"
 
 
 class ContentChanged(Exception):
-    """Someone has published meanwhile: look again."""
+    """The content has changed meanwhile: compare again."""
 
 
 class Commit(NamedTuple):
     """``author``: the handle of an owner, or HUB. ``at``: RFC 3339; empty: now. ``rank`` orders
-    what has the same time. Paths are those of the content; ``writes`` has the blob of each.
+    commits of the same time. Paths are those of the content; ``writes`` has the blob of each.
     """
 
     at: str
@@ -55,8 +55,8 @@ class Commit(NamedTuple):
 def commits_of(
     root: str, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
 ) -> list[Commit]:
-    """The commits that make a place on the branch (``theirs``) as it is here (``ours``).
-    ``before``: as it was when both were the same. Raises ContentError, OSError.
+    """The commits that bring a place on the branch (``theirs``) to its state here (``ours``).
+    ``before``: its state when both were the same. Raises ContentError, OSError.
     """
     writes = {
         path: blob
@@ -68,7 +68,7 @@ def commits_of(
         return [Commit("", 0, subject, "", place.owner or HUB, writes)] if writes else []
     here, there = withdrawn_in(ours), withdrawn_in(theirs)
     stale = [path for path in theirs if path not in ours and is_gone(here, path)]
-    # The text of a withdrawal on the branch that could not be taken in stays away from there.
+    # A withdrawn text that was not taken in from the branch is not written back to it.
     writes = {
         path: blob
         for path, blob in writes.items()
@@ -95,7 +95,7 @@ def commits_of(
 
 
 def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
-    """Raises ContentError also if the text is not that of the record."""
+    """The record. Raises ContentError, also if the text is not that of the record."""
     path = f"{place.path}/{version}.md"
     record = content.read_record(root, place.owner, place.name, Version.parse(version))
     if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
@@ -128,7 +128,7 @@ def _withdrawal(
 def _commit(
     at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, str]
 ) -> Commit:
-    """With a text of its author: its first line becomes a part of the subject if it fits there."""
+    """A commit with a text of its author. The first line becomes part of the subject if it fits."""
     lines = [one_line(line, LINE_CHARS_MAX) for line in text.strip().splitlines()]
     if lines:
         whole = f"{subject}: {lines[0]}"
@@ -139,7 +139,7 @@ def _commit(
 
 
 def together(commits: list[Commit]) -> Commit:
-    """One commit for many."""
+    """One commit for several."""
     shown = [commit.subject for commit in commits[:COMMITS_MAX]]
     if len(commits) > COMMITS_MAX:
         shown.append(f"and {len(commits) - COMMITS_MAX:,} more")
@@ -151,14 +151,14 @@ def together(commits: list[Commit]) -> Commit:
 def write_commits(
     importing: Importing, commits: Iterable[Commit], root: str, prefix: str, host: str
 ) -> None:
-    """Give commits to git, with the files as they are. Raises ContentChanged if one is not as
+    """Write commits to git with the present files. Raises ContentChanged if a file is not as its
     ``Commit`` says.
     """
     now = int(datetime.now(UTC).timestamp())
     for commit in commits:
         seconds = int(datetime.fromisoformat(commit.at).timestamp()) if commit.at else now
         author = _person(commit.author, host, max(0, seconds))
-        # The author comes last, so that git reads nothing in the text before as a trailer.
+        # The author comes last, so git reads no line of the text before as a trailer.
         parts = [commit.subject, commit.body, f"By: {commit.author}"]
         importing.commit(author, _person(HUB, host, now), "\n\n".join(filter(None, parts)) + "\n")
         for path in commit.deletes:

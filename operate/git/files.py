@@ -1,7 +1,7 @@
 """The files of the content folder that are on the branch, and their bytes.
 
-Only content is: no text that an interrupted publication left, no file that starts with a
-dot, nothing that lies beside the owners' folders.
+Only content is on the branch: no text that an interrupted publication left, no file that starts
+with a dot, and nothing beside the owners' folders.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _withdrawn_file = re.compile(rf"[^/]+/[^/]+/withdrawn/({names.VERSION_PATTERN}|{
 
 
 class Place(NamedTuple):
-    """Files that are compared together: a repo; without a name the owner's profile; without an
+    """Files that are compared together: a repo; without a name, the owner's profile; without an
     owner too, the home page.
     """
 
@@ -43,7 +43,7 @@ HOME = Place()
 
 
 def place_of(path: str) -> Place | None:
-    """The place of a file of the content folder; None: it is no content."""
+    """The place of a file of the content folder; None if it is no content."""
     if path == HOME_FILE:
         return HOME
     owner, _, rest = path.partition("/")
@@ -57,31 +57,31 @@ def place_of(path: str) -> Place | None:
 
 
 def version_in(path: str) -> str | None:
-    """The version whose text or record this is."""
+    """The version if the path is that of its text or record."""
     found = _version_file.fullmatch(path)
     return found and found[1]
 
 
 def event_in(path: str) -> int | None:
-    """The number of the label change that this is."""
+    """The number if the path is that of a label change."""
     found = _event_file.fullmatch(path)
     return found and int(found[1])
 
 
 def withdrawal_in(path: str) -> str | None:
-    """The version that this withdraws, or WHOLE."""
+    """The version that the file of this path withdraws, or WHOLE."""
     found = _withdrawn_file.fullmatch(path)
     return found and found[1]
 
 
 def withdrawn_in(paths: Iterable[str]) -> WithdrawnListing:
-    """All that these files of a repo withdraw."""
+    """All versions that these files of a repo withdraw."""
     found = {what for what in map(withdrawal_in, paths) if what}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 
 def is_gone(withdrawn: WithdrawnListing, path: str) -> bool:
-    """True for the text or the record of a version that was withdrawn."""
+    """True for the text or the record of a withdrawn version."""
     version = version_in(path)
     return bool(version) and withdrawn.has(version)
 
@@ -98,7 +98,7 @@ def bytes_max(path: str) -> int:
 
 
 def names_in(root: str, place: Place) -> list[str]:
-    """The files of a place as they are in the content folder, relative to it. Raises ContentError,
+    """The paths of a place's files in the content folder, relative to it. Raises ContentError,
     OperatorError.
     """
     if not place.name:
@@ -124,7 +124,7 @@ def ids_in(root: str, place: Place) -> dict[str, str]:
 
 
 def blob_id(data: bytes) -> str:
-    """The name of the blob with these bytes."""
+    """git's name for the blob with these bytes."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 

@@ -1,7 +1,8 @@
-"""Follows the builds of a service: what they made visible is committed and pushed, and what others
-have pushed is taken in, in a thread of its own.
+"""Follows the builds of a service in a thread of its own: pushes what they made visible, and takes
+in what others have pushed.
 
-Nothing waits for it. It tries again after a failure, later and later, and the status says so.
+Nothing waits for it. After a failure it tries again at growing intervals, and the status shows the
+failure.
 """
 
 import contextlib
@@ -52,29 +53,29 @@ GIT_PROBLEMS = Gauge(
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
 
-# From so many prompts on, a look at all costs less.
+# With this many changed prompts, comparing all costs less.
 PLACES_MAX = 10_000
-# So often in a row others may be faster.
+# The most times in a row that another push may come first. Then the exchange counts as failed.
 MOVES_MAX = 5
-# What is published within this time is pushed together.
+# Publications within this time are pushed together.
 GATHER_SECONDS = 1.0
-# The remote is asked so often for what is new.
+# The interval of fetching from the remote.
 FETCH_SECONDS = 60.0
-# Everything is compared so often, at most, because another process has published, or a build has
+# The shortest interval of comparing everything, after another process has published or a build has
 # failed.
 LOOK_SECONDS = 300.0
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
-# A node of several looks so often for its turn.
+# The interval at which one of several nodes tries to get the turn.
 TURN_SECONDS = 10.0
-# The end of the service waits so long for the last push.
+# The longest time for which the end of the service waits for the last push.
 STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.git")
 
 
 class GitFollower(Background):
-    """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
-    ``Rebuilder.request``. ``turn``: works only while it is this node's; None: always.
+    """While entered, keeps a branch and the content the same. ``rebuild`` requests a build, as
+    ``Rebuilder.request``. ``turn``: works only while this node has it; None: always.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class GitFollower(Background):
             self._git, options.branch, f"{options.folder}/" if options.folder else ""
         )
         self._sync = Sync(settings, store, self._branch, rebuild)
-        # The places to compare; all, if ``_is_all``.
+        # The places to compare; all places if ``_is_all``.
         self._places: set[Place] = set()
         self._is_all = True
         self._since: float | None = None
@@ -105,7 +106,7 @@ class GitFollower(Background):
         self._problems: dict[Place, str] = {}
 
     def __exit__(self, *_: object) -> None:
-        """Push what waits, if that takes only seconds; the next start does the rest."""
+        """Push waiting changes if that takes only seconds; the next start does the rest."""
         self._stop(STOP_SECONDS)
         self._git.stop()
         self._stop(STOP_SECONDS)
@@ -116,7 +117,7 @@ class GitFollower(Background):
         """Note the outcome of a build; returns at once."""
         with self._changed:
             if isinstance(outcome, Exception) or len(outcome.changed) > PLACES_MAX:
-                self._is_all = True  # it is not known what was published
+                self._is_all = True  # the published prompts are unknown
             else:
                 self._places.update(Place(owner, name or "") for owner, name in outcome.changed)
                 if not outcome.changed:
@@ -125,10 +126,10 @@ class GitFollower(Background):
             self._changed.notify_all()
 
     def status(self) -> dict[str, Any]:
-        """The state of the exchange, for everybody: no prompt's name, and no words of git.
+        """The state of the exchange, for everyone: without names of prompts and messages of git.
 
         ``status``: ``ok``, ``starting`` or ``failing``. ``waiting``: places (prompts, profiles)
-        that will be compared; ``problems_count``: those that could not be pushed or taken in.
+        that will be compared. ``problems_count``: places that could not be pushed or taken in.
         Times are RFC 3339, None if there was none.
         """
         with self._changed:
@@ -143,7 +144,7 @@ class GitFollower(Background):
                 "problems_count": len(self._problems),
             }
 
-    # The thread
+    # Methods of the thread
 
     def _run(self) -> None:
         while self._wait():
@@ -152,7 +153,7 @@ class GitFollower(Background):
                     continue
                 with self._alone():
                     failures = self._failures.count
-                    # Seldom, since it reads the whole repository.
+                    # Rarely, since it reads the whole repository.
                     if failures > 1 and failures & (failures - 1) == 0:
                         self._branch.remove_damaged()
                     self._branch.open()
@@ -162,12 +163,12 @@ class GitFollower(Background):
             except GitStopped:
                 return
             except Exception as error:
-                # The edge of the thread: it logs every error, and tries again.
+                # Last resort of the thread: it logs any error, and tries again.
                 self._note_failure(error)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the only right to use the repository. Raises OperatorError."""
+        """Hold the lock of the repository. Raises OperatorError."""
         with lock_file(self._settings.state, "git.lock") as file:
             if not try_lock(file):
                 raise OperatorError(
@@ -176,10 +177,10 @@ class GitFollower(Background):
             yield
 
     def _wait(self) -> bool:
-        """Wait for the next exchange; False: the service ends."""
+        """Wait for the next exchange; False if the service ends."""
         while True:
             if self._turn:
-                self._turn.take()  # so that it stays this node's
+                self._turn.take()  # renews this node's turn
             with self._changed:
                 now = time.monotonic()
                 is_to_push = self._since is not None and not self._failures.count
@@ -194,11 +195,13 @@ class GitFollower(Background):
                 self._changed.wait(min(at - now, longest))
 
     def _is_our_turn(self) -> bool:
-        """True if this node exchanges now; else another does, and this one looks again later."""
+        """True if this node exchanges now. Otherwise another node does, and this one tries again
+        later.
+        """
         if not self._turn or self._turn.take() is not None:
             return True
         with self._changed:
-            # This node does not know what the other pushes meanwhile.
+            # Pushes of the other node meanwhile are unknown here.
             self._is_all, self._since = True, None
             self._fetch_at = time.monotonic() + TURN_SECONDS
         return False
@@ -232,7 +235,7 @@ class GitFollower(Background):
         raise GitError(f"The branch or the content changed in each of {MOVES_MAX} attempts")
 
     def _note_others(self) -> None:
-        """Look at everything if another process may have published."""
+        """Mark everything for comparison if another process may have published."""
         now = time.monotonic()
         hub = read_hub(self._settings.out)
         serial = hub.serial if hub else None
@@ -274,7 +277,7 @@ class GitFollower(Background):
 
 @contextlib.contextmanager
 def _naming_files() -> Iterator[None]:
-    """Turn errors of the system into OperatorError, whose message the log shows."""
+    """Turn system errors into OperatorError, whose message the log shows."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,5 @@
-"""Takes in what others have merged: into the content folder, by the same steps as a publication, if
-the rules of `hubctl check` allow it.
+"""Takes changes that others merged into the content folder, by the same steps as a publication, if
+they pass the rules of `hubctl check`.
 """
 
 import os
@@ -29,10 +29,10 @@ def take_in(
     entries: Entries,
     read: Callable[[str], bytes],
 ) -> list[Fault]:
-    """Put files of the branch into the content folder; or return the faults that they would have
-    there, and change nothing.
+    """Put files of the branch into the content folder. If they would have faults there, returns
+    these and changes nothing.
 
-    ``ours``: the files of the place here. ``read``: as ``Branch.reading`` gives. ``staging``: a
+    ``ours``: the files of the place here. ``read``: as from ``Branch.reading``. ``staging``: a
     folder to try it in. Raises ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
     for path, entry in entries.items():

@@ -9,13 +9,13 @@ from builder.model.errors import OperatorError
 
 _part = re.compile(r"[A-Za-z0-9._-]+")
 _word = re.compile(r"[A-Za-z0-9_-]+")
-# git-check-ref-format, and a little less.
+# The rules of git-check-ref-format, slightly stricter.
 _branch = re.compile(r"(?!.*(?:\.\.|//|/\.|\.lock$|\.$|/$|\.lock/))[A-Za-z0-9_][A-Za-z0-9._/-]*")
 
 
 class GitOptions(NamedTuple):
-    """``remote``: a URL or a path. ``folder``: where the content is on the branch, without slashes
-    at its ends; empty for the top.
+    """``remote``: a URL or a path. ``folder``: of the content on the branch, without slashes at the
+    ends; empty for the top.
     """
 
     remote: str
@@ -24,7 +24,7 @@ class GitOptions(NamedTuple):
 
 
 def parse_git_options(remote: str, branch: str, folder: str) -> GitOptions:
-    """Check them. Raises OperatorError."""
+    """The options, checked. Raises OperatorError."""
     if not shutil.which("git"):
         raise OperatorError("The program git is missing. Install it, or leave out --git.")
     if remote.startswith("-") or (_word.fullmatch(remote) and not os.path.isdir(remote)):

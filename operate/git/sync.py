@@ -1,10 +1,9 @@
 """Makes the content folder and the branch the same, once.
 
-Neither side loses anything. Files of versions, changes of labels and withdrawals never change, so
-both sides get all of them. If both have a file of the same name with other bytes, the one here
-stays, because readers may have it; the history of the branch keeps the other. Of profiles and the
-home page, the side that has changed since they were the same gives the bytes; if both have, this
-one.
+Neither side loses anything. Files of versions, label changes and withdrawals never change, so both
+sides get all of them. If both have a file of one name with different bytes, the one here stays,
+because readers may have it; the history of the branch keeps the other. For profiles and the home
+page, the side that changed since both were the same wins; if both changed, the side here wins.
 """
 
 from collections import defaultdict
@@ -29,15 +28,15 @@ from operate.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from operate.git.incoming import take_in
 from publisher.write.store_protocol import Store
 
-# So many places are compared, committed and pushed together.
+# Places that are compared, committed and pushed together.
 PLACES_MAX = 500
 _ATTRIBUTES = ".gitattributes"
 
 
 @dataclass
 class Done:
-    """The result. ``commits``: pushed; ``taken``: places with new files in the content folder;
-    ``problems``: why a place is not the same on both sides; ``conflicts``: files with other bytes
+    """The result. ``commits``: pushed. ``taken``: places with new files in the content folder.
+    ``problems``: why a place differs between the sides. ``conflicts``: files with different bytes
     on the branch, and the commit that has these.
     """
 
@@ -48,7 +47,7 @@ class Done:
 
 
 class Sync:
-    """For one thread. ``rebuild`` asks for a build of what has come in."""
+    """One-time exchanges, for one thread. ``rebuild`` requests a build of files that came in."""
 
     def __init__(
         self,
@@ -63,19 +62,19 @@ class Sync:
         self._branch = branch
         self._staging = f"{settings.state}/git.incoming"
         self._rebuild = rebuild
-        # Of a run: the commit that both sides had, and the branch's last one as it is to be.
+        # During a run: the commit that both sides had, and the last commit of the branch as it
+        # should be.
         self._base: str | None = None
         self._parent: str | None = None
         self._done = Done()
 
     def run(self, places: Collection[Place] | None) -> Done:
-        """Compare these places (None: all) and those that have changed on the branch, and make them
-        the same. Raises GitError, Moved, ContentChanged, OperatorError, OSError; what was done
-        until then stays done.
+        """Compare these places (None: all) and those that changed on the branch, and make them the
+        same. Raises GitError, Moved, ContentChanged, OperatorError, OSError; completed steps stay.
         """
         branch, self._done = self._branch, Done()
         head, base = branch.fetch(), branch.base()
-        # If the remote has lost its branch, it gets it again, with its past.
+        # A remote that lost its branch gets it again, with its history.
         self._base, self._parent = base, head or base
         is_everything = places is None or bool(self._parent and not base)
         todo = self._differing() if is_everything else {*(places or ())}
@@ -90,11 +89,11 @@ class Sync:
         return self._done
 
     def _differing(self) -> set[Place]:
-        """The places that may differ: their files have other names, or may change, or it is not
-        known what both sides had. Raises OSError, OperatorError, GitError.
+        """The places that may differ: their file names differ, their files may change, or the
+        common state is unknown. Raises OSError, OperatorError, GitError.
         """
         there: dict[Place, int] = defaultdict(int)
-        # Sums of hashes do not depend on the order, and a catalogue of them fits into memory.
+        # Sums of hashes do not depend on the order, and those of a whole catalogue fit into memory.
         for path in self._branch.paths(self._parent) if self._parent else ():
             if place := place_of(path):
                 there[place] += hash(path)
@@ -154,7 +153,7 @@ class Sync:
         theirs: Mapping[Place, Entries],
         before: Mapping[Place, Entries],
     ) -> None:
-        """Take in the new files of these places, and look at the places again."""
+        """Take in the new files of these places, and compare the places again."""
         taken: list[Place] = []
         try:
             with self._branch.reading() as read:
@@ -169,7 +168,8 @@ class Sync:
         except FileNotFoundError:
             raise ContentChanged from None
         finally:
-            # Also what came before a failure: the next attempt finds it the same on both sides.
+            # Also counts what came before a failure: the next attempt finds it the same on both
+            # sides.
             self._done.taken += taken
             if HOME in taken:
                 self._rebuild(None)
@@ -179,7 +179,7 @@ class Sync:
             ours[place] = self._ids(place)
 
     def _push(self, commits: list[Commit]) -> None:
-        """Commit and push."""
+        """Commit and push these."""
         commits.sort(key=lambda one: (one.at or "~", one.rank, one.subject))
         count = len(commits)
         if count > COMMITS_MAX:
@@ -191,7 +191,7 @@ class Sync:
             importing.begin(parent)
             write_commits(importing, commits, self._root, branch.prefix, self._host)
             if is_first:
-                # git must not change the ends of lines, which are part of what was published.
+                # git must not change line ends, which are part of the published text.
                 importing.write(f"{branch.prefix}{_ATTRIBUTES}", b"* -text\n")
 
         commit = branch.commit(write)
@@ -201,7 +201,7 @@ class Sync:
 
 
 def _coming(place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries) -> Entries:
-    """The files of the branch that the content lacks, or that have changed there alone."""
+    """The files of the branch that the content lacks, or that changed only there."""
     if not place.name:
         return {
             path: entry

@@ -1,8 +1,8 @@
 """A copy of another hub's prompts in a folder, with the hub's files at their own paths.
 
-``.hub-mirror/`` in the folder has the URL, a lock, files that a run has fetched and not verified
-yet, and ``noted``: the digest of each prompt whose files are whole, or "-" while they are being
-replaced. The last line of a prompt counts.
+``.hub-mirror/`` in the folder has the URL, a lock, files that were fetched and not yet verified,
+and ``noted``. ``noted`` has the digest of each prompt whose files are whole, or "-" while they are
+being replaced. The last line of a prompt counts.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ class _Answer(Struct, Generic[Kind]):
 
 
 class _Differs(Exception):
-    """The files of a prompt differ from those that the catalogue names."""
+    """The files of a prompt differ from those named in the catalogue."""
 
 
 class Report(NamedTuple):
@@ -99,7 +99,7 @@ class Report(NamedTuple):
 
 
 def mirror(url: str, folder: str, token: str, work: Work) -> Report:
-    """Bring a folder to what the hub at ``url`` has. Raises OperatorError."""
+    """Bring a folder to the present state of the hub at ``url``. Raises OperatorError."""
     with _opened(url, folder, token) as run:
         fetched = 0
         for number in range(PASSES):
@@ -126,7 +126,7 @@ def mirror(url: str, folder: str, token: str, work: Work) -> Report:
 
 def check(url: str, folder: str, token: str, work: Work) -> Report:
     """Compare the files of a folder with those of the hub at ``url`` now. The next ``mirror``
-    fetches again what differs. Raises OperatorError.
+    fetches differing prompts again. Raises OperatorError.
     """
     if not os.path.isdir(f"{folder}/{_NOTES}"):
         raise OperatorError(f"{folder} is no mirror. Create it without --check.")
@@ -146,7 +146,7 @@ def check(url: str, folder: str, token: str, work: Work) -> Report:
 
 
 class _State(NamedTuple):
-    """The bytes of the lists of a hub, and the prompts in them."""
+    """The bytes of a hub's lists, and the prompts in them."""
 
     hub: bytes
     catalogue: bytes
@@ -157,7 +157,7 @@ class _State(NamedTuple):
 
 @contextlib.contextmanager
 def _opened(url: str, folder: str, token: str) -> Iterator["_Run"]:
-    """A run that alone uses the folder. Raises OperatorError."""
+    """A run with exclusive use of the folder. Raises OperatorError."""
     notes = f"{folder}/{_NOTES}"
     with explained("write", folder, "Fix that and run this again.", is_inside=True):
         if not os.path.isdir(notes):
@@ -231,9 +231,9 @@ class _Run:
             raise OperatorError(f"Cannot read {self.site.url}/{file}: {error}.") from error
 
     def fetch(self, state: _State, work: Work, *, reuse: bool) -> tuple[int, list[str]]:
-        """Fetch the prompts that are not as noted; returns their number, and those that differ from
-        the catalogue. With ``reuse``, takes versions from the folder: the digest proves that they
-        are the same.
+        """Fetch the prompts that differ from the noted ones; returns their number, and those that
+        differ from the catalogue. With ``reuse``, takes versions from the folder: the digest proves
+        that they are the same.
         """
         noted = self.noted()
         todo = [line for line in state.lines if noted.get(line.repo) != line.digest]
@@ -260,8 +260,8 @@ class _Run:
         return done, sorted(wrong)
 
     def files_of(self, line: _Line, read: Read) -> list[str]:
-        """The files of a prompt, each after the files that it names. Raises _Differs if they are
-        not as the catalogue and they themselves say.
+        """The files of a prompt, each after the files that it names. Raises _Differs if they
+        contradict the catalogue or each other.
         """
         files: list[str] = []
         sums: dict[str, str] = {}
@@ -305,8 +305,8 @@ class _Run:
         return files[::-1]
 
     def _install(self, line: _Line, files: list[str]) -> None:
-        """Move the files of a prompt to where readers see them, and remove its other files. A kill
-        leaves it noted as not whole.
+        """Move the files of a prompt to the readers' paths, and remove its other files. After a
+        kill, it stays noted as not whole.
         """
         self.note(line.repo, "-")
         for file in files:
@@ -323,7 +323,7 @@ class _Run:
         self.note(line.repo, line.digest)
 
     def publish(self, state: _State) -> None:
-        """Put the lists in place, whose prompts are all there."""
+        """Put the lists in place, after all of their prompts."""
         _replace(f"{self.folder}/{BY_NAME['catalogue'].file}", state.catalogue)
         _replace(f"{self.folder}/{BY_NAME['hub'].file}", state.hub)
         self.remove(state.gone)
@@ -331,7 +331,7 @@ class _Run:
         _replace(f"{self.notes}/noted", lines.encode())
 
     def remove(self, repos: list[str]) -> None:
-        """Remove prompts that the hub has removed."""
+        """Remove prompts that the hub no longer has."""
         for repo in repos:
             owner, name = repo.split("/")
             file = f"{self.folder}/{BY_NAME['repo'].file_for(owner=owner, name=name)}"

@@ -1,4 +1,4 @@
-"""Files of another hub's site, read over HTTP: bounded, tried again, and without redirects."""
+"""Reads files of another hub's site over HTTP, with limits and retries, and without redirects."""
 
 import time
 
@@ -11,13 +11,14 @@ CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
 ANSWER_SECONDS_MAX = 300
 ATTEMPTS = 5
-# Of a site that limits reads: a prompt takes four or more, and hosts of hub allow 120 a minute.
+# Waits for a site that limits reads: a prompt takes four or more reads, and hosts of hub allow 120
+# a minute. After these, the run ends.
 WAITS_MAX = 200
 WAIT_SECONDS_MAX = 120
 
 
 class SiteFiles:
-    """Reads the files of the site at ``url``. A private hub gets ``token`` once it asks for it."""
+    """Reads the files of the site at ``url``. A private hub gets ``token`` once it requires one."""
 
     def __init__(self, url: str, token: str = "") -> None:
         self.url = url.rstrip("/")
@@ -26,7 +27,7 @@ class SiteFiles:
         self._sessions: dict[int, requests.Session] = {}
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
-        """The bytes of a file; None where the site does not have it. Threads may share this.
+        """The bytes of a file; None if the site does not have it. Threads may share this.
 
         Raises FetchError.
         """
