@@ -1,4 +1,4 @@
-"""What in nginx's generated configuration costs what: it runs without one thing at a time."""
+"""The cost of parts of nginx's generated configuration: it runs without one of them at a time."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Change = Callable[[str], str]
 
 
 def ablate(bench: Bench) -> None:
-    """One file through the generated configuration without one thing at a time."""
+    """Measure one file through the generated configuration without one part at a time."""
     for case in make_cases(bench.prompts):
         if case.name in CASES:
             _ablate(bench, case)
@@ -54,13 +54,13 @@ def _ablate(bench: Bench, case: Case) -> None:
 
 
 def _ablations(case: Case) -> dict[str, Change]:
-    """What is taken away, and how."""
+    """For each part, the change that takes it away."""
 
     def without(pattern: str, replacement: str = "") -> Change:
         return lambda conf: substituted(pattern, replacement, conf)
 
     def without_real_ip(conf: str) -> str:
-        # The limit still has to tell wrk's clients apart.
+        # The limit must still distinguish wrk's clients.
         conf = substituted(r"^ *(?:set_)?real_ip_.*;\n", "", conf)
         return substituted(r"limit_req_zone \S+", "limit_req_zone $http_x_forwarded_for", conf)
 
@@ -91,7 +91,7 @@ def _ablations(case: Case) -> dict[str, Change]:
 
 
 def _exact_location(url: str) -> Change:
-    """Puts a location for this very URL before the one that takes it by a regular expression."""
+    """Adds a location for exactly this URL before the one with a regular expression."""
 
     def change(conf: str) -> str:
         for block in re.finditer(r'^ *location ~ "\^(.*)\\z" \{\n((?:.*\n)*?) *\}\n', conf, re.M):

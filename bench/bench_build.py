@@ -201,7 +201,7 @@ def _row(name: str, files: int, runs: list[Run]) -> list[object]:
 
 
 def write_labels(tree: str) -> list[str]:
-    """Give every tenth repo two labels, one of them moved; returns their folders."""
+    """Give every tenth repo two labels and move one; returns the repos' folders."""
     folders = []
     repos = [(owner, name) for owner in content.list_owners(tree)
              for name in content.list_repos(tree, owner)]  # fmt: skip
@@ -219,7 +219,7 @@ def write_labels(tree: str) -> list[str]:
 
 
 def cold(folder: str, make: Callable[[], Run]) -> Run:
-    """Run ``make`` with neither site nor state there."""
+    """Run ``make`` without an existing site and state."""
     for path in (f"{folder}/site", f"{folder}/state"):
         shutil.rmtree(path, ignore_errors=True)
     return make()
@@ -284,7 +284,7 @@ def _write_hugo_repo(tree: str, folder: str, owner: str, name: str) -> None:
         with open(f"{tree}/{owner}/{name}/{version}.md") as file:
             text = file.read()
         front = {"owner": owner, "name": name, "version": str(version), **record}
-        # Hugo takes what follows a dot in a file's name for an extension.
+        # Hugo reads the part after a dot in a file's name as an extension.
         slug = str(version).replace(".", "-")
         entries.append({
             "version": str(version), "url": f"/repos/{owner}/{name}/{slug}",

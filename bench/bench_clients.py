@@ -38,8 +38,8 @@ LANGFUSE = {
     "tags": [], "config": {"temperature": 0.2}, "commitMessage": None, "resolutionGraph": None,
 }  # fmt: skip
 
-# What a process of each client does: it prints seconds of the import, of the first get, of a get
-# from memory, and of filling in.
+# The program of each client's process. It prints the seconds of the import, of the first get, of a
+# get from memory, and of filling in.
 MEASURE = """
 import sys, time
 url, count = sys.argv[1], int(sys.argv[2])
@@ -66,7 +66,7 @@ SDK = MEASURE.format(
     get='hub.get_prompt("code-review", label="production")', fill="compile",
 )  # fmt: skip
 
-# The same in JavaScript. What is measured stands in the program: an import needs no name then.
+# The same in JavaScript. The measured code is part of the program, so an import needs no name.
 MEASURE_JS = """
 const [url, count] = [process.argv[1], Number(process.argv[2])];
 const started = performance.now();
@@ -96,7 +96,7 @@ SDK_JS = MEASURE_JS.format(
 
 @contextmanager
 def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
-    """The URL of a server that answers both clients, and the paths that it was asked for."""
+    """The URL of a server that answers both clients, and the paths of the requests to it."""
     asked: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,14 +1,14 @@
-"""The servers that the hub writes configurations for: what these cost, and reads under publishing.
+"""The servers that the hub writes configurations for: their cost, and reads during publications.
 
-First nginx as ``hubctl hosts nginx`` writes it, with all that it has on, beside a bare nginx that
-serves the same files by their paths, without log and with its default log; and Caddy as ``hubctl
-hosts caddy`` writes it, where it is installed. Each has one core, wrk the other; they take turns,
-in the opposite order every other round. ``--ablate`` takes things away from nginx's configuration
-one by one, to tell what each costs.
+First nginx as ``hubctl hosts nginx`` writes it, with all features on, beside a bare nginx that
+serves the same files by their paths, without a log and with its default log; and Caddy as ``hubctl
+hosts caddy`` writes it, if it is installed. Each has one core, and wrk the other; they take turns,
+in the opposite order every other round. ``--ablate`` removes features of nginx's configuration one
+by one, to measure the cost of each.
 
-Then reads at a steady rate through that nginx, before a live ``hubctl serve``: while nothing else
-happens, while somebody publishes, and while full builds run as well. Servers and builds share one
-core, which is the worst case; the reader has the other.
+Then reads at a steady rate through that nginx, before a live ``hubctl serve``: alone, during
+publications, and during publications and full builds. Servers and builds share one core, which is
+the worst case; the reader has the other.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def main() -> None:
     if len(cores) < 2:
         say("One core for servers and load: the figures are low, the ratios hold.")
     server_core, client_core = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
-    # Like Ctrl-C: what was started is ended.
+    # As Ctrl-C: ends the started processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load_average = os.getloadavg()[0]
     with scratch_folder(options.scratch) as folder:
@@ -89,7 +89,7 @@ def main() -> None:
         )
         service_core = None if options.all_cores else server_core
         with hub(f"{folder}/hub", service_core, 0, ("--publish-limit", "0")) as upstream:
-            # Each of wrk's clients is to have its own place in the limit.
+            # Each of wrk's clients must have its own count in the limit.
             site = HostedSite(
                 f"{folder}/hub/site", f"{folder}/hub/state", BASE_URL,
                 upstream=upstream.url.removeprefix("http://"), trusted_proxies=("127.0.0.1",),
@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def compare(bench: Bench) -> None:
-    """The same files through all servers, in turns."""
+    """Measure the same files through all servers, in turns."""
     with ExitStack() as running:
         start = running.enter_context
         core, folder, out = bench.server_core, bench.folder, bench.site.out
@@ -122,7 +122,7 @@ def compare(bench: Bench) -> None:
         if shutil.which("caddy"):
             servers[CADDY] = start(generated_caddy(bench.site, folder, core))
         conf = nginx.files(bench.site)[nginx.FILE]
-        # Those of all locations: they are indented once.
+        # The directives of all locations: they are indented once.
         gzip = " ".join(re.findall(r'^ {4}gzip(?:"[^"]*"|[^";])*;', conf, re.M))
         compressing = start(bare_nginx(out, folder, core, more=gzip))
         found: dict[str, dict[str, list[Load]]] = {}

@@ -1,9 +1,9 @@
-"""Lighthouse's scores of the home page and of a prompt's page, on a phone and on a desk.
+"""Lighthouse's scores of the home page and of a prompt's page, on a phone and on a desktop.
 
 The sample catalogue on the embedded server. Accessibility, best practices and SEO are the same in
-every round, so the lowest is told; performance depends on the machine, so its median is, with the
-lowest and the highest. Lighthouse slows network and processor down by its own model of a cheap
-phone. Needs `make build/lighthouse`, which brings Chromium and Node, too.
+every round, so the lowest is printed. Performance depends on the machine, so its median is printed,
+with the lowest and the highest. Lighthouse slows network and processor down by its own model of a
+cheap phone. Needs `make build/lighthouse`, which also installs Chromium and Node.
 """
 
 import argparse
@@ -21,7 +21,7 @@ LIGHTHOUSE = f"{ROOT}/build/lighthouse/node_modules/.bin/lighthouse"
 SECONDS_MAX = 180
 
 PAGES = {"home": "/", "prompt": "/mara-okafor/sql-review"}
-# The second is what Lighthouse does by default.
+# The second is Lighthouse's default.
 DEVICES = {"desk": ["--preset=desktop"], "phone": []}
 STEADY = ("accessibility", "best-practices", "seo")
 AIM, AIM_PERFORMANCE = 100, 95
@@ -93,7 +93,7 @@ def _score(report: dict, category: str) -> int:
 
 
 def _remarks(rounds: list[dict]) -> set[str]:
-    """The audits that cost a steady score something."""
+    """The audits that lower a steady score."""
     return {
         f"{category}: {audit['title']} ({report['requestedUrl']})"
         for report in rounds

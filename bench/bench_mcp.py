@@ -1,12 +1,12 @@
 """Tool calls a second over MCP, beside a bare ASGI application and the SDK's own transport.
 
-Each server is one process on the first core, wrk with 8 connections on the second; they take
-turns. The hub is all of ``hubctl serve`` without limits, the others are ``mcp_floor``'s. Before a
-case is measured, each of its calls is made once, and the hub and the SDK have to say the same, so
-the hub answers from memory where arguments come again: the aim is five times the SDK's calls. The
-SDK's server keeps nothing. Where arguments are new each time, both do a tool's work, and the hub
-makes two to three times as many calls. The number of a request, and its progress token, are never
-the same twice, as with real clients. Needs wrk.
+Each server is one process on the first core, wrk with 8 connections on the second; they take turns.
+The hub is all of ``hubctl serve`` without limits; the others are in ``mcp_floor``. Before a case is
+measured, each of its calls is made once, and the hub and the SDK must give the same answers. So the
+hub answers from memory if arguments repeat: the aim is five times the SDK's calls. The SDK's server
+keeps nothing. If arguments are new each time, both do a tool's work, and the hub makes two to three
+times as many calls. As with real clients, the number of a request and its progress token are always
+new. Needs wrk.
 """
 
 import argparse
@@ -46,13 +46,13 @@ QUERIES = 200
 PROMPT_BYTES = 2_048
 VERSIONS = 10
 HUGE_LIMIT = 1_000_000_000
-COMPARED = 20  # calls of a case whose answers are compared
+COMPARED = 20  # calls of a case for which answers are compared
 PUBLISH_EVERY_SECONDS = 1.0
 MEMORY_SECONDS = 0.3
 
 BARE_AIM, SDK_AIM, P99_AIM = 0.25, 5, 5
 
-# Stands in a call wherever each request has a number of its own.
+# Placeholder in a call for the number of each request.
 NUMBER = 987_654_321
 NUMBERS = (100_000_000, 900_000_000)
 
@@ -102,16 +102,16 @@ class Case(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """The same as requests of one revision of the protocol; ``NUMBER`` is to be replaced."""
+    """The calls as requests of one revision of MCP. ``NUMBER`` is to be replaced."""
 
     headers: dict[str, str]
     bodies: list[str]
 
 
 class Load(NamedTuple):
-    """What a server answered; ``p50``, ``p99`` and ``slowest`` are milliseconds.
+    """The answers of a server. ``p50``, ``p99`` and ``slowest`` are milliseconds.
 
-    ``per_cpu_second`` is by the server's own processor time, where others hold it up.
+    ``per_cpu_second`` is by the server's own processor time, even if other work delays it.
     """
 
     per_second: float
@@ -124,7 +124,7 @@ class Load(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """Those that take turns."""
+    """The servers that take turns."""
 
     bare: Server
     sdk: Server
@@ -137,7 +137,7 @@ class Cores(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A catalogue that is built: its folder, all ids, some prompts and their owners' tokens."""
+    """A built catalogue: its folder, all ids, some prompts and their owners' tokens."""
 
     folder: str
     ids: list[str]
@@ -177,7 +177,7 @@ def main() -> None:
             cases = _cases(few)
             compare(options, f"{options.repos:,} repos", cases, servers, cores.wrk)
             show_limit(options, cases[0], ours, limited, cores.wrk)
-        # Alone: a second one on the same folders would build as well.
+        # Alone, since a second one on the same folders would build as well.
         with hub(few.folder, cores.server, 0, ("--publish-limit", "0")) as ours:
             published = [beside_publications(options, few, ours, cores.wrk)]
         many = make_site(options.many_repos, options.seed, f"{folder}/many")
@@ -199,7 +199,7 @@ def main() -> None:
         print_machine(folder)
 
 
-# What is asked
+# The calls
 
 
 def make_site(repos: int, seed: int, folder: str) -> Site:
@@ -246,11 +246,13 @@ def _cases(site: Site) -> list[Case]:
 
 
 def _more_than_kept(site: Site) -> Case:
-    """Every prompt in turn, in two ways, so that none is still kept when it is asked for again."""
+    """Every prompt in turn, in two ways: more than the hub keeps, so no answer comes from
+    memory.
+    """
     arguments: list[dict[str, Any]] = [{"id": one} for one in site.ids]
     arguments += [dict(zip(("owner", "name"), one.split("/"), strict=True)) for one in site.ids]
     average_bytes = sum(len(prompt.text) for prompt in site.prompts) // len(site.prompts)
-    # An answer has the text twice.
+    # An answer contains the text twice.
     if len(arguments) * (2 * average_bytes + ENTRY_BYTES) < KEPT_BYTES_MAX:
         raise SystemExit("All of these answers could be kept: give a larger --many-repos.")
     return Case(f"get_prompt, {len(arguments):,} in turn", "get_prompt", arguments)
@@ -287,7 +289,7 @@ def _calls(case: Case, version: str) -> Calls:
 
 @contextlib.contextmanager
 def floors(site: Site, core: int | None) -> Iterator[tuple[Server, Server]]:
-    """The bare application and the SDK's transport."""
+    """The bare application, and the SDK's transport."""
     folders = ["--out", f"{site.folder}/site", "--state", f"{site.folder}/state"]
     with contextlib.ExitStack() as running:
         started = []
@@ -299,7 +301,7 @@ def floors(site: Site, core: int | None) -> Iterator[tuple[Server, Server]]:
 
 
 def ask(server: Server, calls: Calls) -> list[bytes]:
-    """The answers to each call, made once. Stops the benchmark where one is no good."""
+    """The answers to each call, made once. Ends the benchmark if one is invalid."""
     answers = []
     address = urllib.parse.urlsplit(server.url).netloc
     with contextlib.closing(http.client.HTTPConnection(address, timeout=60)) as connection:
@@ -353,7 +355,7 @@ def load(server: Server, calls: Calls, seconds: int, core: int | None) -> Load:
 
 
 def memory_bytes(server: Server) -> int:
-    """What a server's processes have now."""
+    """The present memory of a server's processes."""
     memory = TreeMemory()
     memory.watch(server.pid)
     time.sleep(MEMORY_SECONDS)
@@ -361,7 +363,7 @@ def memory_bytes(server: Server) -> int:
     return memory.peak_bytes
 
 
-# What is measured
+# The measurements
 
 
 def compare(
@@ -408,7 +410,7 @@ def _figures(loads: Mapping[str, Sequence[Load]]) -> list[object]:
 def show_limit(
     options: argparse.Namespace, case: Case, ours: Server, limited: Server, core: int | None
 ) -> None:
-    """What it costs to count the requests of a client."""
+    """Measure the cost of counting a client's requests."""
     calls = _calls(case, MODERN)
     ask(limited, calls)
     with_limit, without = [], []
@@ -428,7 +430,7 @@ def show_limit(
 def beside_publications(
     options: argparse.Namespace, site: Site, ours: Server, core: int | None
 ) -> list[list[object]]:
-    """Rows: calls for prompts in turn while nothing is published, and beside publications."""
+    """Rows: calls for prompts in turn, without publications and during them."""
     calls = _calls(Case("", "get_prompt", [{"id": one} for one in site.ids[:MANY]]), MODERN)
     ask(ours, calls)
     quiet, busy = [], []

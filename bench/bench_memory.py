@@ -1,8 +1,8 @@
-"""Peak memory and time of a large cold build, the whole tree of its processes.
+"""Peak memory and time of a large cold build, over the whole tree of its processes.
 
-*sum* is the most that all processes had at one time, with pages that they share counted once
-(sampled twenty times a second); *single* the most that one of them had, as the kernel kept it.
-Files of a site on tmpfs are memory too, but not the build's: they are not counted.
+*sum* is the peak of all processes together, with shared pages counted once (sampled twenty times a
+second); *single* is the peak of one process, as recorded by the kernel. The site's files on tmpfs
+use memory too, but not the build's, so they are not counted.
 """
 
 import argparse

@@ -1,11 +1,10 @@
-"""Nodes that publish over one PostgreSQL, each figure as a ratio of two of the same run.
+"""Nodes that publish over one PostgreSQL; each figure is a ratio of two of the same run.
 
-PostgreSQL is one that this starts, with ``fsync``; a proxy (delay_proxy.py) adds the time to reach
-it and counts round trips. The hub that nodes are compared with has its
-content in a folder. The write path is measured without HTTP and without a build, by processes of
-node_writers.py. Programs that are compared take turns.
+Starts a PostgreSQL with ``fsync``. A proxy (delay_proxy.py) adds the time to reach it and counts
+round trips. The hub for comparison has its content in a folder. Processes of node_writers.py
+measure the write path without HTTP and without a build. Compared programs take turns.
 
-Needs what the tests need (`make .venv/.test`, and PostgreSQL).
+Needs the test environment (`make .venv/.test`, and PostgreSQL).
 """
 
 import argparse
@@ -48,7 +47,7 @@ FROM generate_series(1, %s) AS n"""
 
 
 class Bench:
-    """A server of PostgreSQL, proxies before it, and what was found: rows of the table."""
+    """A PostgreSQL server, proxies before it, and the results: rows of the table."""
 
     def __init__(self, options: argparse.Namespace, postgres: Postgres, folder: str) -> None:
         self._options = options
@@ -70,7 +69,7 @@ class Bench:
             yield
 
     def url(self, delay: float, url: str) -> str:
-        """How a database is reached with a delay (milliseconds there and back)."""
+        """The URL of a database behind a delay (milliseconds for both ways together)."""
         if not delay:
             return url
         return url.replace(f":{self._postgres.port}/", f":{self._proxies[delay].port}/")
@@ -90,7 +89,7 @@ class Bench:
         with serving(folders[0]) as folder_hub, serving(folders[1], url) as node:
             sides = [*zip((folder_hub, node), tokens, strict=True)]
             for side in sides:
-                self._load(*side)  # the first load also makes the prompts
+                self._load(*side)  # the first load also creates the prompts
             for has_keys in (False, True):
                 ratios, rates = [], []
                 for turn in range(self._options.rounds):
@@ -119,7 +118,7 @@ class Bench:
     # The write path
 
     def write(self, what: str, url: str, delay: float = 0, clients: int = 1) -> dict[str, Any]:
-        """What a process finds that writes; see node_writers.py."""
+        """The figures of a process that writes; see node_writers.py."""
         return write_at_once([self._writer(what, url, delay, clients)])[0]
 
     def _writer(self, what: str, url: str, delay: float, clients: int) -> list[str]:
@@ -129,7 +128,7 @@ class Bench:
         ]  # fmt: skip
 
     def measure_groups(self) -> None:
-        """Commits of 64 that wait, beside one transaction after another."""
+        """Commits of 64 waiting clients, beside one transaction after another."""
         for delay, aim in ((0.0, "5 ×"), (5.0, "40 ×")):
             ratios, rates = [], []
             for _ in range(self._options.rounds):
@@ -213,7 +212,7 @@ class Bench:
     # Other nodes
 
     def measure_elsewhere(self) -> None:
-        """How long after its answer a publication is at another node."""
+        """The time from its answer until a publication is on another node."""
         url = self._postgres.new_database()
         tokens = create_tokens(url)
         prompt = Prompt(next(iter(tokens)), "seen", TEXT)
@@ -239,7 +238,7 @@ class Bench:
         )  # fmt: skip
 
     def measure_new_node(self) -> None:
-        """A new node: how long, and how much memory, until its folder has everything."""
+        """The time and memory that a new node needs until its folder has everything."""
         found = []
         for size in (1_000, self._options.changes):
             url = self._postgres.new_database()
@@ -257,7 +256,7 @@ class Bench:
 
 
 class KeyedClient(HubClient):
-    """Sends another Idempotency-Key with each publication."""
+    """Sends a new Idempotency-Key with each publication."""
 
     def publish(self, prompt: Prompt, **headers: str) -> dict[str, Any]:
         return super().publish(prompt, **{"Idempotency-Key": uuid.uuid4().hex})
@@ -268,7 +267,7 @@ def told(delay: float) -> str:
 
 
 def create_tokens(place: str) -> dict[str, str]:
-    """Add owners to a database of accounts; a token of each."""
+    """Add owners to a database of accounts; returns a token of each."""
     with Database(place) as database:
         accounts = Accounts(database)
         tokens = {}
@@ -280,7 +279,7 @@ def create_tokens(place: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def serving(folder: str, database: str = "") -> Iterator[Server]:
-    """A hub with folders below this one, once it is ready."""
+    """A hub with its folders below ``folder``, once it is ready."""
     port = free_port()
     os.makedirs(f"{folder}/content", exist_ok=True)
     command = [
@@ -296,7 +295,7 @@ def serving(folder: str, database: str = "") -> Iterator[Server]:
 
 
 def write_at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """What processes print that run at the same time."""
+    """The output of processes that run at the same time."""
     running = [
         subprocess.Popen(
             command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -313,7 +312,7 @@ def write_at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 class Given(NamedTuple):
-    """What is measured, by the name of its option."""
+    """The measurements, by the name of their option."""
 
     endpoint: str = "measure_endpoint"
     groups: str = "measure_groups"

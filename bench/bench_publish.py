@@ -1,15 +1,16 @@
-"""Publishing: how soon readers have it, how many a second, and MLflow's prompt registry beside it.
+"""Publishing: the time until readers have it, publications a second, and MLflow's prompt registry
+beside it.
 
 The hub is ``hubctl serve`` without limits, after a cold build of one version of each repo. It gets
-publications to random repos, in the name of their owners. Visible is one once the 201 has come and
-the repo's JSON, asked for with the ETag that it had before, is the new version's. A move of a label
-is visible once the 200 has come and the label's text is the other version's.
+publications to random repos by their owners. A publication is visible once the 201 has come, and a
+conditional request for the repo's JSON with its previous ETag returns the new version. A label move
+is visible once the 200 has come, and the label's text is the other version's.
 
 MLflow is ``mlflow server`` with SQLite and one worker, without telemetry and job runner. It gets
-the least that registers a prompt: ``model-versions/create``, and ``registered-models/create``
-before it where the prompt is new. ``mlflow.genai.register_prompt`` also reads the prompt three
-times and notes the experiment: "library" is that call. A publication is the text that the repo
-started with and one more line, for both. Clients keep their connections and are threads of this
+the fewest requests that register a prompt: ``model-versions/create``, and before it
+``registered-models/create`` for a new prompt. ``mlflow.genai.register_prompt`` also reads the
+prompt three times and notes the experiment; "library" is that call. For both, a publication is the
+repo's first text with one more line. Clients keep their connections and are threads of this
 process; the library is a process. Servers and clients share all cores.
 """
 
@@ -66,9 +67,9 @@ print(json.dumps(milliseconds))
 
 
 class Burst(NamedTuple):
-    """Publications one after another. ``lag``: how many of them the lists had not when the last
-    was answered, and ``settle_seconds``, until they had all. ``cpu_milliseconds`` of the server for
-    each, with what it does until then.
+    """Publications one after another. ``lag``: the number of them missing in the lists when the
+    last was answered. ``settle_seconds``: until the lists had all. ``cpu_milliseconds``: of the
+    server for each, with its work until then.
     """
 
     latencies: list[Latency]
@@ -78,10 +79,10 @@ class Burst(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """All that was measured with one catalogue, a value for each round.
+    """All measurements of one catalogue, a value for each round.
 
-    ``bursts`` by kind and pause, ``loads`` by server, kind and clients, ``rivals`` (milliseconds
-    of each registration) by "MLflow" or "library" and kind.
+    ``bursts`` by kind and pause, ``loads`` by server, kind and clients, ``rivals`` (milliseconds of
+    each registration) by "MLflow" or "library" and kind.
     """
 
     bursts: dict[tuple[str, float], list[Burst]]
@@ -90,7 +91,7 @@ class Figures(NamedTuple):
 
 
 class Bench:
-    """A hub with a catalogue, and MLflow with the same prompts where it is compared."""
+    """A hub with a catalogue, and an MLflow with the same prompts if it is compared."""
 
     def __init__(
         self, options: argparse.Namespace, folder: str, ours: Server, theirs: Server | None,
@@ -114,7 +115,7 @@ class Bench:
                     client.create(prompt)
 
     def measure_round(self) -> None:
-        """One value of everything."""
+        """Measure one value of everything."""
         options = self._options
         self._measure_moves(options.publications)
         if options.labels:
@@ -148,13 +149,13 @@ class Bench:
         self._note_burst(kind, think_seconds, latencies, max(0, lag), self._settle(serial), before)
 
     def _measure_moves(self, count: int) -> None:
-        # A repo once, so that each move is from what was prepared.
+        # Each repo at most once, so that each move starts from the prepared state.
         prompts = self._random.sample(self._prompts, k=min(len(self._prompts), WARM_UPS + count))
         with closing(self._hub_client()) as client:
             planned = [(prompt, *client.prepare_move(prompt)) for prompt in prompts]
         self._settle(0)
         before = cpu_seconds(self._ours)
-        # A connection that was idle until the lists had settled may be closed by now.
+        # A new connection: the server may have closed one that was idle while the lists settled.
         with closing(self._hub_client()) as client:
             latencies = [client.move_visibly(*move) for move in planned]
         self._note_burst(LABEL_MOVE, 0.0, latencies, 0, self._settle(0), before)
@@ -224,7 +225,9 @@ class Bench:
         return HubClient(self._ours, self._tokens)
 
     def _settle(self, serial: int) -> float:
-        """Wait until lists have everything, also the publication ``serial``; how long it took."""
+        """Wait until lists have everything, including the publication ``serial``; returns the
+        seconds.
+        """
         started = time.perf_counter()
         with closing(self._hub_client()) as client:
             health = client.settle()
@@ -263,7 +266,7 @@ def main() -> None:
             1, "Install it first: pip install mlflow. Or say with --mlflow which Python has it, or "
             "leave it out with --no-mlflow.\n",
         )  # fmt: skip
-    # Like Ctrl-C: what was started is ended.
+    # As Ctrl-C: ends the started processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load_average = os.getloadavg()[0]
     figures: dict[int, Figures] = {}
@@ -273,7 +276,7 @@ def main() -> None:
                 is_compared = not figures and not options.no_mlflow
                 figures[size] = measure(options, size, f"{folder}/{size}", is_compared)
         finally:
-            # A failure with one size takes nothing from the smaller ones.
+            # A failure at one size does not lose the results of smaller ones.
             if figures:
                 show(figures, is_compared=not options.no_mlflow)
                 print_machine(folder)
@@ -281,13 +284,13 @@ def main() -> None:
 
 
 def has_mlflow(python: str) -> bool:
-    """Whether this interpreter could import it."""
+    """True if this interpreter can import MLflow."""
     look = "import sys, importlib.util; sys.exit(not importlib.util.find_spec('mlflow'))"
     return subprocess.run([python, "-c", look]).returncode == 0
 
 
 def measure(options: argparse.Namespace, size: int, folder: str, is_compared: bool) -> Figures:
-    """Everything with a catalogue of one size."""
+    """Everything, with a catalogue of one size."""
     say(f"{size:,} repos: writing them")
     prompts, tokens = make_catalogue(size, options.seed, folder)
     with ExitStack() as running:

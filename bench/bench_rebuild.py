@@ -1,9 +1,9 @@
-"""A rebuild after one new version, as a share of the cold build of the same kind.
+"""A rebuild after one new version, as a share of a cold build of the same kind.
 
-Two paths: the service's, where the process is there and knows which repo has changed, and a
-whole ``hubctl build``, which starts Python and looks at all of the tree. Each with and without
-the search index. The new versions go to other repos each time, so that the list pages between
-a repo's old place and its new one vary as they do in use.
+Two paths: the service's, whose process runs already and knows the changed repo; and a whole
+``hubctl build``, which starts Python and checks the whole tree. Each with and without the search
+index. New versions go to different repos each time, so that the number of list pages between a
+repo's old and new place varies as in use.
 """
 
 import argparse
@@ -27,7 +27,7 @@ STAGED_HUBCTL = [sys.executable, os.path.join(os.path.dirname(__file__), "stages
 
 
 class Timing(NamedTuple):
-    """One build: all of it, and its stages."""
+    """One build: its total, and its stages."""
 
     seconds: float
     stages: dict[str, float]
@@ -69,8 +69,8 @@ def measure(options: argparse.Namespace, folder: str) -> None:
     cold = {kind: [_cold(kind)] for kind in kinds}
     service: dict[Kind, list[Timing]] = {kind: [] for kind in kinds}
     command: dict[Kind, list[Timing]] = {kind: [] for kind in kinds}
-    # The other cold builds come between: what slows the machine for a while slows all. The first
-    # round is not counted: it pays for what the later ones find warm.
+    # The other cold builds come in between: a temporary slowdown of the machine affects all. The
+    # first round is not counted, since it warms caches for the later ones.
     every = max(1, options.rounds // max(1, options.cold_rounds - 1))
     for round_number in range(options.rounds + 1):
         for timings, measure_one in ((service, _service), (command, _command)):
@@ -118,7 +118,7 @@ def _cold(kind: Kind) -> Timing:
 
 
 def _command(kind: Kind, *_: object) -> Timing:
-    """A whole process that looks at all of the tree."""
+    """A whole process, which checks the whole tree."""
     settings = kind.settings
     done = run([
         *STAGED_HUBCTL, "build", "--index" if kind.index else "--no-index",
@@ -128,7 +128,7 @@ def _command(kind: Kind, *_: object) -> Timing:
 
 
 def _service(kind: Kind, repo: tuple[str, str], stages: Stages) -> Timing:
-    """A build in a process that is there and knows what has changed."""
+    """A build in a running process that knows the change."""
     stages.clear()
     started = time.perf_counter()
     report = build(kind.settings, changed={repo}, index=kind.index)

@@ -1,10 +1,11 @@
-"""How good the search is, by judged queries, and how fast, beside SQLite's FTS5.
+"""The quality of the search, by judged queries, and its speed, beside SQLite's FTS5.
 
-``--quality`` imports real prompts and asks for what people judged: success@3 (something useful is
-among the first three), MRR, nDCG@10 and empty answers, by kind of query. The rest builds synthetic
-catalogues and asks the hub with each engine and FTS5 the same words, in turns, by processor time of
-the thread that asks. ``--http`` asks a whole hub over HTTP, each query once, then few again and
-again; needs wrk. ``--commits``: what becomes of an index's folder and of a reader's memory.
+``--quality`` imports real prompts and runs queries that people judged: success@3 (something useful
+is among the first three), MRR, nDCG@10 and empty answers, by kind of query. The rest builds
+synthetic catalogues, and gives the hub with each engine and FTS5 the same words, in turns, measured
+by processor time of the querying thread. ``--http`` queries a whole hub over HTTP, each query once,
+then few again and again; needs wrk. ``--commits``: the growth of an index's folder and of a
+reader's memory.
 """
 
 import argparse
@@ -105,7 +106,7 @@ def measure_quality(options: argparse.Namespace, engine: str, folder: str) -> No
 
 
 def measure_lines(options: argparse.Namespace, file: str) -> None:
-    """What browsers and the shell client find in the catalogue's lines."""
+    """The results of browsers and the shell client, which search the catalogue's lines."""
     with open(file, "rb") as opened:
         lines = opened.read()
     client = ModuleType("client_search")
@@ -122,7 +123,7 @@ def measure_lines(options: argparse.Namespace, file: str) -> None:
 def judge(
     options: argparse.Namespace, name: str, ask: Callable[[str], tuple[list[str], str]]
 ) -> None:
-    """Ask the judged queries. ``ask`` gives the ids that are found, and ``match``."""
+    """Run the judged queries. ``ask`` returns the ids found, and ``match``."""
     with open(options.judgements, encoding="utf-8") as file:
         judgements = [json.loads(line) for line in file]
     scores: dict[str, list[tuple[float, ...]]] = defaultdict(list)
@@ -152,7 +153,7 @@ def judge(
 
 
 def score(ids: list[str], relevant: dict[str, int]) -> tuple[float, ...]:
-    """success@3, reciprocal rank, nDCG@10, whether nothing was found."""
+    """success@3, reciprocal rank, nDCG@10, and 1 if nothing was found."""
     places = [place for place, one in enumerate(ids, 1) if one in relevant]
     ideal = sorted(relevant.values(), reverse=True)
     gained = gain([relevant.get(one, 0) for one in ids]) / gain(ideal)
@@ -301,7 +302,7 @@ def ask_full_text(database: sqlite3.Connection, query: ListQuery) -> None:
 
 
 def measure_http(options: argparse.Namespace, size: int, folder: str) -> None:
-    """Queries of all kinds in turn, more than are asked: none twice; then few, again and again."""
+    """All kinds of queries in turn, without repetition; then few, again and again."""
     cores = sorted(os.sched_getaffinity(0))
     server_core, wrk_core = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
     catalogue = Catalogue(size)
@@ -333,7 +334,7 @@ def path_of(query: ListQuery) -> str:
 
 
 def measure_commits(engine_name: str, commits: int, folder: str) -> None:
-    """One or two of 1,000 repos a commit, and a reader that follows each."""
+    """Commits of one or two of 1,000 repos, and a reader that follows each."""
     Catalogue(1_000).write(f"{folder}/content")
     settings = Settings(
         f"{folder}/content", f"{folder}/site", f"{folder}/state", search=engine_name

@@ -1,9 +1,9 @@
 """Reads a second of the embedded server on one core, beside nginx with one worker.
 
-Both answer the same files of the same site, in turns, each on the first core, with wrk on the
-second. The embedded server has its rate limit on, nginx has none; more rows tell what the limit
-costs each, and what metrics cost. Everything counts as refused that is no 2xx or 3xx. Needs nginx
-and wrk.
+Both serve the same files of the same site, in turns, each on the first core, with wrk on the
+second. The embedded server has its rate limit on, nginx has none; more rows show the cost of the
+limit for each, and the cost of metrics. Answers other than 2xx and 3xx count as refused. Needs
+nginx and wrk.
 """
 
 import argparse
@@ -22,7 +22,9 @@ QUERIES = 200
 
 
 class Case(NamedTuple):
-    """What is read. ``files`` is the same for nginx, which knows no queries; none: ours only."""
+    """A kind of read. ``files``: the same for nginx, which knows no queries; empty: only the
+    embedded server.
+    """
 
     name: str
     paths: list[str]
@@ -100,7 +102,7 @@ def compare(
 ) -> None:
     rows = []
     for case in cases:
-        # nginx has tags of its own.
+        # nginx has ETags of its own.
         their_headers = dict(case.headers)
         if "If-None-Match" in their_headers:
             their_headers["If-None-Match"] = fetch(theirs, case.files[0], {})[1]["etag"]
@@ -162,7 +164,7 @@ def costs(
     core: int | None,
     servers: dict[str, tuple[Server, Server]],
 ) -> None:
-    """What a part costs: each server with it and without."""
+    """The cost of a part: each server with it and without."""
     rows = []
     for name, (limited, free) in servers.items():
         paths = case.files if name.endswith("nginx") else case.paths

@@ -38,7 +38,7 @@ BOTS = (
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.{n}; "
     "+https://openai.com/gptbot)",
 )
-# What is asked for, and how often of a hundred.
+# The kinds of requests, and how many of a hundred are of each.
 READS = (
     ("/api/v1/repos/{repo}", 30), ("/api/v1/repos/{repo}/raw", 22),
     ("/api/v1/repos/{repo}/raw?version=1.0.0", 8), ("/api/v1/repos/{repo}/versions/1.0.0", 5),
@@ -86,7 +86,7 @@ def _row(name: str, lines: int, log: str, state: str) -> list[object]:
 
 
 def requests(options: argparse.Namespace) -> Iterator[dict[str, object]]:
-    """What a log's lines tell, in the order of time, ending now; the same for a seed and a time."""
+    """The requests of a log in order of time, up to now; the same for a seed and a time."""
     draw = random.Random(options.seed)
     clients = [_address(draw) for _ in range(options.clients)]
     repos = [f"owner-{number // 8}/prompt-{number}" for number in range(options.repos)]

@@ -1,11 +1,11 @@
-"""How long the editor holds up the browser for a key, in a long prompt: plain and marked.
+"""The time that the editor blocks the browser for a key, in a long prompt: plain and marked.
 
-Each key is typed in the middle of a text in Chromium, one after the other. It takes from the
-keydown event to the end of the frame that shows it: what scripts do at once, layout and the start
-of the paint. Other load on the machine adds to that, so the processor time of the page's thread
-for a key is told as well. What scripts do when one stops typing (forms of variables, live preview,
-the copy in the browser) is the longest task after the last key, or 0 where none takes 50 ms. Each
-round takes each field once, in turn. Needs Chromium.
+Each key is typed in the middle of a text in Chromium, one after the other. A key takes from the
+keydown event to the end of the frame that shows it: immediate work of scripts, layout and the start
+of the paint. Other load on the machine adds to that, so the processor time of the page's thread for
+a key is printed as well. Work that scripts do when typing stops (forms of variables, live preview,
+the copy in the browser) is the longest task after the last key, or 0 if none takes 50 ms. Each
+round types into each field once, in turn. Needs Chromium.
 """
 
 import argparse
@@ -24,12 +24,12 @@ PASSWORD = "seven quiet herons over Bergen"
 _LINE = "A line of a *long* prompt for {{reader}}, with `code` and more.\n"
 TEXTS = {
     "paragraphs": f"{_LINE * 5}\n",
-    # One paragraph, which Markdown reads as a whole.
+    # One paragraph, which Markdown parses as a whole.
     "lines": _LINE,
     "one line": "Words of **one** line for {{reader}}. ",
 }
 FIELDS = {"plain": "textarea#content", "marked": "#content .cm-content"}
-# Time from a key to the frame after it, and tasks that are long.
+# The time from a key to the frame after it, and long tasks.
 WATCH = """() => {
   window.keys = [];
   window.tasks = [];
@@ -52,8 +52,8 @@ MIDDLE = "it => { it.setSelectionRange(it.value.length / 2, it.value.length / 2)
 
 
 class Round(NamedTuple):
-    """What keys took: each from keydown to frame, processor time of one, and the longest task after
-    the last one.
+    """The times of keys: each from keydown to frame, processor time of one, and the longest task
+    after the last one.
     """
 
     keys_ms: list[float]
@@ -147,7 +147,7 @@ def _go_to_middle(page: Page, field: str) -> None:
         place.evaluate(MIDDLE)
         return
     place.press("ControlOrMeta+Home")
-    # CodeMirror draws what is in sight, so the caret goes there by the mouse.
+    # CodeMirror draws only the visible part, so the mouse sets the caret.
     scroller = page.locator("#content .cm-scroller")
     scroller.evaluate("it => { it.scrollTop = it.scrollHeight / 2 }")
     page.wait_for_timeout(500)

@@ -86,7 +86,7 @@ def main() -> None:
         for count in counts:
             write_versions(f"{scratch}/content", count)
         for number in range(options.rounds):
-            # Who is first in one round is second in the next.
+            # The version that is first in one round is second in the next.
             for which in (0, 1) if number % 2 == 0 else (1, 0):
                 version = Version(checkouts[which], f"{scratch}/{number}-{which}")
                 shutil.copytree(f"{scratch}/content", f"{version.folder}/content")
@@ -110,7 +110,7 @@ def ratios(old: list[float], new: list[float]) -> list[float]:
 
 
 def measure(version: Version) -> Iterator[tuple[str, float]]:
-    """What each kind of work takes, in seconds."""
+    """The seconds of each kind of work."""
     yield "cold build", run(version.command("build")).cpu_seconds
     yield "build with nothing to do", run(version.command("build")).cpu_seconds
     content = f"{version.folder}/content"
@@ -142,7 +142,9 @@ def measure(version: Version) -> Iterator[tuple[str, float]]:
 
 
 def write_versions(content: str, count: int) -> None:
-    """Two prompts of ``busy`` with so many versions; each of one of them took the label."""
+    """Write two prompts of ``busy`` with so many versions; each version of one of them took the
+    label.
+    """
     for name, is_labelled in ((f"plain-{count}", False), (f"labelled-{count}", True)):
         folder = f"{content}/busy/{name}"
         os.makedirs(folder)
@@ -161,7 +163,7 @@ def write_versions(content: str, count: int) -> None:
 
 
 def measure_busy(version: Version, counts: list[int]) -> Iterator[tuple[str, float]]:
-    """What a publication to each prompt of ``write_versions`` takes, in seconds."""
+    """The seconds of a publication to each prompt of ``write_versions``."""
     with serving(version, "busy") as server:
         for count in counts:
             for kind, labels in (("plain", []), ("labelled", [LABEL])):
@@ -175,7 +177,7 @@ def measure_busy(version: Version, counts: list[int]) -> Iterator[tuple[str, flo
 
 
 def timed(server: Server, count: int, work: Callable[[int], object]) -> float:
-    work(0)  # what is done once is not counted
+    work(0)  # one-time work is not counted
     started = server.cpu_seconds()
     for number in range(1, count + 1):
         work(number)
@@ -201,7 +203,7 @@ def serving(version: Version, owner: str) -> Iterator[Server]:
 
 
 def connect(process: subprocess.Popen, port: int) -> http.client.HTTPConnection:
-    """A connection to a server that has built. Stops the benchmark if it does not get so."""
+    """A connection to a server that has built. Ends the benchmark if it never becomes ready."""
     end = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < end and process.poll() is None:
         connection = http.client.HTTPConnection("127.0.0.1", port)

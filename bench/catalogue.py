@@ -1,9 +1,9 @@
-"""Makes catalogues of any size that look like real ones; the same seed makes the same bytes.
+"""Generates catalogues of any size that look like real ones; a seed always gives the same bytes.
 
-Owns the shape of the synthetic content: which words, how long, how many repos an owner has. The
-format is the builder's own (``builder.model.records``), so ``hubctl check`` finds nothing in it.
-Words, tags and owners are drawn by Zipf's law, sizes by a log-normal one. Imports the builder's
-records and names and nothing else of the project; never reads a catalogue.
+Defines the synthetic content: words, lengths, repos for each owner. The format is the builder's own
+(``builder.model.records``), so ``hubctl check`` finds no faults. Words, tags and owners follow
+Zipf's law, sizes a log-normal one. Imports only the builder's records and names from the project;
+never reads a catalogue.
 """
 
 import argparse
@@ -41,7 +41,7 @@ CREATED_WITHIN_DAYS = 700
 DAYS_PER_VERSION_MAX = 10
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
-# Ranks 1 to 160 or so: what prompts are full of.
+# The words of ranks 1 to about 160, common in prompts.
 _COMMON = """
 the and to a of in you for is that with as it or not be on your are this if an by from one each
 do at what use write which only no have give then list all first when any into than user text
@@ -95,7 +95,7 @@ _MODELS = ["small-1", "large-1", "large-2"]
 
 
 class RepoPlan(NamedTuple):
-    """Which repo, and the state of chance that its texts come from."""
+    """A repo, and the random state from which its texts are generated."""
 
     owner: str
     name: str
@@ -104,7 +104,7 @@ class RepoPlan(NamedTuple):
 
 
 class Catalogue:
-    """What a catalogue of ``repos`` repos with ``versions`` versions each is made of."""
+    """A catalogue of ``repos`` repos with ``versions`` versions each."""
 
     def __init__(self, repos: int, versions: int = 1, seed: int = 1) -> None:
         self.repos = repos
@@ -144,7 +144,7 @@ class Catalogue:
             yield RepoPlan(owner, name, title.capitalize(), f"{self.seed}/{number}")
 
     def write(self, root: str) -> None:
-        """Write the whole catalogue below ``root``, which must not be there yet."""
+        """Write the whole catalogue below ``root``, which must not exist yet."""
         os.makedirs(root)
         made = set()
         for plan in self.plans():
@@ -208,7 +208,7 @@ class Catalogue:
             yield version, record, text
 
     def _lines(self, chance: random.Random, title: str, variables: list[str]) -> list[str]:
-        """A prompt in the way people write them: a heading, paragraphs, lists, variables."""
+        """A prompt as people write them: a heading, paragraphs, lists, variables."""
         size = chance.lognormvariate(0.0, SIZE_SIGMA) * SIZE_MEDIAN_BYTES
         left = min(max(size, SIZE_BYTES[0]), SIZE_BYTES[1])
         lines = [f"# {title}", ""] if chance.random() < 0.5 else []
@@ -255,9 +255,9 @@ class Catalogue:
 
 
 def publish(root: str, owner: str, name: str, line: str) -> Version:
-    """Add a version to a repo that differs from its latest one by ``line``, as a publisher would.
+    """Add a version to a repo that differs from its latest one by ``line``.
 
-    Durable writes are left out: what they cost is not the build's.
+    Writes without syncing, since its cost is not the build's.
     """
     folder = f"{root}/{owner}/{name}"
     latest = max(
@@ -311,7 +311,7 @@ def _make_words(chance: random.Random, count: int, common: list[str]) -> list[st
         word = "".join(syllables) + chance.choice(_ENDINGS)
         if re.fullmatch("[a-z]{3,16}", word):
             words[word] = None
-    # Frequent words tend to be short ones.
+    # Frequent words are usually short.
     made = sorted(list(words)[len(common) :], key=lambda word: len(word) + chance.random() * 6)
     return common + made
 

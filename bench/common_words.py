@@ -1,10 +1,10 @@
-"""Counts in how many prompts each word stands, for the words of the catalogue's lines.
+"""Counts the prompts in which each word appears, for the words of the catalogue's lines.
 
     python bench/common_words.py prompts.csv > builder/search/common_words.txt
 
-The table of the release is that of prompts.chat (CC0), the snapshot of 2026-02-22. A line has a
-rarity, and the stems with it: how often the prompts must be halved until those with the stem are
-left, in quarters, at most 8.
+The release's table is that of prompts.chat (CC0), from the snapshot of 2026-02-22. A line has a
+rarity, and the stems with it. The rarity is how often the number of prompts must be halved to get
+the number with the stem, in quarters, at most 8.
 """
 
 import csv

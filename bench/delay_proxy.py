@@ -1,7 +1,7 @@
-"""A TCP proxy that holds everything back for a time, each way half of it, and counts round trips.
+"""A TCP proxy that delays everything, half of the time each way, and counts round trips.
 
-A round trip is a time that the client waits: something from it follows something from the server.
-Data is not slowed down otherwise: what comes in a row leaves in a row.
+In a round trip the client waits: data from the client is followed by data from the server. Data is
+not slowed down otherwise: consecutive pieces leave consecutively.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _Count = multiprocessing.sharedctypes.Synchronized
 
 
 class Delayed(NamedTuple):
-    """A proxy at ``port`` of this machine; ``trips`` counts, on all of its connections."""
+    """A proxy at ``port`` of this machine. ``trips``: the round trips on all of its connections."""
 
     port: int
     trips: _Count
@@ -42,7 +42,7 @@ def _run(port: int, seconds: float, ports: object, trips: _Count) -> None:
     async def serve() -> None:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             there, back = await asyncio.open_connection("127.0.0.1", port)
-            last = [False]  # whether the last piece came from the client
+            last = [False]  # True if the last piece came from the client
 
             def note(is_client: bool) -> None:
                 trips.value += is_client and not last[0]

@@ -1,4 +1,4 @@
-"""A hub with a catalogue, servers before its site, and how these are measured in turns."""
+"""A hub with a catalogue, servers before its site, and measurements of these in turns."""
 
 import argparse
 import os
@@ -14,13 +14,13 @@ from servers import Load, Server, fetch, load
 from builder.hosts.rules import HostedSite
 
 MANY = 1_000
-# Servers; those whose name begins with "bare" are asked for files by their paths.
+# The servers. Those whose names begin with "bare" serve files by their paths.
 GENERATED, BARE, BARE_LOGGING, CADDY = "generated", "bare", "bare, log", "Caddy"
 
 
 class Case(NamedTuple):
-    """What is read: by URL, and by file where a server knows only these. ``gzip``: whether the
-    bare nginx is to compress.
+    """A kind of read: by URL, and by file for servers that know only files. ``gzip``: True if the
+    bare nginx must compress.
     """
 
     name: str
@@ -32,8 +32,8 @@ class Case(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """What all measurements share. ``server_core`` is that of a server alone, ``service_core`` that
-    of all that a hub runs; None: any.
+    """Settings of all measurements. ``server_core``: of a server alone. ``service_core``: of all
+    processes of a hub. None: any.
     """
 
     options: argparse.Namespace
@@ -48,7 +48,7 @@ class Bench(NamedTuple):
 
 
 def make_cases(prompts: Sequence[Prompt]) -> list[Case]:
-    """What is read where servers are compared."""
+    """The kinds of reads for the comparison of servers."""
     repos = [prompt.path for prompt in prompts[:MANY]]
     one = repos[0]
     lists = "/api/v1/repos"
@@ -82,7 +82,7 @@ def take_turns(bench: Bench, case: Case, servers: Mapping[str, Server]) -> dict[
 
 
 def ratio_of(over: Sequence[float], under: Sequence[float]) -> tuple[str, str]:
-    """The median of the ratios of neighbours, and how far they spread."""
+    """The median of the ratios of neighbours, and their spread."""
     ratios = [a / b for a, b in zip(over, under, strict=True)]
     return f"{median(ratios):.2f}", spread(ratios)
 
@@ -94,11 +94,11 @@ def settle(bench: Bench) -> None:
 
 
 def _prepare(case: Case, name: str, server: Server) -> tuple[list[str], dict[str, str], int]:
-    """Paths and headers for a server that was seen to give the right answer; its bytes."""
+    """Paths and headers for a server whose answer was checked; and its bytes."""
     paths = case.files if name.startswith(BARE) else case.urls
     headers = dict(case.headers)
     if "If-None-Match" in headers:
-        # Each has tags of its own.
+        # Each server has ETags of its own.
         headers["If-None-Match"] = fetch(server, paths[0], {})[1]["etag"]
     status, answered, size = fetch(server, paths[0], headers)
     encoding = answered.get("content-encoding", "identity")
@@ -108,7 +108,7 @@ def _prepare(case: Case, name: str, server: Server) -> tuple[list[str], dict[str
 
 
 def _empty_logs(folder: str) -> None:
-    """Memory is not for some hundred bytes of each read."""
+    """Empties the logs, which would fill the memory with some hundred bytes for each read."""
     for parent, _, names in os.walk(folder):
         if "access.log" in names:
             os.truncate(f"{parent}/access.log", 0)

@@ -1,8 +1,8 @@
-"""What the MCP endpoint is compared with, as server processes of their own.
+"""Servers that the MCP endpoint is compared with, as processes of their own.
 
-``bare`` is the least that Python can do: it reads a request and sends the answer that a PUT left
-with it. ``sdk`` is the hub's handlers behind the MCP SDK's own transport, stateless and with
-answers in JSON, without our endpoint. Both run as ``hubctl serve`` does, with the same settings.
+``bare`` is the least that Python can do: it reads a request and sends the answer of the last PUT.
+``sdk`` is the hub's handlers behind the MCP SDK's own transport, stateless and with answers in
+JSON, without the hub's endpoint. Both run as ``hubctl serve`` does, with the same settings.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HOST = "127.0.0.1"
 
 
 class Bare:
-    """Answers every request with the body of the last PUT, and the headers that the hub sends."""
+    """Answers every request with the body of the last PUT and the hub's headers."""
 
     def __init__(self) -> None:
         self._keep(b"")

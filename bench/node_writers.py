@@ -1,4 +1,4 @@
-"""What a process of its own does to a database that nodes share: it publishes through a node's
+"""Work on a database that nodes share, in a process of its own. It publishes through a node's
 write path, without HTTP and without building; commits without one; or reads everything.
 
 ``python bench/node_writers.py WHAT URL FOLDER CLIENTS SECONDS`` prints its figures as JSON. WHAT:
@@ -36,7 +36,7 @@ from publisher.write.publish import publish
 TEXT = "Write down what this text has to say, point by point, and leave nothing out.\n" * 26
 READY_SECONDS_MAX = 600
 PROMPTS_EACH = 4
-# Of a prompt: to decide takes longer with more versions, and that is not what is measured here.
+# Versions of each prompt: more would add to the time of deciding, which is not measured here.
 VERSIONS_EACH = 10
 
 Work = Callable[[int, int], None]
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def timed(work: Work, clients: int, seconds: float) -> dict[str, object]:
-    """Have clients work at once; ``milliseconds`` of each, and how many a second."""
+    """Let clients work at once; ``milliseconds`` of each, and the number a second."""
     gate, is_over = threading.Barrier(clients + 1), threading.Event()
 
     def one(client: int) -> list[float]:

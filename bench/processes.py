@@ -1,7 +1,7 @@
-"""Runs commands to their end and tells what they took: time, processor time, memory.
+"""Runs commands to their end and measures them: time, processor time, memory.
 
-Memory of a tree of processes is sampled from ``/proc`` (Linux): a page that several of them
-share counts once, as the kernel's proportional set size has it.
+Memory of a tree of processes is sampled from ``/proc`` (Linux). A page that several of them share
+counts once, by the kernel's proportional set size.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ import time
 from typing import NamedTuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# The operator's command of this very tree, whatever is installed.
+# The operator's command of this source tree, not an installed one.
 HUBCTL = [sys.executable, "-c", "from cli.hubctl import main; main()"]
 SAMPLE_EVERY_SECONDS = 0.05
 
 
 class Run(NamedTuple):
-    """What a finished command took. ``single_bytes`` is the most that one of its processes had."""
+    """The cost of a finished command. ``single_bytes``: the peak memory of one of its processes."""
 
     seconds: float
     cpu_seconds: float
@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """The environment of children: ours, without what would change what is measured."""
+    """The environment of child processes: ours, without variables that change the measurement."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HUB_")}
     return {**kept, "PYTHONPATH": ROOT}
 
@@ -63,7 +63,7 @@ def run(command: list[str], memory: "TreeMemory | None" = None, **options) -> Ru
 
 
 class TreeMemory:
-    """The most memory that a process and all below it had at a time."""
+    """The peak memory of a process and all its descendants together."""
 
     def __init__(self) -> None:
         self.peak_bytes = 0
@@ -88,7 +88,7 @@ class TreeMemory:
 
 
 def process_tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     found = [pid]
     for parent in found:
         # Each thread has its own children.

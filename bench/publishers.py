@@ -1,5 +1,5 @@
-"""Clients that publish to a hub or register with MLflow, one after another or at once, and the
-catalogue that they publish to.
+"""Clients that publish to a hub or register with MLflow, one after another or in parallel, and the
+catalogue for them.
 """
 
 import http.client
@@ -34,7 +34,7 @@ _name_numbers = itertools.count(1)
 
 
 class Prompt(NamedTuple):
-    """A repo, and the text that it started with."""
+    """A repo, and its first text."""
 
     owner: str
     name: str
@@ -49,24 +49,24 @@ class Prompt(NamedTuple):
         return f"{self.owner}.{self.name}"
 
     def revised(self) -> str:
-        """Its text with one more line, another each time."""
+        """The first text with one more line, a different one each time."""
         return f"{self.text}\nPoint {next(_line_numbers)} of this list is new.\n"
 
     def renamed(self) -> "Prompt":
-        """The same in a repo of the same owner that is not there yet."""
+        """The prompt as a new repo of the same owner."""
         return self._replace(name=f"published-{next(_name_numbers)}")
 
 
 class Latency(NamedTuple):
-    """Milliseconds of one publication: until its answer, until a reader has it."""
+    """Milliseconds of one publication: until its answer, and until a reader has it."""
 
     answered: float
     visible: float
 
 
 class Load(NamedTuple):
-    """What clients got done at once; milliseconds of a publication, the server's processor time
-    with what it does until lists are settled.
+    """The throughput of parallel clients: milliseconds of a publication, and the server's processor
+    time, with its work until lists are settled.
     """
 
     count: int
@@ -79,7 +79,7 @@ class Load(NamedTuple):
 
 
 class UnexpectedAnswer(SystemExit):
-    """A status that was not expected; ends the benchmark where nobody cares."""
+    """An unexpected status. Ends the benchmark unless it is caught."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -87,9 +87,9 @@ class UnexpectedAnswer(SystemExit):
 
 
 class Connection:
-    """One client's connection to a server; ``headers`` are sent with every request.
+    """A client's connection to a server. ``headers`` are sent with every request.
 
-    Any status but the expected is an UnexpectedAnswer.
+    Any unexpected status raises UnexpectedAnswer.
     """
 
     def __init__(self, server: Server, headers: Mapping[str, str] | None = None) -> None:
@@ -100,7 +100,7 @@ class Connection:
     def get(
         self, path: str, expected: Sequence[int] = (200,), headers: Mapping[str, str] | None = None
     ) -> tuple[Any, str | None]:
-        """The body, and the ETag where it has one."""
+        """The body, and the ETag if it has one."""
         return self._send("GET", path, None, headers or {}, expected)
 
     def post(
@@ -151,7 +151,7 @@ class HubClient:
         self._tokens = tokens
 
     def publish(self, prompt: Prompt, **headers: str) -> dict[str, Any]:
-        """The next version of a repo, or its first; what the hub says of it."""
+        """Publish the first or next version of a repo; returns the hub's answer."""
         body = {"content": prompt.revised(), "changelog": "Revised."}
         headers["Authorization"] = f"Bearer {self._tokens[prompt.owner]}"
         return self._connection.post(f"{prompt.path}/versions", body, 201, headers)["data"]
@@ -159,7 +159,7 @@ class HubClient:
     create = publish
 
     def publish_visibly(self, prompt: Prompt) -> tuple[Latency, dict[str, Any]]:
-        """How long it takes, and what the hub says of it. Ends the benchmark if the next reader
+        """The time of a publication, and the hub's answer. Ends the benchmark if the next reader
         does not get it.
         """
         _, tag = self._connection.get(prompt.path, (200, 404))
@@ -176,7 +176,9 @@ class HubClient:
         return latency, published
 
     def prepare_move(self, prompt: Prompt) -> tuple[str, str]:
-        """Give a repo two versions and a label; returns the version that it names, and another."""
+        """Give a repo two versions and a label; returns the version that it names, and the
+        other.
+        """
         latest = self._connection.get(prompt.path)[0]["data"]
         if latest["versions_count"] == 1:
             latest["latest_version"] = self.publish(prompt)["version"]
@@ -187,7 +189,7 @@ class HubClient:
         return named, latest["latest_version"] if named == "1.0.0" else "1.0.0"
 
     def move_visibly(self, prompt: Prompt, before: str, after: str) -> Latency:
-        """How long a move takes from one version to another. Ends the benchmark if the next reader
+        """The time of a move from one version to another. Ends the benchmark if the next reader
         does not get it.
         """
         path = f"{prompt.path}/labels/{LABEL}"
@@ -207,16 +209,18 @@ class HubClient:
         self._connection.put(f"{prompt.path}/labels/{LABEL}", body, status, headers)
 
     def has(self, prompt: Prompt, version: str) -> bool:
-        """Whether readers get a version."""
+        """True if readers get a version."""
         found, _ = self._connection.get(f"{prompt.path}/versions/{version}", (200, 404))
         return "data" in found
 
     def health(self) -> dict[str, Any]:
-        # 503 until there is a site.
+        # 503 until the site exists.
         return self._connection.get("/healthz", (200, 503))[0]
 
     def settle(self) -> dict[str, Any]:
-        """Wait until there is a site, and its lists have everything; what the hub says then."""
+        """Wait until the site exists and its lists have everything; returns the hub's
+        status then.
+        """
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while (health := self.health())["status"] != "ok":
             if time.monotonic() > deadline:
@@ -235,18 +239,18 @@ class MlflowClient:
         self._connection = Connection(server)
 
     def create(self, prompt: Prompt) -> None:
-        """A new prompt and its first version."""
+        """Create a prompt with its first version."""
         self._post("registered-models/create", prompt, {"mlflow.prompt.is_prompt": "true"})
         self.publish(prompt)
 
     def publish(self, prompt: Prompt) -> None:
-        """The next version of a prompt."""
+        """Register the next version of a prompt."""
         tags = {
             "mlflow.prompt.is_prompt": "true",
             "mlflow.prompt.text": prompt.revised(),
             "_mlflow_prompt_type": "text",
         }
-        # The source is what the library sends: the server asks for one.
+        # The source is that of the library: the server requires one.
         self._post("model-versions/create", prompt, tags, source="dummy-source")
 
     def close(self) -> None:
@@ -268,7 +272,7 @@ Client = HubClient | MlflowClient
 def publish_at_once(
     connect: Callable[[], Client], shares: Sequence[Sequence[Prompt]], seconds: float
 ) -> Load:
-    """Clients publish, each to the prompts of its share in turn, until the time is over."""
+    """Clients publish in parallel, each to the prompts of its share in turn, until time is over."""
     is_over = threading.Event()
     gate = threading.Barrier(len(shares) + 1)
 
@@ -282,7 +286,7 @@ def publish_at_once(
                     if is_over.is_set():
                         break
             except BaseException:
-                is_over.set()  # nobody needs the others' figures any more
+                is_over.set()  # the others' figures are useless now
                 raise
         return milliseconds
 
@@ -310,7 +314,7 @@ def milliseconds_of(call: Callable[[Prompt], object], prompt: Prompt) -> float:
 def make_catalogue(
     size: int, seed: int, folder: str, versions: int = 1
 ) -> tuple[list[Prompt], dict[str, str]]:
-    """Write it; some random repos of it, and tokens of all owners that these have."""
+    """Write it; returns some random repos, and tokens of all their owners."""
     os.mkdir(folder)
     catalogue = Catalogue(size, versions, seed)
     catalogue.write(f"{folder}/content")

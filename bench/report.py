@@ -1,4 +1,4 @@
-"""What the benchmarks print: how far they are, an aligned table, a line on the machine."""
+"""Output of the benchmarks: progress, an aligned table, and a line about the machine."""
 
 import math
 import os
@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager
 
 
 def scratch_folder(parent: str | None) -> AbstractContextManager[str]:
-    """A folder that is removed afterwards: in ``parent``, else in memory where there is such."""
+    """A temporary folder: in ``parent``, else in memory if possible."""
     if parent is None and os.access("/dev/shm", os.W_OK):
         parent = "/dev/shm"
     return tempfile.TemporaryDirectory(prefix="hub-bench-", dir=parent)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """The first column to the left, the others to the right; None is shown as a dash."""
+    """Print a table: the first column left-aligned, the others right-aligned; None is a dash."""
     lines = [list(columns), *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
     print(f"\n{title}")
@@ -39,7 +39,7 @@ def _cell(value: object) -> str:
 
 
 def print_machine(folder: str) -> None:
-    """One line on what the figures were seen on; ``folder`` is where the files were."""
+    """Print one line about the machine. ``folder``: that of the files."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(
         f"\n{cores} cores, {platform.system()} {platform.machine()}, "
@@ -48,7 +48,7 @@ def print_machine(folder: str) -> None:
 
 
 def _file_system(folder: str) -> str:
-    """The type of file system that a folder is on, where the system tells."""
+    """The type of a folder's file system, if the system shows it."""
     path = os.path.realpath(folder)
     best = ("", "unknown file system")
     try:
@@ -72,7 +72,7 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
-    """The lowest value that so many percent of the values do not exceed."""
+    """The lowest value that at least ``percent`` percent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[math.ceil(len(ordered) * percent / 100) - 1]
 

@@ -1,8 +1,8 @@
 """Starts the servers that are compared, each on one core, and puts load on them with wrk.
 
-Owns what is started: every server is a context manager that ends its own processes. All load goes
-to 127.0.0.1. To keep each client under the limit of reads, requests come from many addresses in
-turn, by ``X-Forwarded-For``.
+Every server is a context manager that ends its own processes. All load goes to 127.0.0.1. To keep
+each client under the limit of reads, requests come from many addresses in turn, by
+``X-Forwarded-For``.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ from builder.hosts.rules import HostedSite
 
 CLIENTS = 20_000
 CONNECTIONS = 32
-BASE_URL = "http://127.0.0.1:8000"  # in the site; nobody asks there
-START_SECONDS_MAX = 600  # the server builds first
+BASE_URL = "http://127.0.0.1:8000"  # the site's address, to which no request goes
+START_SECONDS_MAX = 600  # the server builds before it answers
 PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "taskset": "util-linux"}
 
 NGINX_CONF = """
@@ -56,7 +56,8 @@ http {{
 }}
 """
 
-# On connections, what the generated one has: they are not what is compared.
+# The directives about connections are those of the generated configuration, since these are not
+# compared.
 BARE_NGINX_CONF = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
 events {{ worker_connections 4096; }}
@@ -108,10 +109,10 @@ class Server(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What a server answered. ``refused``: other than 2xx and 3xx.
+    """The answers of a server. ``refused``: other than 2xx and 3xx.
 
-    ``reads_per_cpu_second`` is by the server's own processor time: what it would do with a core
-    of its own, also where the load or something else on the machine holds it up.
+    ``reads_per_cpu_second`` is by the server's own processor time: its rate with a core of its own,
+    even if the load or other work on the machine delays it.
     """
 
     reads_per_second: float
@@ -124,13 +125,13 @@ class Load(NamedTuple):
 
 
 def missing_programs() -> list[str]:
-    """Debian's packages that have to be installed first."""
+    """The Debian packages that must be installed first."""
     return [package for program, package in PACKAGES.items() if not shutil.which(program)]
 
 
 @contextlib.contextmanager
 def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
-    """nginx with one worker; ``rate_limit`` is reads a minute and client, 0 for none."""
+    """nginx with one worker. ``rate_limit``: reads a minute for each client, 0 for none."""
     port = free_port()
     limit = f"limit_req zone=reads burst={rate_limit} nodelay;" if rate_limit else ""
     conf = NGINX_CONF.format(
@@ -144,9 +145,9 @@ def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator
 def bare_nginx(
     site: str, folder: str, core: int | None, log: bool = False, more: str = ""
 ) -> Iterator[Server]:
-    """nginx with one worker that serves the files of a folder by their paths, and that is all.
+    """nginx with one worker that only serves the files of a folder by their paths.
 
-    ``log``: nginx's default log. ``more``: directives that it is to have besides.
+    ``log``: with nginx's default log. ``more``: additional directives.
     """
     port = free_port()
     own = f"{folder}/bare-{port}"
@@ -162,8 +163,8 @@ def bare_nginx(
 def generated_nginx(
     site: HostedSite, folder: str, core: int | None, change: Callable[[str], str] = str
 ) -> Iterator[Server]:
-    """nginx as ``hubctl hosts nginx`` writes it, but with one worker, and where it is free to
-    listen, with logs and cache of its own. ``change``: what else is to be different.
+    """nginx as ``hubctl hosts nginx`` writes it, but with one worker, on a free port, with its own
+    logs and cache. ``change``: further changes.
     """
     site, port, own = _placed(site, folder, "nginx")
     os.mkdir(nginx_host.folder(site))
@@ -175,7 +176,7 @@ def generated_nginx(
 
 @contextlib.contextmanager
 def generated_caddy(site: HostedSite, folder: str, core: int | None) -> Iterator[Server]:
-    """Caddy as ``hubctl hosts caddy`` writes it, but where it is free to listen."""
+    """Caddy as ``hubctl hosts caddy`` writes it, but on a free port."""
     site, port, own = _placed(site, folder, "caddy")
     os.mkdir(f"{site.state}/caddy")
     (text,) = caddy_host.files(site).values()
@@ -188,7 +189,7 @@ def generated_caddy(site: HostedSite, folder: str, core: int | None) -> Iterator
 
 
 def _placed(site: HostedSite, folder: str, program: str) -> tuple[HostedSite, int, str]:
-    """A site with a port and a state folder of its own; these two."""
+    """The site with its own port and state folder, and these two."""
     port = free_port()
     own = f"{folder}/{program}-{port}"
     os.mkdir(own)
@@ -196,7 +197,7 @@ def _placed(site: HostedSite, folder: str, program: str) -> tuple[HostedSite, in
 
 
 def substituted(pattern: str, replacement: str, conf: str) -> str:
-    """A configuration with other lines. Stops the benchmark if it has none such (any more)."""
+    """A configuration with replaced lines. Ends the benchmark if no line matches (any more)."""
     changed, count = re.subn(pattern, replacement, conf, flags=re.M)
     if not count:
         raise SystemExit(f"The generated configuration has nothing like {pattern}.")
@@ -210,7 +211,7 @@ def started_nginx(conf: str, folder: str, port: int, core: int | None) -> Iterat
         file.write(conf)
     command = ["nginx", "-p", folder, "-c", path, "-e", f"{folder}/nginx.log"]
     if os.geteuid() == 0:
-        # It would change to another user, who cannot read the folder.
+        # As root, nginx would change to another user, who cannot read the folder.
         command += ["-g", "user root;"]
     with started_server(command, port, core) as server:
         yield server
@@ -222,7 +223,7 @@ def hub(
 ) -> Iterator[Server]:
     """The embedded server on ``content``, ``site`` and ``state`` below ``folder``.
 
-    ``options`` are more of ``hubctl serve``.
+    ``options``: more options of ``hubctl serve``.
     """
     port = free_port()
     command = [
@@ -260,7 +261,7 @@ def started_server(
         process = subprocess.Popen(
             pinned(command, core), stdout=log, stderr=subprocess.STDOUT,
             env={**environment(), **(variables or {})},
-            # A group of its own: what a server starts is ended with it.
+            # A process group of its own: the server's children end with it.
             start_new_session=True,
         )  # fmt: skip
         try:
@@ -325,8 +326,8 @@ def load(
 def run_wrk(
     server: Server, script: str, connections: int, seconds: int, core: int | None
 ) -> tuple[dict[str, int], float]:
-    """What wrk counts while it runs a script against a server, as the script's end prints it in
-    lines of ``name=number``, and the processor seconds that the server took.
+    """The figures that wrk prints as ``name=number`` lines at the end of a script, and the server's
+    processor seconds meanwhile.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)

@@ -1,6 +1,6 @@
-"""Counts the code: lines of Python by package, and what makes functions hard to own.
+"""Counts the code: lines of Python by package, and functions that are hard to maintain.
 
-A line counts if it holds code: no blank line, no comment, no docstring. Run it from any folder:
+A line counts if it holds code: blank lines, comments and docstrings do not. Run it from any folder:
 
     .venv/bin/python bench/size.py
 """
@@ -21,7 +21,7 @@ PRODUCT = (*CORE, "operate", "moving", "cli", "clients")
 SHELL_CLIENT = "builder/render/client/hub"
 FUNCTION_LINES_MAX = 50
 
-# Tokens that are no code of their own.
+# Tokens that are no code.
 _LAYOUT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENCODING, tokenize.ENDMARKER,
@@ -37,7 +37,7 @@ class Function(NamedTuple):
 
 
 def tracked(*patterns: str) -> list[str]:
-    """The files that git tracks, links left out, by patterns of paths."""
+    """The files that git tracks, without links, by patterns of paths."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *patterns],
         cwd=PROJECT,
@@ -70,7 +70,7 @@ def docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def functions(place: str, source: str) -> list[Function]:
-    """All functions of a source, methods and inner ones included."""
+    """All functions of a source, including methods and nested ones."""
     return [
         Function(
             f"{place}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1, width(node)
@@ -81,7 +81,7 @@ def functions(place: str, source: str) -> list[Function]:
 
 
 def width(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The number of parameters that a caller sees."""
+    """The number of parameters for callers."""
     given = node.args
     names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return len([name for name in names if name not in ("self", "cls")])

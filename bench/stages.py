@@ -1,8 +1,8 @@
-"""Tells which stage of a build the time goes to.
+"""Measures the time of each stage of a build.
 
-``Stages`` puts a clock around the builder's own steps, by name: a step that has got another name
-since is left out, and its time counts as the rest. Run as a command, this is ``hubctl`` with such
-clocks, and its last line of output is the times as JSON.
+``Stages`` wraps the builder's own functions with clocks, by name. A function that has been renamed
+is left out, and its time counts as the rest. As a command, this is ``hubctl`` with these clocks,
+and its last line of output is the times as JSON.
 """
 
 import functools
@@ -16,7 +16,7 @@ from processes import ROOT
 
 sys.path.insert(0, ROOT)
 
-# Stage, and the functions that it consists of. One that runs inside another counts there.
+# Each stage, and its functions. A function that runs inside another one counts there.
 STEPS = {
     "look": ["builder.pipeline.build:find_changes"],
     "repos": [

@@ -1,8 +1,8 @@
-"""Reads at a steady rate, whether or not the server keeps up: an open loop.
+"""Reads at a steady rate, even if the server falls behind: an open loop.
 
-A read is due at its time by a fixed schedule, and how long it took counts from then. So a server
-that stops for a second is seen to have let hundreds wait, not one (coordinated omission). A read
-goes out on whichever connection is free, one at a time on each; bodies are looked at afterwards.
+Reads follow a fixed schedule, and latency counts from the scheduled time. So a pause of the server
+delays hundreds of reads, not one (this avoids coordinated omission). A read goes out on any free
+connection, one at a time on each; bodies are checked afterwards.
 """
 
 import gc
@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 CONNECTIONS = 64
 CLIENTS = 20_000
-# After the last is due; what has no answer by then is an error.
+# Seconds after the last scheduled read. Unanswered reads are errors then.
 PATIENCE_SECONDS = 20
 
 
 class Read(NamedTuple):
-    """One answered read; times by the system's monotonic clock. ``version``: of a repo's JSON."""
+    """An answered read; times by the monotonic clock. ``version``: of a repo's JSON."""
 
     path: str
     due: float
@@ -41,9 +41,9 @@ class Read(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What a time of steady reading brought. ``errors``: one for each read that was not answered
-    with 200 and a body that is whole. ``late_milliseconds``: how late each read was sent though a
-    connection was free, which is the client's fault; ``busy``: its share of a core.
+    """The results of steady reading. ``errors``: one for each read without status 200 and a whole
+    body. ``late_milliseconds``: the delay of each read that was sent late though a connection was
+    free, which is the client's fault. ``busy``: its share of a core.
     """
 
     answered: list[Read]
@@ -53,20 +53,20 @@ class Reads(NamedTuple):
 
 
 def reading_process(core: int | None) -> ProcessPoolExecutor:
-    """A process for ``read_steadily``, on one core where one is given."""
+    """A process for ``read_steadily``, on one core if given."""
     return ProcessPoolExecutor(1, get_context("spawn"), _pin, (core,))
 
 
 def _pin(core: int | None) -> None:
     if core is not None:
         os.sched_setaffinity(0, {core})
-    # Where it may, it goes before all else on its core: what delays the clock is no latency.
+    # With permission, it has priority on its core: a delay of the clock would look like latency.
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
 def read_steadily(url: str, paths: Sequence[str], rate: float, seconds: float) -> Reads:
-    """Read ``paths`` in turn, ``rate`` a second. ``X-Forwarded-For`` is another each time."""
+    """Read ``paths`` in turn, ``rate`` a second, each with another ``X-Forwarded-For``."""
     address = urllib.parse.urlsplit(url)
     requests = [_request(address.netloc, paths[at % len(paths)], at)
                 for at in range(math.ceil(rate * seconds))]  # fmt: skip
@@ -92,18 +92,18 @@ def _request(host: str, path: str, number: int) -> bytes:
 
 
 class _Loop:
-    """Sends what is due, takes in what comes."""
+    """Sends scheduled reads, and receives answers."""
 
     def __init__(
         self, address: tuple[str, int], requests: list[bytes], rate: float, stack: ExitStack
     ) -> None:
         self.address, self.requests, self.rate, self.stack = address, requests, rate, stack
-        # Of each answer: number of the request, times sent and answered, head, body.
+        # Each answer: the number of the request, times of sending and answer, head, body.
         self.answers: list[tuple[int, float, float, bytes, bytes]] = []
         self.errors: list[str] = []
         self.late_seconds: list[float] = []
         self._free = deque(self._connect() for _ in range(min(CONNECTIONS, len(requests))))
-        # Number of the request, when it was sent, and what has come, by connection.
+        # By connection: the number of the request, the time of sending, and the data received.
         self._busy: dict[socket.socket, tuple[int, float, bytearray]] = {}
         self.started = time.monotonic() + 0.1
 
@@ -127,7 +127,7 @@ class _Loop:
             wait_seconds = 1.0
             if self._free and next_one < count:
                 wait_seconds = max(0.0, self.due(next_one) - now)
-            # Of all ways to wait the one that is exact to the microsecond.
+            # select is the only way to wait that is exact to the microsecond.
             ready, _, _ = select.select(list(self._busy), [], [], wait_seconds)
             was_free = bool(self._free)
             for connection in ready:
@@ -181,7 +181,7 @@ def _content_length(head: bytes) -> int:
 def _checked(loop: _Loop, paths: Sequence[str], busy: float) -> Reads:
     errors = list(loop.errors)
     answered = []
-    # Most answers are the same as others: each is looked at once.
+    # Most answers are equal, and each different one is checked once.
     known: dict[bytes, str | None] = {}
     for number, sent, received, head, body in loop.answers:
         path = paths[number % len(paths)]
@@ -200,7 +200,7 @@ def _checked(loop: _Loop, paths: Sequence[str], busy: float) -> Reads:
 
 
 def _version(head: bytes, body: bytes) -> str | None:
-    """The version that a repo's JSON is of. Raises ValueError where a body is not whole."""
+    """The version of a repo's JSON. Raises ValueError if the body is not whole."""
     text = body.decode()
     if b"application/json" in head:
         data = json.loads(text)["data"]

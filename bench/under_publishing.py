@@ -20,12 +20,12 @@ from steady import Read, read_steadily, reading_process
 
 QUIET, PUBLISHING, BUILDING = "nothing else", "publications", "and full builds"
 PUBLISHERS = 8
-SHOWN = 20  # wrong answers
+SHOWN = 20  # wrong answers to print
 
 
 class Published(NamedTuple):
-    """A publication that readers must have from ``at`` on, by the system's monotonic clock.
-    ``milliseconds``: from when it was due until its answer.
+    """A publication that readers must have from ``at`` on, by the monotonic clock.
+    ``milliseconds``: from the scheduled time until its answer.
     """
 
     path: str
@@ -35,8 +35,8 @@ class Published(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """What happened to steady reads in one phase. ``stale``: reads of a version before the one
-    that had been published when they were sent; ``proved``: how many could have been.
+    """The steady reads of one phase. ``stale``: reads that got an older version than the one
+    published when they were sent. ``proved``: the reads that could have been stale.
     """
 
     milliseconds: list[float]
@@ -51,7 +51,7 @@ class Phase(NamedTuple):
 
 
 def read_under_publishing(bench: Bench) -> None:
-    """Phases in turns, in the opposite order every other round.
+    """Run phases in turns, in the opposite order every other round.
 
     Ends the benchmark if any answer was an error, cut off, or of an old version.
     """
@@ -79,7 +79,7 @@ def read_under_publishing(bench: Bench) -> None:
 
 
 def _mixed_paths(prompts: Sequence[Prompt], seed: int) -> list[str]:
-    """What readers ask for: mostly repos, all of it files."""
+    """The paths that readers request: mostly repos, all of them files."""
     kinds = {
         "{0.path}": 8, "{0.path}/raw": 4, "{0.path}/raw?version=1.0.0": 1, "{0.path}/versions": 1,
         "{0.path}/versions/1.0.0": 1, "/{0.owner}/{0.name}": 3, "/{0.owner}": 1,
@@ -97,7 +97,7 @@ def _measure_phase(
 ) -> Phase:  # fmt: skip
     options = bench.options
     is_over = threading.Event()
-    with ThreadPoolExecutor(2) as pool, _told_at_the_end(is_over):
+    with ThreadPoolExecutor(2) as pool, _set_at_the_end(is_over):
         reads = reader.submit(read_steadily, front.url, paths, options.rate, options.phase)
         publishing = builds = None
         if name != QUIET:
@@ -129,8 +129,8 @@ def _on_core(core: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def _told_at_the_end(is_over: threading.Event) -> Iterator[None]:
-    """Whatever happens, those who wait for it go on."""
+def _set_at_the_end(is_over: threading.Event) -> Iterator[None]:
+    """Sets ``is_over`` at the end, also after an error, so that waiting threads continue."""
     try:
         yield
     finally:
@@ -140,13 +140,13 @@ def _told_at_the_end(is_over: threading.Event) -> Iterator[None]:
 def _publish_steadily(
     bench: Bench, front: Server, publications: Iterator[Prompt], is_over: threading.Event
 ) -> tuple[list[Published], int]:
-    """Publish through nginx at a steady rate; then what was, and how many were not in time for
-    the service's patience, which says so and makes them visible later.
+    """Publish through nginx at a steady rate. Returns the publications, and the number that took
+    longer than the service waits: the answer says so, and they become visible later.
     """
     every_seconds = 60 / bench.options.publications
     waiting: list[Future[Published | None]] = []
     free = [
-        # Addresses of their own, or the limit would hold for all of them together.
+        # Different addresses, or one limit would apply to all of them together.
         HubClient(front, bench.tokens, {"X-Forwarded-For": f"192.0.2.{number + 1}"})
         for number in range(PUBLISHERS)
     ]
@@ -178,7 +178,7 @@ def _publish_steadily(
 
 
 def _build_again_and_again(bench: Bench, is_over: threading.Event) -> int:
-    """Full builds, as the service itself would build; how many ended."""
+    """Run full builds as the service itself does; returns the number that ended."""
     folder = f"{bench.folder}/hub"
     command = [
         *HUBCTL, "build", "--full", "--queries", "--content", f"{folder}/content",
@@ -192,7 +192,7 @@ def _build_again_and_again(bench: Bench, is_over: threading.Event) -> int:
 
 
 def _find_stale(reads: Sequence[Read], published: Sequence[Published]) -> tuple[list[str], int]:
-    """Reads of a repo that were sent after a reader had to have its version, and have another."""
+    """Reads of a repo that got another version than the one that every reader had to have."""
     by_path: dict[str, list[Published]] = defaultdict(list)
     for one in published:
         by_path[one.path].append(one)

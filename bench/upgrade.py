@@ -1,13 +1,13 @@
-"""A hub with a month behind it gets a new release while readers read: how many reads fail?
+"""A hub with a month of history gets a new release during reads: how many reads fail?
 
     python bench/upgrade.py [OLD]
 
-OLD is the commit of the release before, by default the commit before this one. It makes
-a month of publications, labels and pulls, and serves them behind nginx, as docs/operate/hosting.md
-says. Then it is stopped, and this checkout starts on the same folders, writes nginx's
-configuration again and reloads it. Meanwhile clients read texts, records, pages and lists through
-nginx without a pause. A read fails if there is no answer, another status than 200, or, of a pinned
-version, another text. Both releases run in this environment. It needs nginx and git.
+OLD is the commit of the previous release, by default the commit before this one. It creates a month
+of publications, labels and pulls, and serves them behind nginx, as in docs/operate/hosting.md. Then
+it is stopped. This checkout starts on the same folders, writes nginx's configuration again and
+reloads it. Meanwhile clients read texts, records, pages and lists through nginx without a pause. A
+read fails without an answer, with another status than 200, or with another text of a pinned
+version. Both releases run in this environment. Needs nginx and git.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Release:
         }  # fmt: skip
 
     def run(self, *arguments: str, may_fail: bool = False) -> str:
-        """What a command prints; unless it ``may_fail``, that ends the script."""
+        """The output of a command. A failure ends the script unless it ``may_fail``."""
         done = subprocess.run(
             [*HUBCTL, *arguments], env=self._env, cwd=self._folder, capture_output=True, text=True
         )
@@ -58,7 +58,7 @@ class Release:
 
     @contextmanager
     def serving(self, port: int) -> Iterator[subprocess.Popen]:
-        """`hubctl serve`, stopped with SIGTERM at the end; waits until its builds are done."""
+        """`hubctl serve`, stopped with SIGTERM at the end; returns when its builds have ended."""
         with open(f"{self._folder}/serve.log", "ab") as log:
             process = subprocess.Popen(
                 [*HUBCTL, "serve", "--port", str(port), "--trusted-proxy", "127.0.0.1",
@@ -74,7 +74,7 @@ class Release:
 
 
 class Readers:
-    """Threads that read without a pause, and what came of it."""
+    """Threads that read without a pause, and their results."""
 
     def __init__(self, port: int, paths: Sequence[str], pinned: dict[str, str]) -> None:
         self.reads = 0
@@ -98,7 +98,7 @@ class Readers:
 
     def _read(self, seed: int) -> None:
         chance = random.Random(seed)
-        # Each from an address of its own, so that none is at the limit.
+        # Each read has its own address, so none reaches the limit.
         while not self._is_over.is_set():
             path = chance.choice(self._paths)
             address = ".".join(str(chance.randrange(1, 255)) for _ in range(3))
@@ -181,7 +181,7 @@ def make_month(release: Release, folder: str, prompts: int, days: int) -> None:
 
 
 def paths_of(folder: str) -> tuple[list[str], dict[str, str]]:
-    """What readers ask for; of those whose text never changes, the hashes."""
+    """The paths that readers request; and the hashes of texts that never change."""
     paths = ["/", "/top", "/new", "/tags", "/api/v1/repos", "/api/v1/repos?sort=new&page=2",
              "/api/v1/hub.json", "/api/v1/catalogue.jsonl", "/docs"]  # fmt: skip
     pinned = {}

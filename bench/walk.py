@@ -1,8 +1,8 @@
-"""The walk of a build: how many modules a build of one changed prompt enters, and how often one of
-them calls another.
+"""The walk of a build: the number of modules that a build of one changed prompt enters, and how
+often one calls another.
 
-A *room* is a module of the builder that has a part in the build; a *return* is a pair of rooms of
-which the first calls the second and gets its answer, however often. Run it from any folder:
+A *room* is a module of the builder that takes part in the build. A *return* is a pair of rooms in
+which the first calls the second and gets its answer, counted once. Run it from any folder:
 
     .venv/bin/python bench/walk.py
 """
@@ -23,7 +23,7 @@ from publisher.write.publish import publish  # noqa: E402
 from publisher.write.store_protocol import Folder  # noqa: E402
 
 BUILDER = f"{PROJECT / 'builder'}/"
-# What decides and makes; the others are what these speak of, read and write with.
+# The packages that decide and create; the others provide their types, reading and writing.
 MAKERS = ("pipeline", "write", "render")
 
 
@@ -54,7 +54,7 @@ class Walk:
 
 
 def _room(frame: FrameType) -> str:
-    """The module of a call, relative to the builder; empty for others."""
+    """The module of a call, relative to the builder; empty for other code."""
     path = frame.f_code.co_filename
     is_ours = path.startswith(BUILDER) and "/templates/" not in path
     return path[len(BUILDER) :].removesuffix(".py") if is_ours else ""

@@ -76,7 +76,7 @@ class Hostile(http.server.BaseHTTPRequestHandler):
         self.wfile.write(PLANTED if self.path.endswith(".txt") else record)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads a log."""
+        """Prints no log."""
 
 
 def colliding(url: str, base: str) -> str:
@@ -84,7 +84,8 @@ def colliding(url: str, base: str) -> str:
     start = base.ljust(len(url) - 8, "a")
     halves = ["".join(four) for four in itertools.product(LETTERS, repeat=4)][:HALVES_MAX]
     firsts = {crc(f"{start}{half}aaaa"): half for half in halves}
-    wanted = crc(url) ^ crc(f"{start}aaaaaaaa")  # a CRC is linear: halves can be tried apart
+    # a CRC is linear, so halves can be tried separately
+    wanted = crc(url) ^ crc(f"{start}aaaaaaaa")
     for half in halves:
         if first := firsts.get(wanted ^ crc(f"{start}aaaa{half}")):
             return start + first + half
@@ -92,7 +93,7 @@ def colliding(url: str, base: str) -> str:
 
 
 def crc(url: str) -> int:
-    """Of URLs of the same length, equal where the CRC of POSIX cksum is."""
+    """A number that is equal for URLs of one length if their CRC by POSIX cksum is."""
     return zlib.crc32(url.encode().translate(REVERSED))
 
 

@@ -1,8 +1,8 @@
-"""Asks for names that there are not, and for the same word again and again.
+"""Requests names that do not exist, and searches for the same word again and again.
 
-An owner has 1,100 prompts whose names are of two letters, so that a comparison takes longest.
-Anonymous clients ask ``get_prompt`` for others; then they search for ``a a a …``. A bystander
-searches meanwhile.
+An owner has 1,100 prompts with names of two letters, which takes the longest comparisons. Anonymous
+clients call ``get_prompt`` for others; then they search for ``a a a …``. A bystander searches
+meanwhile.
 """
 
 import hashlib

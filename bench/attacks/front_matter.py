@@ -1,7 +1,8 @@
-"""Publishes front matter that takes YAML long, and asks for the prompts with other arguments.
+"""Publishes front matter that is slow to parse as YAML, and reads the prompts with changing
+arguments.
 
-A token's holder publishes texts of up to 100 KB. Anonymous clients ask ``get_prompt`` for them,
-each time with another argument. A bystander reads ``/`` meanwhile.
+The holder of a token publishes texts of up to 100 KB. Anonymous clients call ``get_prompt`` for
+them, each time with another argument. A bystander reads ``/`` meanwhile.
 """
 
 import itertools

@@ -1,5 +1,5 @@
 """Opens 1,100 connections to a `hubctl serve` that may have 1,024 open files, and sends half a head
-on each; tells who was answered then, and after twelve seconds.
+on each. Prints the number of answers then, and after twelve seconds.
 
     python bench/attacks/half_requests.py [--hubctl PATH]
 """

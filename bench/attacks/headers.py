@@ -1,4 +1,5 @@
-"""Sends heads of requests that are far too large to `hubctl serve`, and tells what a bystander saw.
+"""Sends far too large request heads to `hubctl serve`, and prints the answers that a bystander
+gets.
 
 python bench/attacks/headers.py [--hubctl PATH]
 """
@@ -8,7 +9,7 @@ import socket
 
 from victim import Victim, bystander, home_seconds, hubctl_option, memory_mib, serving_samples
 
-# Answered by the Flask side, for which headers of one name are joined.
+# A path of the Flask side, where headers of one name are joined.
 START = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 MB = 1_000_000
 SECONDS_MAX = 240
@@ -18,7 +19,7 @@ def main() -> None:
     with serving_samples(hubctl_option(__doc__)) as server:
         for told, parts in (
             ("400,000 headers of 5 bytes", [b"x:a\r\n" * 1000] * 400),
-            # Other names, so that none are joined.
+            # Different names, so none are joined.
             ("40 MB of headers", [b"x%d: %b\r\n" % (n, b"a" * 980) for n in range(40_000)]),
             ("one header of 30 MB", [b"x: ", *[b"a" * 65536] * (30 * MB // 65536), b"\r\n"]),
         ):

@@ -1,5 +1,5 @@
-"""Sends an unchanged text with many bad tags again and again, each time with a new
-Idempotency-Key, and prints the bytes of an answer and what the accounts database keeps of it.
+"""Sends an unchanged text with many bad tags again and again, each time with a new Idempotency-Key.
+Prints the size of an answer, and of its entry in the accounts database.
 
     python bench/attacks/kept_answers.py [--hubctl PATH]
 """
@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from servers import Server, free_port, started_server
 
-# What the review sent, and as many as front matter may have now.
+# The number in the original attack, and the most that front matter may have now.
 TAGS = (36_000, 900)
-REQUESTS = 12  # below the limit of a minute, for both
+REQUESTS = 12  # below the limit a minute, for both together
 
 
 def publish(server: Server, token: str, key: str, count: int) -> int:
@@ -46,7 +46,7 @@ def publish(server: Server, token: str, key: str, count: int) -> int:
 
 
 def database_bytes(path: str) -> int:
-    """The size of the database, with all that its log holds."""
+    """The size of the database, including its write-ahead log."""
     database = sqlite3.connect(path)
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(f"{folder}/content")
         port = free_port()
-        # An empty PYTHONPATH: another hubctl brings its own code.
+        # An empty PYTHONPATH, since another hubctl has its own code.
         variables = {
             "PYTHONPATH": "", "HUB_CONTENT": f"{folder}/content", "HUB_OUT": f"{folder}/site",
             "HUB_STATE": f"{folder}/var",

@@ -1,7 +1,7 @@
-"""Orphaned workers: a server is killed while the workers of its build are stopped.
+"""Orphaned workers: kills a server while the workers of its build are stopped.
 
-New versions are published and the site is built, then the workers go on. Prints how many files of
-the site are not what the content says: then, and after two more builds.
+Publishes new versions, builds the site, then lets the workers continue. Prints how many files of
+the site differ from the content, then and after two more builds.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def publish(folder: str, versions: list[str]) -> None:
-    """Put these versions of all repos in place at once, so that one build takes them in."""
+    """Put these versions of all repos in place at once, so one build takes them in."""
     for number in range(REPOS):
         where = f"{folder}/next/r{number}"
         os.makedirs(where)
@@ -83,7 +83,7 @@ def is_built(folder: str, number: int) -> bool:
 
 
 def is_worker(pid: int) -> bool:
-    """Whether a process renders repos, and has not ended."""
+    """True if a process renders repos and has not ended."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         return b"spawn_main" in file.read()
     return False

@@ -1,7 +1,7 @@
-"""Signs in from ever new networks, on many connections at once, with passwords that are wrong.
+"""Signs in with wrong passwords from ever new networks, on many connections at once.
 
-Each of the 40 connections sends forms for 15 seconds. A bystander signs in, and a CI job asks for a
-token, again and again.
+Each of the 40 connections sends forms for 15 seconds. Meanwhile a bystander signs in, and a CI job
+requests a token, again and again.
 """
 
 import collections
@@ -30,7 +30,7 @@ def main() -> None:
     turn = threading.Lock()
 
     def address() -> str:
-        # Over http the account pages are open to this machine alone: all of 127.0.0.0/8.
+        # Over http, only this machine can reach the account pages: all of 127.0.0.0/8.
         with turn:
             number = next(numbers)
         return f"127.{number >> 16}.{number >> 8 & 255}.{number & 255}"

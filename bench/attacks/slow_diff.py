@@ -1,7 +1,7 @@
-"""Searches for pairs of texts whose difference takes long, and prints the slowest.
+"""Searches for pairs of texts with a slow difference, and prints the slowest.
 
 Tries a family of texts that repeat some symbols between unique ones, then changes the slowest at
-random. Lines and words are searched apart. The seconds are processor time of one difference.
+random. Searches for lines and words separately. The seconds are processor time of one difference.
 """
 
 import json
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from victim import hubctl_option
 
-SECONDS_MAX = 60  # a search
+SECONDS_MAX = 60  # for a search
 TRIES = 150
 
-# Runs where the other release is installed, and compares one pair of texts a line.
+# Runs in the other release's environment, and compares one pair of texts a line.
 WORKER = """
 import json, sys, time
 try:
@@ -33,7 +33,9 @@ for line in sys.stdin:
 
 
 class Pair(NamedTuple):
-    """``old`` and ``new`` have a symbol a row; ``is_parted``: and a unique one after each."""
+    """``old`` and ``new`` have a symbol in each row. ``is_parted``: with a unique symbol after
+    each.
+    """
 
     old: list[int]
     new: list[int]
@@ -61,7 +63,7 @@ def family(end: str) -> list[Pair]:
 
 
 def changed(pair: Pair, chance: random.Random) -> Pair:
-    """The pair with some symbols put elsewhere, doubled or left out, in one text or in both."""
+    """The pair with some symbols moved, doubled or left out, in one text or in both."""
     old, new = [*pair.old], [*pair.new]
     for symbols in chance.choice(((old,), (new,), (old, new))):
         start = chance.randrange(len(symbols))

@@ -1,4 +1,4 @@
-"""Thirty readers ask `hubctl serve` for a file of 56 MB and take nothing; tells its memory.
+"""Thirty readers request 56 MB from `hubctl serve` and read nothing; prints its memory.
 
 python bench/attacks/stalled_readers.py [--hubctl PATH]
 """

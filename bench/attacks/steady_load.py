@@ -1,7 +1,7 @@
-"""Steady load: publications and readers that never pause, against ``hubctl serve``.
+"""Steady load on ``hubctl serve``: publications and readers that never pause.
 
-Publications are due by a fixed schedule, and how long one took counts from then. Prints how far
-behind the lists are, how long publications and reads took, and how many answers were errors.
+Publications follow a fixed schedule, and latency counts from the scheduled time. Prints how far
+behind the lists are, the latencies of publications and reads, and the number of errors.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5, help="publications a second")
     parser.add_argument("--readers", type=int, default=2)
     options = parser.parse_args()
-    # Like Ctrl-C: what was started is ended.
+    # As Ctrl-C: ends the started processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with scratch_folder(None) as parent:
         folder = f"{parent}/hub"
@@ -55,7 +55,7 @@ def attack(options, server, prompts, tokens) -> None:
     published, reads, lags = [], [], []
 
     def publish(number: int) -> None:
-        """Every so many-th publication."""
+        """Send every n-th publication."""
         with closing(HubClient(server, tokens)) as client:
             for due in itertools.count(started + number / options.rate, PUBLISHERS / options.rate):
                 if is_over.wait(max(0.0, due - time.monotonic())):

@@ -1,4 +1,4 @@
-"""A hub to attack, on a free port of this machine, and a bystander who looks on."""
+"""A hub to attack, on a free port of this machine, and a bystander that measures it."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ from typing import NamedTuple
 START_SECONDS_MAX = 120
 ANSWER_SECONDS_MAX = 240
 SAMPLES = Path(__file__).parents[2] / "content"
-# Options of a hub that believes X-Forwarded-For.
+# Options of a hub that trusts X-Forwarded-For.
 BEHIND_PROXY = ("--trusted-proxy", "127.0.0.1")
 
 
@@ -31,7 +31,7 @@ class Victim(NamedTuple):
 
 
 def hubctl_option(doc: str) -> str:
-    """The path of the ``hubctl`` that the command line names. ``doc``: the script's docstring."""
+    """The path of the ``hubctl`` in the command line. ``doc``: the script's docstring."""
     parser = argparse.ArgumentParser(description=doc.split("\n\n")[0])
     beside = Path(sys.executable).with_name("hubctl")
     parser.add_argument("--hubctl", default=str(beside), help="[default: %(default)s]")
@@ -42,7 +42,9 @@ def hubctl_option(doc: str) -> str:
 def serving(
     hubctl: str, folder: str, *options: str, open_files: int | None = None
 ) -> Iterator[Victim]:
-    """``hubctl serve`` on ``content`` below ``folder``. ``open_files``: its hard limit of them."""
+    """``hubctl serve`` on ``content`` below ``folder``. ``open_files``: the hard limit of its open
+    files.
+    """
 
     def limit() -> None:
         if open_files:
@@ -75,7 +77,7 @@ def serving(
 
 @contextlib.contextmanager
 def serving_samples(hubctl: str, *, open_files: int | None = None) -> Iterator[Victim]:
-    """The same on a copy of the sample prompts, without a limit of reads."""
+    """As ``serving``, on a copy of the sample prompts, without a limit of reads."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SAMPLES, f"{folder}/content")
         with serving(hubctl, folder, "--rate-limit", "0", open_files=open_files) as victim:
@@ -86,8 +88,8 @@ def ask(
     port: int, method: str, path: str, body: str | None = None, *, source: str = "127.0.0.1",
     seconds_max: float = 60, **headers: str,
 ) -> tuple[http.client.HTTPResponse, str, float]:  # fmt: skip
-    """An answer, its body, and the seconds that it took. ``source``: the client's address;
-    ``headers``: with _ in the place of -.
+    """The answer, its body, and the seconds that it took. ``source``: the client's address.
+    ``headers``: with _ instead of -.
     """
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     began = time.perf_counter()
@@ -102,7 +104,7 @@ def ask(
 
 
 def status_of(port: int, source: str, seconds_max: float = 5) -> int | str:
-    """The status of ``GET /`` for a client at this address, or what went wrong instead."""
+    """The status of ``GET /`` for a client at this address, or the failure."""
     try:
         return ask(port, "GET", "/", source=source, seconds_max=seconds_max)[0].status
     except (OSError, http.client.HTTPException) as error:
@@ -110,7 +112,7 @@ def status_of(port: int, source: str, seconds_max: float = 5) -> int | str:
 
 
 def home_seconds(port: int) -> float:
-    """How long ``GET /`` takes for a client at another address, answered or not."""
+    """The seconds of ``GET /`` for a client at another address, with or without an answer."""
     began = time.perf_counter()
     status_of(port, "127.0.0.9", ANSWER_SECONDS_MAX)
     return time.perf_counter() - began
@@ -118,7 +120,7 @@ def home_seconds(port: int) -> float:
 
 @contextlib.contextmanager
 def bystander(look: Callable[[], float]) -> Iterator[list[float]]:
-    """Calls ``look`` again and again meanwhile, at least once; gives the seconds that each took."""
+    """Calls ``look`` repeatedly while entered, at least once; yields the seconds of each call."""
     seconds: list[float] = []
     is_over = threading.Event()
 
@@ -137,6 +139,6 @@ def bystander(look: Callable[[], float]) -> Iterator[list[float]]:
 
 
 def memory_mib(pid: int) -> int:
-    """The most memory that a process has had, in MiB."""
+    """The peak memory of a process, in MiB."""
     with open(f"/proc/{pid}/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) // 1024

@@ -20,7 +20,7 @@ class Destination(Protocol):
     has_rules: bool
 
     def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
-        """Key and mark of all objects, also of others than the site's, in pages."""
+        """Key and mark of all objects in pages, including objects that are not the site's."""
 
     async def holds(self, step: Step) -> bool:
         """True if the object that exists has exactly these bytes and headers."""

@@ -15,8 +15,8 @@ from operate.doctor.findings import Finding, Subject, problem, warning
 # site, which can have hundreds of thousands of files.
 _LEVELS = {"--content": 2, "--state": 2, "--out": 1}
 _SHOWN_MAX = 3
-# A publication needs less than a megabyte; a build of the whole site as much as the site has. Below
-# the first limit it is a problem; below either of the others, a warning.
+# A publication needs less than a megabyte; a build of the whole site as much as the site has. Space
+# below the first limit is a problem; below the smaller of the others, a warning.
 FREE_BYTES_MIN, FREE_BYTES_WARNING, FREE_SHARE_WARNING = 100 * 2**20, 2**30, 0.05
 FREE_INODES_MIN = 1000
 _NETWORK = ("nfs", "cifs", "smb2", "smb", "v9fs", "ceph", "lustre", "afs", "gpfs")

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 # With this many changed prompts, comparing all costs less.
 PLACES_MAX = 10_000
-# The most times in a row that another push may come first. Then the exchange counts as failed.
+# Attempts of an exchange while others push or publish. Then it counts as failed.
 MOVES_MAX = 5
 # Publications within this time are pushed together.
 GATHER_SECONDS = 1.0

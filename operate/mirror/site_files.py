@@ -11,8 +11,8 @@ CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
 ANSWER_SECONDS_MAX = 300
 ATTEMPTS = 5
-# Waits for a site that limits reads: a prompt takes four or more reads, and hosts of hub allow 120
-# a minute. After these, the run ends.
+# Attempts that end with 429, after which a file counts as unreadable. Many, since a prompt takes
+# four or more reads, and hosts of hub allow 120 a minute.
 WAITS_MAX = 200
 WAIT_SECONDS_MAX = 120
 
