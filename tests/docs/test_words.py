@@ -13,7 +13,7 @@ WORDS = re.compile(
 )
 FIRST_WORDS = ("What", "Whether", "Where", "Who", "Whom", "How", "Of", "When")
 # Packages whose docstrings hold to this; the other packages follow.
-PACKAGES = ("docs",)
+PACKAGES = ("clients", "docs", "mcp_app", "operate")
 # Each file and a phrase of it that stays. At most ten.
 EXCEPTIONS: set[tuple[str, str]] = set()
 
