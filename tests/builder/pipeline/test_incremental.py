@@ -37,7 +37,7 @@ HOME_CARDS = 2
 HOME_TAGS = 1
 URLS_PER_PART_MAX = 10
 
-OF_REPOS = ("withdrawn", "version", "label", "langfuse", "repo", "owner")
+OF_REPOS = ("withdrawn", "version", "label", "repo", "owner")
 FIRST_DAY = 20_089  # as ``moment(0)``
 
 
@@ -207,7 +207,7 @@ class Builds(Contents):
         for file in whole:
             found = match_file(file)
             is_first = found.route.scope in OF_REPOS or (
-                found.params.get("page", "1") == "1" and found.route.scope == "list"
+                found.params.get("page", "1") == "1" and found.route.scope in ("list", "langfuse")
             )
             if self.are_pulls_new:
                 # Files that depend on pulls are current for the changed repos only.

@@ -14,7 +14,7 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.signup import sign_up, sign_up_identity
 from publisher.accounts.tokens import Accounts
-from tests.publisher.accounts.test_accounts import whole_tables
+from tests.publisher.accounts.test_sizes import whole_tables
 from tests.support.postgres import only_sqlite
 
 HOME, GOOD = "198.51.100.7", "violet otter lamp 7"
