@@ -1,7 +1,8 @@
-"""The limits that an operator sets for those who publish.
+"""The limits that an operator sets for publishers.
 
-Reads have ``READS_PER_MINUTE`` (builder.model.settings), and ``write.quotas`` holds owners to their
-quotas. Limits of pages, forms and sign-ins are fixed: they stand beside what they limit.
+Reads have ``READS_PER_MINUTE`` (builder.model.settings), and ``write.quotas`` enforces the quotas
+of owners. Limits of pages, forms and sign-ins are fixed constants, each beside the code that it
+limits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Quotas(NamedTuple):
-    """Limits for each owner; 0: none. Also what an owner has."""
+    """Limits for each owner; 0: none. Also the amounts that an owner has."""
 
     repos: int = 0
     versions: int = 0
@@ -21,12 +22,12 @@ class Quotas(NamedTuple):
 
 
 NO_QUOTAS = Quotas()
-# Where anyone can sign up, unless other quotas are set.
+# The default quotas of a hub where anyone can sign up. Beyond them, a publication is refused.
 OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
 
 
 def default_quotas(open_signup: bool) -> Quotas:
-    """The quotas where none are set."""
+    """Returns the quotas of a hub whose operator sets none."""
     return OPEN_SIGNUP_QUOTAS if open_signup else NO_QUOTAS
 
 

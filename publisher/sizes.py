@@ -1,4 +1,4 @@
-"""How much room a hub has and takes, for the metrics."""
+"""The disk space that a hub has and takes, for the metrics."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from builder.stats.database import PULLS_FILE
 from builder.store.state import State
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
-# The names of `Settings.folders`.
+# Names in `Settings.folders`.
 FOLDERS = ("content", "state", "site")
 DISK_FREE = Gauge(
     "hub_disk_free_bytes", "Free space of a folder's disk for this service.", folder=FOLDERS
@@ -27,7 +27,9 @@ INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
 
 
 def size_readings(settings: Settings) -> Iterator[Reading]:
-    """The gauges of disks, databases and the search index; none of what is not there."""
+    """Yields the gauges of disks, databases and the search index; none of files that do not
+    exist.
+    """
     for name, path in settings.folders.items():
         with contextlib.suppress(OSError):
             disk = shutil.disk_usage(path)
@@ -39,7 +41,7 @@ def size_readings(settings: Settings) -> Iterator[Reading]:
         "build": State.path_in(settings.state),
     }
     for name, path in databases.items():
-        # What was not yet taken over from the log may be most of it.
+        # The write-ahead log counts too: most of the data may still be in it.
         sizes = [_size(file) for file in (path, f"{path}-wal")]
         if sizes[0]:
             yield Reading(DATABASE_SIZE, sum(sizes), (name,))

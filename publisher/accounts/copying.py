@@ -1,9 +1,9 @@
-"""All accounts from one database into another that has none."""
+"""Copies all accounts from one database into another that has none."""
 
 from builder.model.errors import OperatorError
 from publisher.accounts.database import Database
 
-# Owners first: others refer to them. The numbers of events are each database's own; they keep
+# Owners first, as the other tables refer to them. Each database numbers events itself; they keep
 # their order.
 TABLES = {
     "owner": "*",
@@ -23,10 +23,10 @@ TABLES = {
 
 
 def copy_accounts(source: Database, target: Database) -> int:
-    """Copy all of it, or nothing; returns how many owners there are. A target that has the same
-    owners is left as it is.
+    """Copies all accounts, or nothing; returns how many owners there are. Leaves a target with the
+    same owners as it is.
 
-    Raises OperatorError where the target has others; RequestError ``storage_unavailable``.
+    Raises OperatorError where the target has other owners; RequestError ``storage_unavailable``.
     """
     owners = "SELECT * FROM owner ORDER BY handle"
     with source.transaction(), target.transaction():
@@ -40,7 +40,9 @@ def copy_accounts(source: Database, target: Database) -> int:
             names = "" if columns == "*" else f" ({columns})"
             order = " ORDER BY id" if table == "event" else ""
             for row in source.execute(f"SELECT {columns} FROM {table}{order}"):
-                # PostgreSQL has no texts with this character, which a draft's title can have.
+                # PostgreSQL cannot store this character in a text
+                # (https://www.postgresql.org/docs/current/datatype-character.html); the title of a
+                # draft can have it.
                 values = [one.replace("\0", "�") if isinstance(one, str) else one for one in row]
                 marks = ", ".join("?" * len(values))
                 target.execute(f"INSERT INTO {table}{names} VALUES ({marks})", values)

@@ -1,7 +1,8 @@
-"""The accounts database: owners, what they sign in and publish with, answers kept for retries.
+"""The accounts database: owners, their ways to sign in, their tokens, and the answers kept for
+retries.
 
-Kept by SQLite in the state folder or, for hubs of several nodes, by PostgreSQL. Both have the same
-tables and run the same statements, which are written as SQLite has them.
+It is in SQLite in the state folder or, for hubs of several nodes, in PostgreSQL. Both have the same
+tables and run the same statements, which are written for SQLite.
 """
 
 import contextlib
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What keeps the accounts. Its methods mean and raise what those of ``Database`` do."""
+    """The database program that stores the accounts. Its methods do and raise what those of
+    ``Database`` do.
+    """
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]: ...
 
@@ -27,10 +30,10 @@ class Engine(Protocol):
 
 
 class Database:
-    """The accounts database in a state folder, or at the URL of a database of PostgreSQL; makes
-    what is missing. Used by any thread.
+    """The accounts database in a state folder, or at the URL of a PostgreSQL database. Creates what
+    is missing. For any thread.
 
-    Raises OperatorError where it cannot be used, is damaged, or is of a newer release.
+    Raises OperatorError where it cannot be used, is damaged, or was written by a newer release.
     """
 
     def __init__(self, where: str) -> None:
@@ -40,11 +43,12 @@ class Database:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is the database of several nodes, with all that they publish."""
+        """True if this is the database of several nodes, with everything that they publish."""
         return not isinstance(self.engine, SqliteEngine)
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]:
-        """The rows of one statement; on its own it is committed when this returns.
+        """Returns the rows of one statement. Outside a transaction, it is committed when this
+        returns.
 
         Raises RequestError ``storage_unavailable``; OperatorError where a file is damaged.
         """
@@ -52,17 +56,18 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Self]:
-        """All that the block executes, or nothing if it raises; durable when the block ends.
+        """Commits all that the block executes, or nothing if it raises; durable when the block
+        ends.
 
-        One at a time, in all processes: what the block reads is the newest until it ends. Within
-        another transaction it is a part of that one. Keep it short: other writers wait; with
-        SQLite, also this process's readers. Raises as ``execute`` does.
+        One transaction runs at a time, in all processes: until it ends, what it reads stays the
+        newest. Within another transaction, this one is part of it. Keep it short: other writers
+        wait and, with SQLite, also this process's readers. Raises as ``execute`` does.
         """
         with self.engine.transaction():
             yield self
 
     def close(self) -> None:
-        """Close it; nothing can be executed any more."""
+        """Closes the database; nothing can be executed after this."""
         self.engine.close()
 
     def __enter__(self) -> Self:
@@ -73,8 +78,8 @@ class Database:
 
 
 def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":
-    """The accounts in PostgreSQL. Raises OperatorError as ``Database``, and where its library is
-    not installed. Without ``may_change`` its tables stay as they are, if there are any.
+    """Returns the accounts in PostgreSQL. Raises OperatorError as ``Database``, and where its
+    library is not installed. Without ``may_change``, existing tables stay as they are.
     """
     try:
         from publisher.accounts.postgres import PostgresEngine

@@ -1,6 +1,6 @@
-"""The security log of an account: what somebody should know who asks "was that me?".
+"""The security log of an account. It answers the owner's question "was that me?".
 
-Events are for the account's owner to read, and are kept for half a year. They name tokens and
+The account's owner reads the events, which are kept for half a year. They name tokens and
 addresses, never a secret. ``now`` is an aware datetime, by default the present. The methods raise
 RequestError ``storage_unavailable`` as the database does.
 """
@@ -13,10 +13,11 @@ from publisher.accounts import clock
 from publisher.accounts.database import Database
 
 EVENT_SECONDS = 180 * 86_400
-# Of one kind about one subject: a guesser must not push out the rest, nor fill the disk. Of more,
-# the oldest goes from the address that has most: whoever comes often pushes out nobody else.
+# The most events of one kind about one subject, so that a guesser neither pushes out the other
+# events nor fills the disk. Beyond that, the oldest event of the address with the most events is
+# deleted. So a frequent address pushes out only its own events.
 KEPT_ALIKE_MAX = 200
-# Of so many one after the other, the others are only counted where the log is shown.
+# The log shows at most so many events alike in a row; it counts the others.
 SHOWN_ALIKE_MAX = 10
 _READ_AT_ONCE = 500
 
@@ -50,8 +51,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Event(NamedTuple):
-    """``at`` is epoch seconds. ``subject``: what it is about, as a token's id; ``note``: how that
-    is called. ``address``: whose request it was; empty for a command of whoever runs the hub.
+    """An entry of the log. ``at`` is epoch seconds. ``subject``: the thing that the event is about,
+    such as a token's id; ``note``: its name. ``address``: the client's; empty for a command of the
+    operator.
     """
 
     at: int
@@ -62,7 +64,7 @@ class Event(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What the log shows of an event, and how many ``more`` like it came just before."""
+    """An event as the log shows it, and how many ``more`` like it came just before."""
 
     event: Event
     more: int
@@ -84,7 +86,9 @@ class Events:
         note: str = "",
         now: datetime | None = None,
     ) -> None:
-        """Add an event to an owner's log, and drop what is too old, or one of too many alike."""
+        """Adds an event to an owner's log. Deletes events that are too old, or one where too many
+        are alike.
+        """
         at = clock.seconds(now)
         with self._database.transaction():
             self._database.execute(
@@ -104,7 +108,7 @@ class Events:
             )
 
     def has(self, owner: str, kind: Kind, subject: str, address: str) -> bool:
-        """Whether there is such an event."""
+        """True if the log has such an event."""
         found = self._database.execute(
             "SELECT 1 FROM event WHERE owner = ? AND kind = ? AND subject = ? AND address = ? "
             "LIMIT 1",
@@ -113,7 +117,7 @@ class Events:
         return bool(found)
 
     def latest(self, owner: str, count: int) -> list[Event]:
-        """So many events of an owner, the newest first."""
+        """Returns at most ``count`` events of an owner, the newest first."""
         rows = self._database.execute(
             f"SELECT {', '.join(Event._fields)} FROM event WHERE owner = ? "
             "ORDER BY id DESC LIMIT ?",
@@ -124,11 +128,11 @@ class Events:
     def page(
         self, owner: str, count: int, before: int | None = None
     ) -> tuple[list[Line], int | None]:
-        """So many lines of an owner's log, the newest first, and what is ``before`` on the next
+        """Returns a page of an owner's log, the newest lines first, and the ``before`` of the next
         page; None on the last.
 
-        Of events alike (of one kind about one subject), one right after the other, the newest ten
-        have a line each, and the last of these lines tells how many more there are.
+        Where events alike (of one kind about one subject) follow each other, the newest ten have a
+        line each. The last of these lines says how many more there are.
         """
         lines: list[Line] = []
         alike, last_id = 0, before

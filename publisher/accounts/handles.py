@@ -1,12 +1,14 @@
-"""Which handles somebody may take: none that is taken, reserved, or looks like one of these."""
+"""The handles that a new owner may take: none that is taken, reserved, or looks like one of
+these.
+"""
 
 from collections.abc import Iterable
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError
 
-# What is easily taken for something else in a sans or monospace font, each spelt out by the
-# narrower of the two, so that `vw` and `wv` are the same. A hyphen is easily overlooked.
+# Characters that are easily confused in a sans or monospace font, each replaced by the narrower
+# one, so that `vw` and `wv` are the same. A hyphen is easily overlooked.
 _LOOKS_LIKE = str.maketrans(
     {
         "-": "",
@@ -26,9 +28,9 @@ _LOOKS_LIKE = str.maketrans(
 
 
 def skeleton(handle: str) -> str:
-    """What a handle looks like: the same for handles that are easily taken for each other.
+    """Returns the look of a handle: the same for handles that are easily confused.
 
-    The accounts database keeps it of every owner: another rule needs a migration.
+    The accounts database stores it for every owner, so a change of the rule needs a migration.
     """
     return handle.translate(_LOOKS_LIKE)
 
@@ -37,10 +39,10 @@ _RESERVED = {skeleton(handle): handle for handle in sorted(names.RESERVED_OWNERS
 
 
 def check_free_handle(handle: str, taken: Iterable[str]) -> str:
-    """Return ``handle`` if somebody may take it where others have ``taken`` theirs.
+    """Returns ``handle`` if a new owner may take it where others have ``taken`` theirs.
 
-    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed``, whose detail
-    is of the field ``handle``, if it is taken, or looks like one that is taken or reserved.
+    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed``, with the field
+    ``handle`` as its detail, if it is taken, or looks like one that is taken or reserved.
     """
     names.check_new_owner(handle)
     look = skeleton(handle)

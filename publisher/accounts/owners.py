@@ -1,4 +1,4 @@
-"""Who may have repos: the owners of a hub, whether they sign in or not.
+"""The owners of a hub, who may have repos, whether they sign in or not.
 
 Times are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
 RequestError ``storage_unavailable`` as the database does.
@@ -16,8 +16,8 @@ from publisher.accounts.handles import skeleton
 
 
 class Owner(NamedTuple):
-    """Somebody who may have repos. ``tokens``: how many are active. ``locked_at``: None for one who
-    is not locked out.
+    """An owner, who may have repos. ``tokens``: how many are active. ``locked_at``: None unless the
+    owner is locked out.
     """
 
     handle: str
@@ -33,9 +33,9 @@ class Owners:
         self._database = database
 
     def add_owner(self, handle: str, now: datetime | None = None) -> None:
-        """Let an owner have tokens.
+        """Adds an owner, who can then have tokens.
 
-        Raises RequestError ``invalid_name``, ``name_reserved``; OperatorError if there already.
+        Raises RequestError ``invalid_name``, ``name_reserved``; OperatorError if the owner exists.
         """
         names.check_new_owner(handle)
         is_new = self._database.execute(
@@ -50,30 +50,30 @@ class Owners:
             )
 
     def is_known(self, handle: str) -> bool:
-        """Whether there is an owner of this handle."""
+        """True if an owner has this handle."""
         return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
 
     def created_at(self, handle: str) -> int:
-        """Since when there is an owner. Raises OperatorError for an unknown one."""
+        """Returns when an owner was added. Raises OperatorError for an unknown one."""
         self.check_known(handle)
         rows = self._database.execute("SELECT created_at FROM owner WHERE handle = ?", (handle,))
         return rows[0][0]
 
     def look_like(self, handle: str) -> list[str]:
-        """The owners whose handles are this one, or easily taken for it."""
+        """Returns the owners whose handles are this one, or are easily confused with it."""
         rows = self._database.execute(
             "SELECT handle FROM owner WHERE look = ? ORDER BY handle", (skeleton(handle),)
         )
         return [owner for (owner,) in rows]
 
     def locked_at(self, handle: str) -> int | None:
-        """Since when an owner is locked out; None: is not, or there is no such owner."""
+        """Returns when an owner was locked out; None for one who is not, or who is unknown."""
         rows = self._database.execute("SELECT locked_at FROM owner WHERE handle = ?", (handle,))
         return rows[0][0] if rows else None
 
     def set_locked(self, handle: str, is_on: bool, now: datetime | None = None) -> bool:
-        """Refuse an owner's tokens and trusted jobs from now on, or take them again; tells whether
-        that is new. ``people.locks`` does all that belongs to it.
+        """Refuses an owner's tokens and trusted jobs from now on, or accepts them again. True if
+        that changed anything. ``people.locks`` does the whole of a lock.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
         """
@@ -86,7 +86,7 @@ class Owners:
         return bool(changed)
 
     def owners(self, now: datetime | None = None) -> list[Owner]:
-        """All owners, by handle."""
+        """Returns all owners, by handle."""
         rows = self._database.execute(
             "SELECT handle, owner.created_at, count(token.id), locked_at "
             "FROM owner LEFT JOIN token "
@@ -98,7 +98,7 @@ class Owners:
         return [Owner(*row) for row in rows]
 
     def check_known(self, owner: str) -> None:
-        """Raises OperatorError if there is no owner of this handle."""
+        """Raises OperatorError if no owner has this handle."""
         if not self.is_known(owner):
             same = (one.handle for one in self.owners() if one.handle[0] == owner[:1])
             near = next(iter(alike(owner, same)), "")

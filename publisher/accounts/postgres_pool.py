@@ -17,23 +17,25 @@ from psycopg.pq import TransactionStatus
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.postgres_url import parse_postgres_url
 
-# Of one process. PostgreSQL allows 100 by default, to all nodes together.
+# The most connections of one process; a further request waits BUSY_SECONDS. PostgreSQL allows 100
+# by default, for all nodes together (``max_connections``).
 CONNECTIONS_MAX = 8
 CONNECT_SECONDS = 5
-# For a connection that another thread has.
+# A request waits so long for a connection of another thread, then fails with
+# ``storage_unavailable``.
 BUSY_SECONDS = 10.0
-# The server does not limit a commit, which may wait for a standby that is lost; nor does one that
-# hangs limit anything. After this time the connection is closed. It is never canceled: a canceled
-# wait for a standby makes COMMIT succeed.
+# The server does not limit a commit, which may wait for a lost standby; and a server that hangs
+# limits nothing. So the connection is closed after this time. The wait is never canceled: a
+# canceled wait for a standby makes COMMIT succeed.
 ANSWER_SECONDS = 20.0
 _LOOKED_EVERY_SECONDS = 0.25
 
-# A warning of a commit whose wait for a standby was canceled: it succeeds, and is lost with the
-# primary. PostgreSQL's documentation: 27.2.8.
+# The warning of a commit whose wait for a standby was canceled: it succeeds, and is lost with the
+# primary (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION).
 _UNCONFIRMED = "01000"
 
-# A standby may not know yet what was revoked, so only a primary is asked. Nothing is prepared and
-# no setting lasts, since a pooler gives each transaction to another connection.
+# Only a primary is used: a standby may still lack a revocation. Nothing is prepared and no setting
+# lasts, since a pooler gives each transaction to another connection.
 _OPTIONS = {
     "application_name": "prompt-hub",
     "client_encoding": "UTF8",
@@ -50,7 +52,7 @@ class Unconfirmed(psycopg.OperationalError):
 
 
 class Connections:
-    """The connections of this process to a database. ``server``: which one it is, for people."""
+    """The connections of this process to a database. ``server``: its name and host, for people."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -67,8 +69,8 @@ class Connections:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[psycopg.Connection]:
-        """A connection for this thread alone. Raises psycopg.Error; RequestError where others have
-        all of them.
+        """Yields a connection for this thread alone. Raises psycopg.Error; RequestError where other
+        threads have all of them.
         """
         if self._is_closed:
             raise psycopg.InterfaceError("the database is closed")
@@ -87,8 +89,8 @@ class Connections:
 
     @contextlib.contextmanager
     def asking(self, seconds: float | None = None) -> Iterator[psycopg.Connection]:
-        """A connection for this thread alone, which is closed if the block takes longer than this.
-        Raises as ``taken`` and ``limiting`` do.
+        """Yields a connection for this thread alone, which is closed if the block takes longer than
+        this. Raises as ``taken`` and ``limiting`` do.
         """
         with self.taken() as connection, self.limiting(connection, seconds):
             yield connection
@@ -97,8 +99,8 @@ class Connections:
     def limiting(
         self, connection: psycopg.Connection, seconds: float | None = None
     ) -> Iterator[None]:
-        """Close the connection if the block takes longer than this: to it, it is then lost. Raises
-        Unconfirmed.
+        """Closes the connection if the block takes longer than this: for the block, it is then
+        lost. Raises Unconfirmed.
         """
         states: list[str | None] = []
 
@@ -121,7 +123,9 @@ class Connections:
         self._watch.close()
 
     def _quiet(self) -> psycopg.Connection | None:
-        """One that was used before, and whose server has not said that it is over."""
+        """Returns a connection that was used before and that its server has not closed; None if
+        there is none.
+        """
         while True:
             try:
                 connection = self._idle.pop()
@@ -134,7 +138,7 @@ class Connections:
             connection.close()
 
     def _give_back(self, connection: psycopg.Connection) -> None:
-        # What cannot be rolled back is closed, which does the same.
+        # A connection that cannot be rolled back is closed, which does the same.
         with contextlib.suppress(psycopg.Error):
             if connection.info.transaction_status in (
                 TransactionStatus.INTRANS,
@@ -149,7 +153,7 @@ class Connections:
 
 
 class _Watch:
-    """Ends the connections whose server does not answer in time: to the thread that waits, they
+    """Closes the connections whose server does not answer in time: for the thread that waits, they
     are then lost.
     """
 
@@ -176,7 +180,8 @@ class _Watch:
 
     def _look(self) -> None:
         while not self._is_over.wait(_LOOKED_EVERY_SECONDS):
-            # Its thread cannot close it meanwhile, so the descriptor is no other's.
+            # While this lock is held, the connection's thread cannot close it, so the descriptor
+            # stays its own.
             with self._turn:
                 for connection, end in self._ends.items():
                     if end < time.monotonic():
@@ -184,7 +189,7 @@ class _Watch:
 
 
 def _hang_up(connection: psycopg.Connection) -> None:
-    # Not found: the connection is lost already.
+    # An error means that the connection is lost already.
     with (
         contextlib.suppress(OSError, psycopg.Error),
         socket.socket(fileno=os.dup(connection.fileno())) as shared,
@@ -193,7 +198,7 @@ def _hang_up(connection: psycopg.Connection) -> None:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """What to connect with. Raises OperatorError, without what stands in the URL."""
+    """Returns the options to connect with. Raises OperatorError, without any part of the URL."""
     try:
         given = conninfo_to_dict(parse_postgres_url(url))
     except psycopg.ProgrammingError:

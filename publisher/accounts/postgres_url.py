@@ -1,4 +1,4 @@
-"""The address of a database of PostgreSQL, which has a password in it, so it is never shown."""
+"""The URL of a PostgreSQL database. It has a password in it, so it is never shown."""
 
 import re
 from urllib.parse import urlsplit
@@ -9,14 +9,15 @@ _scheme = re.compile("postgres(ql)?://")
 
 
 def is_postgres_url(text: str) -> bool:
-    """Whether it is meant as such an address, and not as a folder."""
+    """True if the text is meant as such a URL, and not as a folder."""
     return bool(_scheme.match(text))
 
 
 def parse_postgres_url(text: str) -> str:
-    """Check such an address. Raises OperatorError, which does not show it.
+    """Returns such a URL, checked. Raises OperatorError, which does not show it.
 
-    What a password leaves unquoted, PostgreSQL's library would take for a host or a port, and tell.
+    PostgreSQL's library would take the unquoted part of a password for a host or a port, and show
+    it.
     """
     try:
         parts = urlsplit(text)

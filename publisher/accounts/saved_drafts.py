@@ -1,4 +1,4 @@
-"""Drafts that owners have saved in the editor: what a prompt may become, for its owner's eyes.
+"""Drafts that owners have saved in the editor, visible only to them.
 
 A draft is kept for 90 days after its last change. ``now`` is an aware datetime, by default the
 present. The methods raise RequestError ``storage_unavailable`` as the database does.
@@ -20,8 +20,8 @@ ID_PATTERN = "[0-9a-f]{16}"
 
 
 class SavedDraft(NamedTuple):
-    """What a list shows of a draft. ``repo``: of which prompt it is a version; empty for a new
-    prompt. ``changed_at`` is epoch seconds; ``revision`` counts how often it was saved.
+    """A draft as a list shows it. ``repo``: the prompt that it changes; empty for a new one.
+    ``changed_at`` is epoch seconds; ``revision`` counts how often it was saved.
     """
 
     id: str
@@ -40,7 +40,9 @@ class SavedDrafts:
     def of(
         self, owner: str, repo: str | None = None, now: datetime | None = None
     ) -> list[SavedDraft]:
-        """The drafts of an owner (of one prompt), the last changed first, without their data."""
+        """Returns the drafts of an owner (of one prompt), the last changed first, without their
+        data.
+        """
         rows = self._database.execute(
             "SELECT id, repo, title, changed_at, revision FROM draft "
             "WHERE owner = ?1 AND changed_at > ?2 AND (repo = ?3 OR ?3 IS NULL) "
@@ -52,7 +54,7 @@ class SavedDrafts:
     def find(
         self, owner: str, draft_id: str, now: datetime | None = None
     ) -> tuple[SavedDraft, bytes] | None:
-        """A draft of an owner, and its data; None where there is none."""
+        """Returns a draft of an owner, and its data; None if it does not exist."""
         rows = self._database.execute(
             "SELECT id, repo, title, changed_at, revision, data FROM draft "
             "WHERE owner = ? AND id = ? AND changed_at > ?",
@@ -70,8 +72,8 @@ class SavedDrafts:
         over: SavedDraft | None = None,
         now: datetime | None = None,
     ) -> SavedDraft:
-        """Keep a draft: in the place of the one that it began as (``over``), unless somebody has
-        saved that one again meanwhile; then, and without ``over``, as one more.
+        """Saves a draft in the place of ``over``, the one that it began as. It becomes a new draft
+        without ``over``, or if ``over`` was saved again meanwhile.
 
         Raises RequestError ``content_too_large`` for too much data, and ``validation_failed`` for
         one draft too many.
@@ -84,7 +86,7 @@ class SavedDrafts:
             )
         at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
         with self._database.transaction():
-            # Those of all owners: an owner who does not come back keeps nothing for ever.
+            # Deletes old drafts of all owners, so those of an owner who never returns go too.
             self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - DRAFT_SECONDS,))
             if over:
                 rows = self._database.execute(
@@ -112,8 +114,8 @@ class SavedDrafts:
         return draft
 
     def discard(self, owner: str, draft_id: str, revision: int | None = None) -> bool:
-        """Forget a draft; one that has this ``revision``, where that is given. Tells whether there
-        was one.
+        """Deletes a draft; only one with this ``revision``, where that is given. True if it
+        existed.
         """
         rows = self._database.execute(
             "DELETE FROM draft WHERE owner = ?1 AND id = ?2 AND (revision = ?3 OR ?3 IS NULL) "

@@ -1,6 +1,6 @@
-"""The tables of the accounts, and how those of older releases become them.
+"""The tables of the accounts, and the migrations from older releases.
 
-Written once, as SQLite has it; another engine translates the types and nothing else.
+They are written once, for SQLite; another engine translates only the types.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ ACCOUNTS_ERRORS = Counter(
 
 Execute = Callable[..., list[tuple]]
 
-# Times are epoch seconds. A secret is never here: its hash is.
+# Times are epoch seconds. No table has a secret, only its hash.
 _OWNERS_AND_TOKENS = """
 CREATE TABLE owner (
     handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL
@@ -198,7 +198,7 @@ def _fill_previous_versions(execute: Execute) -> None:
         )
 
 
-# Each makes the next version of the one before: statements, and what Python fills in.
+# Each entry upgrades to the next version: statements, and functions that fill in values.
 MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
     (_OWNERS_AND_TOKENS,),
     (_PEOPLE, _fill_looks, _LOOKS),
@@ -212,8 +212,8 @@ SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def upgrade(version: int, define: Callable[[str], object], execute: Execute) -> None:
-    """Make the tables of SCHEMA_VERSION of those of ``version`` (0: there are none), within a
-    transaction. ``define`` runs a statement about tables; ``execute``, any other with its values.
+    """Upgrades the tables of ``version`` (0: none exist) to SCHEMA_VERSION, within a transaction.
+    ``define`` runs a statement about tables; ``execute`` any other, with its values.
     """
     for migration in MIGRATIONS[version:]:
         for step in migration:

@@ -1,7 +1,7 @@
-"""Secrets that programs make up: random text, and what is stored of it.
+"""Secrets that programs create: random text, and the hash that is stored.
 
-With 190 bits of chance in it, a secret cannot be found by trying; so its plain SHA-256 is enough,
-which is no password's.
+A secret with 190 random bits cannot be found by trying. So a plain SHA-256 is enough, which would
+not protect a password.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ SECRET_CHARS = 32
 
 
 def make_secret() -> str:
-    """A new secret: 32 digits of base62."""
+    """Returns a new secret: 32 digits of base62."""
     return "".join(secrets.choice(DIGITS) for _ in range(SECRET_CHARS))
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is stored of a secret; of anything that a client may send in its place, too."""
+    """Returns the hash to store for a secret, or for any text that a client sends in its place."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()

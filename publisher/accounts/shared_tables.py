@@ -1,20 +1,24 @@
-"""The tables of what many nodes publish, which PostgreSQL has beside those of the accounts.
+"""The tables of everything that many nodes publish, which PostgreSQL has beside those of the
+accounts.
 
-``hub`` has one row, whose lock orders all changes. ``change`` has a row for each file that was
-published: ``serial`` has no gaps, and ``request`` is random, so it tells one history from another.
-The keys of the table refuse a number that is given twice, whatever the code does. ``turn`` says
-which node does what only one may do at a time.
+``hub`` has one row, whose lock orders all changes. ``change`` has a row for each published file:
+``serial`` has no gaps, and ``request`` is random, so it identifies the history. The keys of the
+table refuse a number that is given twice, whatever the code does. ``turn`` says which node has its
+turn at work that one node does at a time.
 
-``commit_changes`` commits a group of changes. It is a function so that PostgreSQL plans its
-statements once a connection, and nothing has to be prepared, which poolers do not allow.
+``commit_changes`` commits a group of changes. It is a function, so PostgreSQL plans its statements
+once a connection
+(https://www.postgresql.org/docs/current/plpgsql-implementation.html#PLPGSQL-PLAN-CACHING). Nothing
+has to be prepared, which poolers do not allow.
 """
 
-# Commits those rows that no other change overtook since `seen`, and whose requests have no answer
-# yet; returns the serials of all requests that are committed. A row without `kind` is only an
-# answer. Commits nothing in another history, which does not have the row `mark`.
+# Commits the rows that no other change overtook since `seen`, and whose requests have no answer
+# yet. Returns the serials of all requests that are committed. A row without `kind` is only an
+# answer. Commits nothing in another history, which lacks the row `mark`.
 #
-# A commit waits for the disk, whatever the server's default is. Each statement sees what was
-# committed before it begins, so all see what was committed before the lock.
+# A commit waits for the disk, whatever the server's default. Each statement sees all that was
+# committed before it begins (READ COMMITTED). So all statements see everything that was committed
+# before the lock.
 COMMIT_CHANGES = """CREATE FUNCTION commit_changes(
     changes json, mark_serial bigint, mark_request uuid, at_second bigint, keep_until bigint
 ) RETURNS TABLE (done uuid, done_serial bigint) LANGUAGE plpgsql AS $$

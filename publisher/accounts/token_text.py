@@ -1,9 +1,9 @@
-"""The format of access tokens; who holds one is not known here.
+"""The format of access tokens; does not know their owners.
 
-``hub_``, 32 random base62 characters, and 6 that check them: the CRC-32 (as in zlib) of the
-36 characters before, as a number in base62, most significant digit first, padded with zeros.
-The digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner knows a token by its
-look, and a typo is told from a token that was revoked without asking a database.
+``hub_``, 32 random base62 characters, and 6 that check them: the CRC-32 (as in zlib) of the 36
+characters before, as a number in base62, most significant digit first, padded with zeros. The
+digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner recognises a token, and a
+typo differs from a revoked token without a look into the database.
 """
 
 import re
@@ -18,19 +18,19 @@ _token = re.compile(f"{_PREFIX}[0-9A-Za-z]{{{SECRET_CHARS + _CHECK_CHARS}}}")
 
 
 def make_token() -> str:
-    """A new token, with 190 bits of chance in it."""
+    """Returns a new token, with 190 random bits."""
     body = _PREFIX + make_secret()
     return body + _check_of(body)
 
 
 def is_token(text: str) -> bool:
-    """Whether ``text`` has the form of a token, and its check is right."""
+    """True if ``text`` has the form of a token, and its check is right."""
     body, check = text[:-_CHECK_CHARS], text[-_CHECK_CHARS:]
     return _token.fullmatch(text) is not None and check == _check_of(body)
 
 
 def find_token(text: str) -> str | None:
-    """The first valid token anywhere in ``text``."""
+    """Returns the first valid token anywhere in ``text``; None if it has none."""
     return next((found for found in _token.findall(text) if is_token(found)), None)
 
 

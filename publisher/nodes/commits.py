@@ -140,7 +140,7 @@ class Commits(Background):
             return self._changed.wait_for(lambda: self._was_current, max(seconds, 0))
 
     def note_other_history(self) -> StoreUnavailable:
-        """Stops writing for good; returns the error to raise."""
+        """Stops writing until the process ends; returns the error to raise."""
         with self._changed:
             if not self.has_other_history:
                 log_event(log, logging.ERROR, "commits", reason=OTHER_HISTORY)

@@ -199,8 +199,8 @@ class Shared:
                 self._check_newest(owner, repo, by_owner)
             raise
         if self._turn.serial is None:
-            # What ``work`` found may be committed on the primary alone, before the standby
-            # confirmed it
+            # The state that ``work`` found may be committed on the primary alone, before the
+            # standby confirmed it
             # (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION).
             # To confirm it, an empty change is committed after it.
             self._commit(owner, repo, [], by_owner=by_owner)

@@ -9,13 +9,13 @@ from builder.model.errors import OperatorError
 from publisher.outside.private_way import is_private_way
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 
-# The one setting that is on no command line, where everybody on the machine could read it.
+# The one setting that no command line has: every user of the machine could read it there.
 SECRET_VARIABLE = "HUB_OPENID_CLIENT_SECRET"
 
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider, and as whom it knows this hub. ``name`` is what people call it."""
+    """A provider, and the id and secret that it gave this hub. ``name`` is its name for people."""
 
     issuer: str
     client_id: str
@@ -24,9 +24,9 @@ class Provider:
 
 
 class SignIn(NamedTuple):
-    """``open_signup``: anyone may create an account. ``issuers``: the issuers whose ID tokens of
-    CI jobs are trusted. ``openid``: the provider with which people may also sign in. ``origins``:
-    other addresses of the account pages, as ``Access`` takes them.
+    """The settings of sign-in. ``open_signup``: anyone may create an account. ``issuers``: the
+    issuers whose ID tokens of CI jobs are trusted. ``openid``: the provider with which people may
+    also sign in. ``origins``: other addresses of the account pages, as ``Access`` takes them.
     """
 
     open_signup: bool = False
@@ -41,10 +41,10 @@ DEFAULT_SIGN_IN = SignIn()
 def make_provider(
     issuer: str | None, client_id: str | None, name: str | None, client_secret: str | None
 ) -> Provider | None:
-    """The provider of these settings; None where there are none at all. Without a name it is
-    called by its host's.
+    """Returns the provider of these settings; None without any setting. By default its name is that
+    of its host.
 
-    Raises OperatorError if something is missing, or the issuer is no URL of https (http on this
+    Raises OperatorError if a setting is missing, or the issuer is not a URL of https (http on this
     machine itself).
     """
     if not (issuer or client_id or name or client_secret):

@@ -1,1 +1,1 @@
-"""Asking other servers, which may be slow or hostile."""
+"""Requests to other servers, which may be slow or hostile."""

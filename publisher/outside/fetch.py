@@ -1,9 +1,10 @@
-"""Asking other servers, which may be slow, or none of ours: no answer takes longer than
-``TIMEOUT_SECONDS`` from the first byte that is sent to the last that comes, or more than
-``DOCUMENT_BYTES_MAX`` bytes, where the caller sets no other bounds.
+"""Requests to other servers, with a limit on time and size.
 
-The library's own timeouts are for each time that a socket is read. Who sends a byte now and then
-could hold a thread with them for as long as it likes, in the headers too.
+No answer takes longer than ``TIMEOUT_SECONDS``, from the first byte sent to the last byte received.
+None has more than ``DOCUMENT_BYTES_MAX`` bytes. A caller can set other bounds.
+
+The library's own timeouts count for each read of a socket. A server that sends a byte now and then,
+in the headers too, could hold a thread as long as it likes.
 """
 
 import http.client
@@ -31,11 +32,11 @@ _PART_BYTES = 16 * 1024
 
 
 class FetchError(HubError):
-    """Why there is no document, as the end of a sentence."""
+    """Says why there is no document, as the end of a sentence."""
 
 
 def fetch_json(url: str) -> dict[str, Any]:
-    """The JSON object at a URL. Follows no redirect and sends no credentials.
+    """Returns the JSON object at a URL. Follows no redirect and sends no credentials.
 
     Raises FetchError.
     """
@@ -52,7 +53,7 @@ def fetch_json(url: str) -> dict[str, Any]:
 
 
 def post_json(url: str, body: bytes, headers: dict[str, str]) -> None:
-    """Send JSON to a URL, which has to answer with a status of 200 to 299. Follows no redirect and
+    """Sends JSON to a URL, which has to answer with a status of 200 to 299. Follows no redirect and
     sends no credentials but those in ``headers``. Raises FetchError.
     """
     status = _ask("POST", url, headers | {"Content-Type": "application/json"}, body).status_code
@@ -76,7 +77,7 @@ def _ask(
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
     except TooLarge as error:
         raise FetchError(f"its answer is larger than {DOCUMENT_BYTES_MAX:,} bytes") from error
-    # The library looks at where a redirect leads, and raises ValueError for some of these.
+    # The library parses the target of a redirect, and raises ValueError for some.
     except (requests.RequestException, ValueError) as error:
         raise FetchError(f"no connection ({type(error).__name__})") from error
 
@@ -84,9 +85,9 @@ def _ask(
 def bounded(
     session: requests.Session, seconds: float | None = None, bytes_max: int | None = None
 ) -> requests.Session:
-    """The same session, whose requests raise requests.Timeout or TooLarge from now on, and send no
-    credentials but those that the caller gives. Without ``seconds`` and ``bytes_max``, the bounds
-    are those of this module.
+    """Returns the same session. From now on, its requests raise requests.Timeout or TooLarge, and
+    send no credentials but those that the caller gives. Without ``seconds`` and ``bytes_max``, the
+    bounds are those of this module.
     """
     session.auth = _send_no_credentials
     for scheme in ("https://", "http://"):
@@ -95,21 +96,21 @@ def bounded(
 
 
 def cause_of(error: Exception) -> str:
-    """What is behind an error of the library, as the end of a sentence."""
+    """Returns the cause of an error of the library, as the end of a sentence."""
     cause: BaseException | None = error
     while cause is not None:
         last = cause
-        inner = getattr(cause, "reason", None)  # of an ssl.SSLError it is text
+        inner = getattr(cause, "reason", None)  # for an ssl.SSLError, it is text
         cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     return f"{type(last).__name__}: {last}" if str(last) else type(last).__name__
 
 
 class TooLarge(requests.RequestException):
-    """The answer has more bytes than are read."""
+    """The answer has more bytes than the limit."""
 
 
 class _Bounded(HTTPAdapter):
-    """Reads the whole answer before it gives it back."""
+    """Reads the whole answer before it returns it."""
 
     def __init__(self, seconds: float | None, bytes_max: int | None) -> None:
         self._seconds = seconds
@@ -140,7 +141,7 @@ class _Bounded(HTTPAdapter):
         seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
         bytes_max = DOCUMENT_BYTES_MAX if self._bytes_max is None else self._bytes_max
         if is_loopback(urlsplit(request.url or "").hostname or ""):
-            options["proxies"] = {}  # else a proxy of the environment gets what stays here
+            options["proxies"] = {}  # otherwise a proxy of the environment would get local requests
         response = super().send(request, True, seconds, *args, **options)
         with response.raw as raw:
             response.raw = io.BytesIO(_read(raw, bytes_max))
@@ -162,7 +163,7 @@ def _read(raw: Any, bytes_max: int) -> bytes:
 
 
 class _Timed:
-    """A connection whose answers end in time, counted from when it is made, or, for one that is
+    """A connection whose answers end in time. The time counts from when it is opened or, if it is
     used again, from when the next request begins.
     """
 
@@ -206,7 +207,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _TimedFile(io.RawIOBase):
-    """What comes from a socket until a moment of the monotonic clock; then TimeoutError."""
+    """Reads from a socket until a moment of the monotonic clock; then raises TimeoutError."""
 
     def __init__(self, file: io.RawIOBase, sock: socket.socket, end: float) -> None:
         self._file = file
@@ -229,5 +230,7 @@ class _TimedFile(io.RawIOBase):
 
 
 def _send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Sends none; without this, requests would look for some in ~/.netrc."""
+    """Returns the request without credentials. Without this, requests would look for some in
+    ~/.netrc.
+    """
     return request

@@ -1,4 +1,4 @@
-"""Which ways to another server nobody between can listen to, or change what comes along."""
+"""Connections that no one in between can read or change."""
 
 import ipaddress
 from typing import Any
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def is_private_way(url: Any) -> bool:
-    """Whether it is a URL of https, or of http on this machine itself."""
+    """True for a URL of https, or of http on this machine itself."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -20,10 +20,10 @@ def is_private_way(url: Any) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is an address or the name of this machine itself, for itself alone."""
+    """True for an address or a name of this machine that only this machine can reach."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
-    # What an IPv4 client has at a listener for both.
+    # An IPv4 client has such an address at a listener for both protocols.
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -1,4 +1,4 @@
-"""The ID token of a CI job for a token of the hub."""
+"""Exchanges the ID token of a CI job for a token of the hub."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from publisher.accounts.tokens import Accounts, Token
 from publisher.trusted.claims import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 
-# Instead of a repo's name: all that trust the job.
+# Stands for a repo's name: all repos that trust the job.
 ALL = "*"
 
 
@@ -23,12 +23,12 @@ def exchange(
     *,
     address: str = "",
 ) -> tuple[str, Token]:
-    """A token for a job's repos, and its text, which nothing can tell again.
+    """Returns a token for a job's repos, and its text, which cannot be shown again.
 
-    ``repo`` (``owner/name``, well-formed) is all that the token is good for; with ``*`` as name,
-    all of the owner's that trust the job. A job's ID token counts once; it is used up when a token
-    was made for it, and not by a refusal, so that a job can try again when its owner has added it.
-    ``address``: of whose request it is, for the account's log. All of it is one transaction.
+    The token is good for ``repo`` (``owner/name``, well-formed) alone; with ``*`` as name, for all
+    of the owner's repos that trust the job. A job's ID token can be exchanged once. A refusal does
+    not use it up, so a job can try again when its owner has added it. ``address``: the client's,
+    for the account's log. Everything happens in one transaction.
 
     Raises RequestError ``token_expired``, ``invalid_token`` if it is used up,
     ``insufficient_scope`` if it is not trusted there, ``storage_unavailable``.
@@ -57,8 +57,8 @@ def exchange(
 
 
 def _use_up(database: Database, job: Job, seconds: int) -> None:
-    # A row is dropped when its ID token does not hold any more. One that came just before must
-    # not be taken after that.
+    # A row is deleted when its ID token expires. A token whose check began before that must not be
+    # accepted after it.
     if seconds >= job.expires_at:
         raise RequestError(
             "token_expired", "The ID token has just expired. Get a new one and send it."
@@ -78,14 +78,15 @@ def _use_up(database: Database, job: Job, seconds: int) -> None:
 
 
 def _repos(trusting: Sequence[TrustedPublisher]) -> list[str]:
-    """What they are good for together; empty: all of the owner's."""
+    """Returns the repos that the trusted publishers allow together; empty: all of the owner's."""
     repos = sorted({one.repo for one in trusting})
     return [] if "" in repos else repos
 
 
 def _labels(trusting: Sequence[TrustedPublisher], *, is_one_repo: bool) -> list[str]:
-    """The labels that a job may move: in one repo, what any of them allows; in several, what all
-    of them do, for a token does not tell one repo from another.
+    """Returns the labels that a job may move. In one repo, these are all that any of the publishers
+    allows. In several, only those that all of them allow, as a token has the same labels in all its
+    repos.
     """
     allowed = [set(one.labels.split()) for one in trusting]
     return sorted(set.union(*allowed) if is_one_repo else set.intersection(*allowed))

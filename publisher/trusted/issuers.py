@@ -1,4 +1,4 @@
-"""Who says what a CI job is: the issuers of ID tokens that a hub believes."""
+"""The issuers of ID tokens that a hub trusts to describe CI jobs."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
@@ -12,8 +12,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Issuer(NamedTuple):
-    """``kind`` says what its tokens call things; ``url`` is its ``iss``, with no slash at its
-    end.
+    """An issuer. ``kind`` decides the names of its claims; ``url`` is its ``iss``, without a slash
+    at its end.
     """
 
     kind: Kind
@@ -27,7 +27,7 @@ DEFAULT_ISSUERS = (
 
 
 def parse_issuers(texts: Iterable[str]) -> tuple[Issuer, ...]:
-    """Read each ``KIND=URL``. Raises OperatorError, also where two are of one URL."""
+    """Reads each ``KIND=URL``. Raises OperatorError, also where two have the same URL."""
     issuers = tuple(map(parse_issuer, texts))
     urls = [issuer.url for issuer in issuers]
     for url in urls:
@@ -37,7 +37,7 @@ def parse_issuers(texts: Iterable[str]) -> tuple[Issuer, ...]:
 
 
 def parse_issuer(text: str) -> Issuer:
-    """Read ``KIND=URL``, as ``gitlab=https://gitlab.example.org``. Raises OperatorError."""
+    """Reads ``KIND=URL``, as ``gitlab=https://gitlab.example.org``. Raises OperatorError."""
     if "," in text:
         raise OperatorError(
             f"{text!r} has a comma. Separate issuers with spaces: "

@@ -45,7 +45,7 @@ PUBLICATIONS = Counter(
 
 PAGES = (sign_in_pages, editor, tokens, publishers, labels, release, withdraw, profile, security)
 
-# Views whose requests are events of their own in the log; the others are a "request".
+# Views whose requests have an event name of their own in the log; all others are a "request".
 NAMED_EVENTS = ("publish", "check", "label", "exchange")
 
 log = logging.getLogger("hub.publish")
@@ -63,17 +63,17 @@ def create_app(
     readiness: Readiness | None = None,
     store: Store | None = None,
 ) -> Flask:
-    """The application, for requests whose path is relative to the base URL's.
+    """Returns the application, for requests whose path is relative to the base URL's.
 
-    ``readiness``: what /readyz answers; by default without parts. ``store``: where publications
-    go; by default the content folder.
+    ``readiness`` answers /readyz; by default without parts. ``store`` receives publications; by
+    default it is the content folder.
     """
     readiness = readiness or Readiness(settings, rebuilder, database, {})
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
     app.session_interface = CookieSessions(settings)
-    app.url_map.merge_slashes = False  # a redirect is no answer to a POST
-    # What is registered first runs last: the log gets the answer as it is sent.
+    app.url_map.merge_slashes = False  # a client does not repeat a POST at a redirect's target
+    # The first registered runs last, so the log gets the answer as it is sent.
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
@@ -88,7 +88,7 @@ def create_app(
     for pages in PAGES:
         pages.add_to(frame)
     if sign_in.openid is not None:
-        # Its libraries take long to load, and few hubs need them.
+        # Imported late: its libraries take long to load, and few hubs need them.
         from publisher.web.pages import openid
 
         openid.add_to(frame, sign_in.openid)
@@ -96,13 +96,13 @@ def create_app(
 
 
 def _health(rebuilder: Rebuilder) -> Response:
-    """200 where there is a site to read, even an old one; 503 before the first is built."""
+    """Returns 200 if there is a site to read, even an old one; 503 before the first build."""
     health = rebuilder.health()
     return monitored(health, is_well=health["serial"] is not None)
 
 
 def _ready(readiness: Readiness) -> Response:
-    """200 where all works; 503 where nothing can be served, or publications fail."""
+    """Returns 200 if everything works; 503 if reads or publications fail."""
     answer = readiness.answer()
     return monitored(answer, is_well=not answer["reasons"])
 
@@ -144,7 +144,7 @@ def _end(response: Response) -> Response:
 
 
 def _result(status: int) -> str:
-    """The result of a publication that is answered with this status, for the metrics."""
+    """Returns the result of a publication with this status, for the metrics."""
     if status >= 500:
         return "failed"
     if status >= 400:
@@ -153,7 +153,7 @@ def _result(status: int) -> str:
 
 
 def _allow_other_origins(app: Flask) -> None:
-    """The CORS headers of the read server, for browsers that publish."""
+    """Adds the CORS headers of the read server, for browsers that publish."""
     said = {
         key.decode(): value.decode()
         for key, value in answer_headers.CORS + answer_headers.PREFLIGHT

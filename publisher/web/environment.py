@@ -6,8 +6,8 @@ from builder.model.errors import OperatorError
 
 
 def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
-    """A secret that the environment gives, or that a file holds which it names in the variable
-    with ``_FILE``, as service managers pass them. Raises OperatorError.
+    """Returns a secret from the environment variable, or from the file that the variable with
+    ``_FILE`` names, as service managers pass them. Raises OperatorError.
     """
     secret, path = environ.get(variable), environ.get(f"{variable}_FILE")
     if secret and path:

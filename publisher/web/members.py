@@ -1,4 +1,4 @@
-"""Who may read a private hub: people who are signed in, and programs that have a token."""
+"""The readers of a private hub: people who are signed in, and programs that have a token."""
 
 import base64
 import binascii
@@ -16,14 +16,16 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.incoming import bearer_token
 from publisher.web.pages.cookie import CookieSessions
 
-# Enough that no two readers share one.
+# Names of so many hexadecimal digits are different for all readers.
 READER_CHARS = 32
 
 
 def reader_check(settings: Settings, database: Database) -> Callable[[str, str], str]:
-    """A function of the headers Cookie and Authorization that returns the reader, a name for the
-    session or the token. It raises RequestError for who may not read: ``missing_token``,
-    ``invalid_token``, ``token_expired``; ``storage_unavailable`` where nobody can tell.
+    """Returns a function of the headers Cookie and Authorization that returns the reader, a name
+    for the session or the token.
+
+    It raises RequestError for requests that may not read: ``missing_token``, ``invalid_token``,
+    ``token_expired``; ``storage_unavailable`` where the database does not answer.
     """
     cookies, sessions, accounts = CookieSessions(settings), Sessions(database), Accounts(database)
 
@@ -38,7 +40,7 @@ def reader_check(settings: Settings, database: Database) -> Callable[[str, str],
                 "This hub is for members. Send a token as `Authorization: Bearer hub_…`; you can "
                 f"create one at {settings.base_url}{ACCOUNT_URL}.",
             )
-        # Where from is not noted: programs that read may be anywhere.
+        # The address is not noted: programs that read may be anywhere.
         accounts.note_use(accounts.authenticate(text))
         return _reader(text)
 
@@ -50,7 +52,7 @@ def _reader(secret: str) -> str:
 
 
 def _basic_password(authorization: str) -> str | None:
-    """What Langfuse's SDKs send as a secret key; None if there is none."""
+    """Returns the secret key that Langfuse's SDKs send as password (RFC 7617); None without one."""
     scheme, _, encoded = authorization.strip().partition(" ")
     if scheme.lower() != "basic":
         return None

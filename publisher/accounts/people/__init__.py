@@ -1,1 +1,1 @@
-"""How people sign in: passwords, invitations, sessions. Knows nothing of HTTP."""
+"""The ways in which people sign in: passwords, invitations, sessions. Knows nothing of HTTP."""

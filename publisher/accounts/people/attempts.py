@@ -1,9 +1,10 @@
-"""Limits on guessing passwords, and on making accounts; counted in this process, or by all.
+"""Limits on guesses of passwords and on new accounts, counted in this process or by all.
 
-Sign-ins are limited for each visitor at an account, against who guesses; by address, against those
-who try many accounts; and by account, against guessers at many addresses, who must be many to shut
-its owner out. Handles that do not exist count alike, so a refusal tells nothing of which there are.
-A visitor is an IPv4 address, or the /64 of an IPv6 address.
+Sign-ins have three limits. The one for each visitor at an account stops a guesser. The one for each
+address stops a visitor who tries many accounts. The one for each account stops guessers at many
+addresses, and takes many of them to lock its owner out. Handles that do not exist count alike, so a
+refusal does not reveal which ones exist. A visitor is an IPv4 address, or the /64 of an IPv6
+address.
 """
 
 import hashlib
@@ -18,8 +19,8 @@ FAILED_SIGN_INS = Counter(
 )
 
 WINDOW_MINUTES = 15
-# One visitor at one account; at one account in all, which passwords as long as ours bear; and one
-# visitor in all.
+# Sign-ins of one visitor at one account; of all visitors at one account, which a strong password
+# withstands; and of one visitor at all accounts. Beyond that, the visitor has to wait.
 VISITOR_LIMIT = 10
 ACCOUNT_LIMIT = 100
 ADDRESS_LIMIT = 30
@@ -48,14 +49,14 @@ class Attempts:
         self._signups = throttle("signup", signup_limit, SIGNUP_WINDOW_MINUTES)
 
     def take(self, handle: str, address: str) -> int:
-        """Count a sign-in, before the password is looked at, so that those which run at once
-        count too. 0: go on; else the whole seconds to wait.
+        """Counts a sign-in, before the password is checked, so that concurrent ones count too.
+        Returns 0, or the whole seconds to wait.
         """
         taken = []
         for throttle, client in self._counts(handle, address):
             wait_seconds = throttle.hit(client)
             if wait_seconds:
-                # What is refused for one reason does not count for another.
+                # A sign-in that one limit refuses does not count for the others.
                 for earlier, counted in taken:
                     earlier.give_back(counted)
                 return wait_seconds
@@ -63,8 +64,8 @@ class Attempts:
         return 0
 
     def succeeded(self, handle: str, address: str) -> None:
-        """The sign-in that was taken had the right password: it does not count, and none of this
-        visitor so far at the account. What others try there counts on.
+        """Takes back a sign-in with the right password, and all of this visitor's at the account.
+        The sign-ins of others there still count.
         """
         for throttle, client in self._counts(handle, address):
             if throttle is self._visitors:
@@ -73,17 +74,17 @@ class Attempts:
                 throttle.give_back(client)
 
     def give_back(self, handle: str, address: str) -> None:
-        """Do not count the sign-in that was taken: its password was not checked."""
+        """Takes back a sign-in whose password was not checked."""
         for throttle, client in self._counts(handle, address):
             throttle.give_back(client)
 
     def take_signup(self, address: str) -> int:
-        """Count a sign-up. 0: go on; else the whole seconds to wait."""
+        """Counts a sign-up. Returns 0, or the whole seconds to wait."""
         return self._signups.hit(network(address))
 
     def signup_failed(self, address: str) -> int:
-        """The sign-up that was taken made no account: it counts as a sign-in that failed instead.
-        0: another may be tried; else the whole seconds to wait.
+        """Takes back a sign-up that created no account, and counts a failed sign-in of the address
+        instead. Returns 0 if another may be tried, else the whole seconds to wait.
         """
         visitor = network(address)
         self._signups.give_back(visitor)
@@ -91,8 +92,8 @@ class Attempts:
 
     def _counts(self, handle: str, address: str) -> list[tuple[Throttle, str]]:
         visitor, account = network(address), _account(handle)
-        # The address first: one that is refused makes no count for an account, so that it cannot
-        # fill the memory with handles.
+        # The address first: a refused address adds no count for an account, so it cannot fill the
+        # memory with handles.
         return [
             (self._addresses, visitor),
             (self._visitors, f"{account} {visitor}"),
@@ -101,6 +102,7 @@ class Attempts:
 
 
 def _account(handle: str) -> str:
-    # Whatever is sent is a key of the same length; ways to write the same handle are one.
+    # A hash, so that any text gives a key of the same length. Different spellings of a handle give
+    # one key.
     plain = handle.strip().lower()
     return hashlib.sha256(plain.encode(errors="surrogatepass")).hexdigest()

@@ -1,7 +1,7 @@
-"""What an accounts database of the past must not let in any more.
+"""Ends the access that an old copy of the accounts database would give back.
 
-A session that has ended since, an invitation that was used, a token that was revoked: an old copy
-of the database does not know it, and would let its holder in again.
+Since the copy was made, a session may have ended, an invitation been used, or a token been revoked.
+The copy does not have that, and would let their holders in again.
 """
 
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from publisher.accounts.events import Events
 
 
 class Ended(NamedTuple):
-    """How many sessions and personal tokens were good, and are not any more."""
+    """Counts of the sessions and the personal tokens that were good, and no longer are."""
 
     sessions: int
     tokens: int
 
 
 def end_access(database: Database, of: str, *, tokens: bool) -> Ended:
-    """End all sessions, invitations and tokens of CI jobs, and with ``tokens`` revoke the personal
-    tokens; noted in the log of each account. ``of``: the time of the copy, for people.
+    """Ends all sessions, invitations and tokens of CI jobs, and with ``tokens`` revokes the
+    personal tokens. Notes it in the log of each account. ``of``: the time of the copy, for people.
 
     Raises RequestError ``storage_unavailable``.
     """

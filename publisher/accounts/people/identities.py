@@ -1,8 +1,9 @@
-"""Who signs in through which account at an OpenID provider.
+"""The accounts at OpenID providers with which owners sign in.
 
-An identity is an issuer's URL and its own name of somebody (``iss`` and ``sub`` of an ID token
-that was verified); both compare to the letter. ``now`` is an aware datetime, by default the
-present. The methods raise RequestError ``storage_unavailable`` as the database does.
+An identity is an issuer's URL and its own name of a person: ``iss`` and ``sub`` of a verified ID
+token, which together identify a person (OpenID Connect Core 1.0 §5.7). Both compare to the letter.
+``now`` is an aware datetime, by default the present. The methods raise RequestError
+``storage_unavailable`` as the database does.
 """
 
 from datetime import datetime
@@ -25,7 +26,7 @@ class AddedIdentity(NamedTuple):
 
 
 class Identities:
-    """The identities of a database. ``address``: of whose request it is, for the account's log."""
+    """The identities of a database. ``address``: the client's, for the account's log."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,16 +35,18 @@ class Identities:
         self._passwords = Passwords(database)
 
     def find(self, issuer: str, subject: str) -> str | None:
-        """Whom this identity lets in; None: nobody, or somebody who is locked out."""
+        """Returns the owner whom this identity lets in; None if it has none, or the owner is locked
+        out.
+        """
         owner = self._whose(issuer, subject)
         return None if owner is None or self._accounts.locked_at(owner) is not None else owner
 
     def add(
         self, owner: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
     ) -> None:
-        """Let an owner sign in with an identity; nothing is done if that is so already.
+        """Lets an owner sign in with an identity; does nothing if the owner has it already.
 
-        Raises RequestError ``validation_failed`` if it is another account's.
+        Raises RequestError ``validation_failed`` if it belongs to another account.
         """
         with self._database.transaction():
             whose = self._whose(issuer, subject)
@@ -64,7 +67,7 @@ class Identities:
             )
 
     def of(self, owner: str) -> list[AddedIdentity]:
-        """The identities of an owner, by age."""
+        """Returns the identities of an owner, by age."""
         rows = self._database.execute(
             "SELECT issuer, subject, added_at FROM identity WHERE owner = ? "
             "ORDER BY added_at, issuer, subject",
@@ -73,10 +76,10 @@ class Identities:
         return [AddedIdentity(*row) for row in rows]
 
     def remove(self, owner: str, issuer: str, *, address: str, now: datetime | None = None) -> bool:
-        """End that an owner signs in through an issuer; tells whether it was so.
+        """Removes an owner's identities of an issuer. True if the owner had one.
 
-        Raises RequestError ``validation_failed`` where the owner has no password: another
-        identity may be of a provider that this hub asks no more.
+        Raises RequestError ``validation_failed`` where the owner has no password: another identity
+        may be of a provider that this hub no longer uses.
         """
         with self._database.transaction():
             removed = self._database.execute(

@@ -1,8 +1,8 @@
-"""Links that let an owner in once, to set a password or link an OpenID identity.
+"""Links that let an owner in once, to set a password or to link an OpenID identity.
 
-Whoever runs the hub makes one, for a new owner or for one who is locked out. A code is
-``HANDLE.SECRET``; it stands in the link's fragment, which no server, log or preview is ever sent.
-What is stored of it is its secret's SHA-256. ``now`` is an aware datetime, by default the present.
+The operator creates one for a new owner, or for an owner who cannot sign in. A code is
+``HANDLE.SECRET``. It is in the link's fragment, which browsers send to no server (RFC 9110 §7.1).
+The database has the SHA-256 of its secret. ``now`` is an aware datetime, by default the present.
 The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
@@ -29,12 +29,13 @@ _code = re.compile(rf"({names.NAME_PATTERN})\.([0-9A-Za-z]{{{SECRET_CHARS}}})")
 
 
 def invitation_link(base_url: str, code: str) -> str:
-    """Where the owner opens an invitation, below the base URL of the site."""
+    """Returns the URL at which the owner opens an invitation, below the base URL of the site."""
     return f"{base_url}{INVITATION_URL}#{code}"
 
 
 def parse_code(text: str) -> tuple[str, str]:
-    """Handle and secret of a code, or of a whole link with one, whatever space is around it.
+    """Returns the handle and the secret of a code, or of a whole link with one; white space around
+    it is ignored.
 
     Raises RequestError ``invalid_token``.
     """
@@ -47,7 +48,7 @@ def parse_code(text: str) -> tuple[str, str]:
 class Invitations:
     """The invitations of a database: at most one for each owner.
 
-    ``address``: of whose request it is, for the account's log.
+    ``address``: the client's, for the account's log.
     """
 
     def __init__(self, database: Database) -> None:
@@ -59,10 +60,10 @@ class Invitations:
         self._sessions = Sessions(database)
 
     def invite(self, handle: str, now: datetime | None = None) -> str:
-        """The code of a new invitation, good for a day; the one before is good no more.
+        """Returns the code of a new invitation, good for a day. Replaces the one before.
 
-        Adds the owner if there is none. Raises RequestError ``invalid_name``, ``name_reserved``;
-        OperatorError for an owner who is locked out.
+        Adds the owner if the handle is new. Raises RequestError ``invalid_name``,
+        ``name_reserved``; OperatorError for an owner who is locked out.
         """
         names.check_owner(handle)
         secret = make_secret()
@@ -83,11 +84,11 @@ class Invitations:
         return f"{handle}.{secret}"
 
     def end(self, owner: str) -> None:
-        """Let nobody in by the owner's invitation, if there is one."""
+        """Removes the owner's invitation, if there is one."""
         self._database.execute("DELETE FROM invitation WHERE owner = ?", (owner,))
 
     def look(self, code: str, now: datetime | None = None) -> str:
-        """The handle of whom a code invites, which stays good.
+        """Returns the handle that a code invites. The code stays good.
 
         Raises RequestError ``invalid_token`` if it is not good, whatever the reason.
         """
@@ -101,13 +102,13 @@ class Invitations:
         return handle
 
     def accept(self, code: str, password: str, *, address: str, now: datetime | None = None) -> str:
-        """Use an invitation up to set its owner's password, and end all the owner's sessions;
-        returns the handle.
+        """Uses up an invitation: sets its owner's password, and ends all the owner's sessions.
+        Returns the handle.
 
-        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for a password
-        that is not good enough, after which the invitation is still good.
+        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for a weak
+        password, in which case the invitation is still good.
         """
-        # Before the transaction, in which everybody else would wait for the hash.
+        # Hashed before the transaction: all other writers would wait for it.
         password_hash = hash_new(self.look(code, now), password)
         with self._database.transaction():
             handle = self._use_up(code, now)
@@ -118,11 +119,11 @@ class Invitations:
     def accept_identity(
         self, code: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
     ) -> str:
-        """Use an invitation up to let its owner sign in with an OpenID identity, and end all the
-        owner's sessions; returns the handle.
+        """Uses up an invitation: lets its owner sign in with an OpenID identity, and ends all the
+        owner's sessions. Returns the handle.
 
-        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for an identity
-        of another account, after which the invitation is still good.
+        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for an identity of
+        another account, in which case the invitation is still good.
         """
         with self._database.transaction():
             handle = self._use_up(code, now)

@@ -1,7 +1,7 @@
-"""Locking an owner out, for whoever runs the hub: what is published stays.
+"""Locks an owner out, for the operator. The owner's prompts stay published.
 
-One who is locked neither signs in nor publishes, in any way. ``now`` is an aware datetime, by
-default the present.
+A locked owner neither signs in nor publishes, in any way. ``now`` is an aware datetime, by default
+the present.
 """
 
 from datetime import datetime
@@ -14,8 +14,8 @@ from publisher.accounts.tokens import Accounts
 
 
 def lock(database: Database, handle: str, now: datetime | None = None) -> bool:
-    """Lock an owner out at once: sessions and an open invitation end, tokens are refused. Tells
-    whether the owner was not before.
+    """Locks an owner out at once: ends sessions and an open invitation, and refuses tokens. True
+    unless the owner was locked before.
 
     Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
     """
@@ -29,8 +29,8 @@ def lock(database: Database, handle: str, now: datetime | None = None) -> bool:
 
 
 def unlock(database: Database, handle: str, now: datetime | None = None) -> bool:
-    """Let an owner in again, with the password and the tokens of before; tells whether the owner
-    was locked. Raises as ``lock``.
+    """Lets an owner in again, with the earlier password and tokens. True if the owner was locked.
+    Raises as ``lock``.
     """
     with database.transaction():
         is_new = Accounts(database).set_locked(handle, False, now)

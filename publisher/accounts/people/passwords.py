@@ -1,9 +1,10 @@
-"""Passwords: which are good enough, and whose is right. They are stored as Argon2id hashes.
+"""Passwords: judges new ones, and verifies those of owners. They are stored as Argon2id hashes.
 
-No rules of composition: a password is long, and not among what breaches have taught guessers.
-All are NFKC-normalised first, so that the same keys give the same password on any device.
-``now`` is an aware datetime, by default the present. The methods raise RequestError
-``storage_unavailable`` as the database does.
+As NIST SP 800-63B §5.1.1.2 recommends
+(https://pages.nist.gov/800-63-3/sp800-63b.html#memsecretver), there are no rules of composition: a
+password must be long, and not among the breached ones that guessers try. All are NFKC-normalised
+first, so that the same keys give the same password on any device. ``now`` is an aware datetime, by
+default the present. The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
 import contextlib
@@ -26,27 +27,29 @@ from publisher.accounts.database import Database
 PASSWORD_CHARS_MIN = 12
 PASSWORD_CHARS_MAX = 256
 GUESSES_MIN = 10**9
-# The estimate of a hostile password takes half a second at this length, and three at 100. Forty
-# characters are enough to know a breached password by, or one that repeats itself.
+# Only so many characters are judged: the estimate of a hostile password takes half a second at this
+# length, and three seconds at 100. Forty are enough to recognise a breached password, or one that
+# repeats itself.
 JUDGED_CHARS_MAX = 40
 
-# A hash takes 64 MiB and a tenth of a second, and anybody may ask for one. A few requests wait for
-# their turn; more are refused, or they would hold every thread of the account pages.
+# A hash takes 64 MiB and a tenth of a second, and anyone may request one. So a few requests wait
+# for their turn and more are refused: otherwise they could hold every thread of the account pages.
 HASHES_AT_ONCE = 2
 WAITING_MAX = 4
 _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 _places = threading.BoundedSemaphore(HASHES_AT_ONCE + WAITING_MAX)
-# The library keeps what is passed along in a table that all its callers share.
+# The library keeps the words of a call in a table that all its callers share, so one thread calls
+# it at a time.
 _judging = threading.Lock()
-# The second recommendation of RFC 9106: Argon2id, 64 MiB, three passes.
+# The second recommended option of RFC 9106 §4: Argon2id, 64 MiB, three passes.
 _hasher = PasswordHasher()
 
 
 def check_password(password: str, *about: str) -> None:
-    """Whether a new password is long enough and hard to guess, also for somebody who knows what
+    """Checks that a new password is long enough and hard to guess, also for a person who knows what
     it is ``about``: the handle and such.
 
-    Raises RequestError ``validation_failed``, whose detail is of the field ``password``.
+    Raises RequestError ``validation_failed`` with the field ``password`` as its detail.
     """
     normal = _normal(password)
     if len(normal) < PASSWORD_CHARS_MIN:
@@ -56,7 +59,7 @@ def check_password(password: str, *about: str) -> None:
         )
     if len(normal) > PASSWORD_CHARS_MAX:
         raise _refusal(f"A password has at most {PASSWORD_CHARS_MAX} characters. Shorten it.")
-    # Its lists of words take long to load, and only who sets a password needs them.
+    # Loaded late: its lists of words take long to load, and only a new password needs them.
     from zxcvbn import zxcvbn
 
     with _judging:
@@ -79,15 +82,15 @@ class Passwords:
         self._database = database
 
     def put(self, owner: str, password: str, now: datetime | None = None) -> None:
-        """Check and set an owner's password, whether there was one or not.
+        """Checks and sets an owner's password, whether the owner had one or not.
 
-        Ends no session and notes no event. Not for use in a transaction, which would last as
-        long as the hash. Raises RequestError ``validation_failed`` as ``check_password``.
+        Ends no session and notes no event. Not for use in a transaction, which would last as long
+        as the hash. Raises RequestError ``validation_failed`` as ``check_password``.
         """
         self.put_hash(owner, hash_new(owner, password), now)
 
     def put_hash(self, owner: str, password_hash: str, now: datetime | None = None) -> None:
-        """Set an owner's password to what ``hash_new`` has made of it."""
+        """Sets an owner's password to a hash that ``hash_new`` returned."""
         self._database.execute(
             "INSERT INTO password VALUES (?1, ?2, ?3) "
             "ON CONFLICT (owner) DO UPDATE SET hash = ?2, changed_at = ?3",
@@ -95,21 +98,22 @@ class Passwords:
         )
 
     def set_at(self, owner: str) -> int | None:
-        """When an owner's password was set, in epoch seconds; None where there is none."""
+        """Returns when an owner's password was set, in epoch seconds; None without a password."""
         rows = self._database.execute("SELECT changed_at FROM password WHERE owner = ?", (owner,))
         return rows[0][0] if rows else None
 
     def has(self, owner: str) -> bool:
-        """Whether an owner has a password."""
+        """True if an owner has a password."""
         return self.set_at(owner) is not None
 
     def verify(self, handle: str, password: str) -> str | None:
-        """The stored hash of an owner's password, if this is it; None: it is not, or the owner is
-        locked out.
+        """Returns the stored hash of an owner's password, if ``password`` is right; None if it is
+        wrong, or the owner is locked out.
 
-        It takes long, and the password may be changed meanwhile: whoever acts on the answer asks
-        ``is_still`` in the same transaction. The same work is done for a handle that has no
-        password, is nobody's or cannot be one, so that the time tells nobody which there are.
+        It takes long, and the password may change meanwhile. A caller that acts on the answer
+        therefore calls ``is_still`` in the same transaction. A handle without a password, an
+        unknown one and an invalid one take the same work, so the time does not reveal which handles
+        exist.
         """
         normal = _normal(password)
         if len(normal) > PASSWORD_CHARS_MAX:
@@ -118,7 +122,7 @@ class Passwords:
             return self._verify(handle, normal)
 
     def _verify(self, handle: str, normal: str) -> str | None:
-        # A text that is no handle need not be one that a database takes.
+        # A text that is not a handle may be one that the database cannot take.
         is_name = names.is_name(handle, names.OWNER_CHARS_MAX)
         rows = self._database.execute(
             "SELECT hash FROM password JOIN owner ON handle = owner "
@@ -136,19 +140,20 @@ class Passwords:
             "UPDATE password SET hash = ? WHERE owner = ? AND hash = ? RETURNING 1",
             (renewed, handle, stored),
         )
-        # Else it was changed meanwhile, or renewed by another sign-in.
+        # If the update found no such hash, the password was changed meanwhile, or rehashed by
+        # another sign-in.
         return renewed if is_done else self._verify(handle, normal)
 
     def is_still(self, owner: str, verified: str | None) -> bool:
-        """Whether an owner's password is the one that ``verify`` has seen; of None, whether there
-        is none.
+        """True if an owner's password is still the one that ``verify`` has seen; with None, if the
+        owner still has none.
         """
         rows = self._database.execute("SELECT hash FROM password WHERE owner = ?", (owner,))
         return (rows[0][0] if rows else None) == verified
 
 
 def hash_new(owner: str, password: str) -> str:
-    """The hash of a new password for an owner, as PHC string.
+    """Returns the hash of a new password for an owner, as a PHC string.
 
     Raises RequestError ``validation_failed`` as ``check_password``.
     """
@@ -163,8 +168,8 @@ def _normal(password: str) -> str:
 
 @contextlib.contextmanager
 def _place() -> Iterator[None]:
-    """Take one of the places for requests that hash a password. Raises RequestError
-    ``unavailable`` where all are taken, before it is known whose password it is.
+    """Takes one of the places for requests that hash a password. Raises RequestError
+    ``unavailable`` where all are taken, before the password's owner is known.
     """
     if not _places.acquire(blocking=False):
         raise RequestError(
@@ -192,13 +197,13 @@ def _matches(stored: str, normal: str) -> bool:
 
 
 def _bytes(normal: str) -> bytes:
-    # What is no text is a wrong password like any other.
+    # A surrogate, which is no valid text, makes a wrong password like any other.
     return normal.encode(errors="surrogatepass")
 
 
 @functools.cache
 def _dummy() -> str:
-    """The hash of a password that nobody has, with the parameters of those of today."""
+    """Returns the hash of a password that no owner has, with today's parameters."""
     return _hash(secrets.token_urlsafe())
 
 

@@ -1,9 +1,10 @@
-"""Who is signed in. A session is known by a secret that its browser has; here is its SHA-256.
+"""The sessions of people who are signed in. The browser has a session's secret; the database has
+its SHA-256.
 
-The secret must have at least 128 bits of chance in it, and be a new one at each sign-in. Nothing
-is remembered between calls, so that the end of a session holds at once in every process. Times
-are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
-RequestError ``storage_unavailable`` as the database does.
+The secret must have at least 128 random bits, and be a new one at each sign-in. Nothing is cached
+between calls, so the end of a session takes effect at once in every process. Times are epoch
+seconds; ``now`` is an aware datetime, by default the present. The methods raise RequestError
+``storage_unavailable`` as the database does.
 """
 
 import hmac
@@ -20,16 +21,16 @@ from publisher.accounts.tokens import LOCKED, Accounts
 # A session ends when it was not used for so long, and so long after it began in any case.
 IDLE_SECONDS = 14 * 86_400
 LIFE_SECONDS = 60 * 86_400
-# When it was used is written at most this often, or each page would wait for the disk.
+# The last use is written at most this often: otherwise each page would wait for the disk.
 SEEN_NOTED_EVERY_SECONDS = 5 * 60
-# Of one owner; whoever signs in more often ends the session that was not used for longest.
+# The most sessions of one owner. One more sign-in ends the session that was unused for longest.
 SESSIONS_MAX = 100
 AGENT_CHARS_MAX = 200
 
 
 class Session(NamedTuple):
     """A session without its secret. ``id`` is public: the first 8 hexadecimal digits of the hash.
-    ``address``: where it began; ``agent``: the browser's name of itself.
+    ``address``: the client's at sign-in; ``agent``: the name that the browser gives itself.
     """
 
     id: str
@@ -55,7 +56,7 @@ class Sessions:
     def begin(
         self, owner: str, secret: str, *, address: str, agent: str, now: datetime | None = None
     ) -> Session:
-        """Sign an owner in, on whoever has the secret. Removes the sessions that are over.
+        """Signs an owner in, in the browser that has the secret. Deletes sessions that are over.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
@@ -78,7 +79,7 @@ class Sessions:
         return _session_of(row)
 
     def find(self, secret: str, now: datetime | None = None) -> Session | None:
-        """The session with this secret, if it is good at this moment, and note its use."""
+        """Returns the session with this secret, if it is good at this moment, and notes its use."""
         at, digest = clock.seconds(now), hash_secret(secret)
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE hash = ? AND {_IS_GOOD}", (digest, at, at)
@@ -90,14 +91,14 @@ class Sessions:
         stale = at - SEEN_NOTED_EVERY_SECONDS
         if session.seen_at > stale:
             return session
-        # Another request may have noted it since, or ended the session.
+        # Another request may have noted the use since, or ended the session.
         self._database.execute(
             "UPDATE session SET seen_at = ? WHERE hash = ? AND seen_at <= ?", (at, digest, stale)
         )
         return session._replace(seen_at=at)
 
     def end(self, secret: str) -> None:
-        """Sign out whoever has the secret. Without such a session nothing is done."""
+        """Ends the session with this secret, if it exists."""
         self._database.execute("DELETE FROM session WHERE hash = ?", (hash_secret(secret),))
 
     def end_all(
@@ -109,11 +110,12 @@ class Sessions:
         note: bool = False,
         now: datetime | None = None,
     ) -> int:
-        """Sign an owner out everywhere, except on who has the secret ``but``; returns how many
-        sessions that ended.
+        """Ends all sessions of an owner, except the one with the secret ``but``; returns how many
+        ended.
 
-        ``note``: the owner asked for it, so it is noted in the account's log, even if there were
-        none. Where it follows from something else, as a new password, that is what is noted.
+        ``note``: the owner requested it, so it is noted in the account's log, even if no session
+        ended. Where it follows from another event, such as a new password, that event is noted
+        instead.
         """
         with self._database.transaction():
             ended = self._database.execute(
@@ -125,7 +127,7 @@ class Sessions:
         return len(ended)
 
     def of(self, owner: str, now: datetime | None = None) -> list[Session]:
-        """The sessions of an owner that are good at this moment, the newest first."""
+        """Returns the sessions of an owner that are good at this moment, the newest first."""
         at = clock.seconds(now)
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "

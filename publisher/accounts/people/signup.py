@@ -1,7 +1,7 @@
-"""How somebody takes a free handle without an invitation, where the operator allows it.
+"""Signing up: takes a free handle without an invitation, where the operator allows it.
 
-A handle is taken if it is an owner's here or has a folder in the content tree, whose prompts
-whoever takes it could change.
+A handle is taken if it belongs to an owner or has a folder in the content tree: its new owner could
+change the prompts in that folder.
 """
 
 from datetime import datetime
@@ -25,14 +25,14 @@ def sign_up(
     address: str,
     now: datetime | None = None,
 ) -> None:
-    """Add an owner who signs in with a password. ``address``: of whose request it is.
+    """Adds an owner who signs in with a password. ``address``: the client's.
 
-    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle
-    or a password that cannot be taken; ``unavailable`` where the content tree has faults.
+    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle that
+    is taken or a weak password; ``unavailable`` where the content tree has faults.
     """
     folders = _folders_like(content_root, handle)
-    # Before the transaction, in which everybody else would wait for the hash; yet not for a
-    # handle that is taken anyway.
+    # The hash is made before the transaction, as all other writers would wait for it. It is not
+    # made for a handle that is taken anyway.
     _check_free(database, handle, folders)
     password_hash = hash_new(handle, password)
     with database.transaction():
@@ -50,7 +50,7 @@ def sign_up_identity(
     address: str,
     now: datetime | None = None,
 ) -> None:
-    """Add an owner who signs in with an OpenID identity. ``address``: of whose request it is.
+    """Adds an owner who signs in with an OpenID identity. ``address``: the client's.
 
     Raises as ``sign_up``; ``validation_failed`` also for an identity of another account.
     """
@@ -61,14 +61,14 @@ def sign_up_identity(
 
 
 def _folders_like(content_root: str, handle: str) -> list[str]:
-    """The owners of the content tree who look like a handle. To look at all of them takes long, so
-    it is done before any transaction.
+    """Returns the owners in the content tree whose handles look like this one. The search reads all
+    of them and takes long, so it comes before any transaction.
     """
     look = skeleton(handle)
     try:
         return [owner for owner in list_owners(content_root) if skeleton(owner) == look]
     except OperatorError as error:
-        # Which handles are taken is not known for sure.
+        # A fault hides folders, so it is unknown which handles are taken.
         raise RequestError(
             "unavailable",
             "Sign-up is closed because the content of this hub has faults. The operator can "

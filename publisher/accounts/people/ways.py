@@ -1,16 +1,16 @@
-"""How each owner can sign in."""
+"""The ways in which each owner can sign in."""
 
 from datetime import datetime
 
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 
-# In this order where an owner has several.
+# In the order in which an owner's ways are listed.
 WAYS = ("password", "openid", "invited")
 
 
 def ways_to_sign_in(database: Database, now: datetime | None = None) -> dict[str, list[str]]:
-    """The WAYS of each owner who has any. ``invited``: an invitation that is still good.
+    """Returns the WAYS of each owner who has any. ``invited``: an invitation that is still good.
 
     Raises RequestError ``storage_unavailable`` as the database does.
     """

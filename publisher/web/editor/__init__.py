@@ -1,1 +1,1 @@
-"""Writing prompts in a browser: the pages below /account/prompts."""
+"""The editor, with which owners write prompts in a browser: the pages below /account/prompts."""

@@ -1,7 +1,7 @@
-"""Two people have edited one version: what the later one may do, without a loss. Pure.
+"""Merges the changes of two people who edited the same version, without a loss. Pure.
 
-Each field that only one of them has changed takes that change. A field that both have changed is
-the author's to decide.
+A field that only one of them has changed takes that change. For a field that both have changed, the
+author decides.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ from msgspec import structs
 from builder.text.prompts import parse_document, variable_names
 from publisher.web.editor.writing import PARAMETERS, Base, VariableRow, Writing, rows_for
 
-# Fields that merge by themselves, each as a whole.
+# Fields that merge independently, each as a whole.
 _FIELDS = ("content", "title", "description", "tags", "license", "more")
 
 
 def rebase(writing: Writing, base: Base | None, latest: Base) -> Writing:
-    """The author's fields, as a change of the latest version: where they are as in ``base``, they
+    """Returns the author's fields as a change of the latest version: fields that equal ``base``
     become those of the latest. Without a ``base``, all stay as they are.
     """
     changes: dict[str, Any] = {"base_version": str(latest.version), "bump": ""}

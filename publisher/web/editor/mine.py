@@ -1,6 +1,6 @@
-"""What the site shows of an owner's prompts: for lists, and to choose from.
+"""An owner's prompts as the site shows them, for lists and choices.
 
-Reads what the last build left, so no list opens the files of each prompt.
+Reads the output of the last build, so no list opens the files of each prompt.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ _decode_line = msgspec.json.Decoder(CatalogueLine).decode
 
 
 class Mine(NamedTuple):
-    """A page of an owner's prompts, latest changed first, each with its labels and what they name.
-    ``total``: of all prompts that are found; ``has_any``: whether there is one at all.
+    """A page of an owner's prompts, latest changed first, each with its labels and their versions.
+    ``total``: of all prompts that match; ``has_any``: the owner has at least one prompt.
     """
 
     prompts: list[tuple[RepoSummary, dict[str, str]]]
@@ -38,10 +38,10 @@ class Mine(NamedTuple):
 
 
 def list_mine(settings: Settings, owner: str, words: str, page: int) -> Mine:
-    """A page of the prompts that have all of these ``words`` in name, title, description or tags.
-    A page after the last one is the last one.
+    """Returns a page of the prompts that have all of these ``words`` in name, title, description or
+    tags. A page number after the last page gives the last page.
 
-    Raises RequestError ``unavailable`` where there is no site yet.
+    Raises RequestError ``unavailable`` before the site is built.
     """
     wanted = _fold(words[:QUERY_CHARS_MAX]).split()
     with _reading(settings) as state:
@@ -71,7 +71,7 @@ def _search(state: State, owner: str, wanted: list[str]) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """``text`` without case and accents."""
+    """Returns ``text`` without case and accents."""
     if text.isascii():
         return text.lower()
     letters = unicodedata.normalize("NFKD", text.casefold())
@@ -79,18 +79,18 @@ def _fold(text: str) -> str:
 
 
 def current_labels(settings: Settings, owner: str, name: str) -> dict[str, str]:
-    """What the labels of a prompt name, as readers see it."""
+    """Returns the version of each label of a prompt, as readers see it."""
     found = labels_of(settings, owner, name) or {}
     return {label: version for label, version in found.items() if version}
 
 
 def tags_in_use(settings: Settings) -> list[str]:
-    """The tags that most prompts have."""
+    """Returns the most frequent tags."""
     try:
         with _reading(settings) as state:
             return [tag for tag, _ in islice(state.tags.counts(), TAGS_OFFERED_MAX)]
     except RequestError:
-        return []  # they are only offered
+        return []  # tags are only suggestions
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
-"""What is in the editor: its fields as a person fills them in, from a request, a version or a saved
-draft. Whatever they say fits in here, right or wrong.
+"""The content of the editor: its fields as a person fills them in, from a request, a version or a
+saved draft. Holds any values, right or wrong.
 """
 
 import re
@@ -20,7 +20,7 @@ from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.values import show_lines, show_value
 from publisher.write.resolve import VARIABLES_MAX
 
-# Parameters with a field of their own: a name for people, and whether it is a number.
+# Parameters with a field of their own: its label, and True if it is a number.
 PARAMETERS = {
     "model": ("Model", False),
     "temperature": ("Temperature", True),
@@ -45,9 +45,11 @@ class VariableRow(Struct, frozen=True):
 
 
 class Writing(Struct, frozen=True):
-    """All fields. ``name`` is that of a new prompt, ``base_version`` the version that another one
-    is to follow; the other of the two is empty. ``bump`` is empty where the proposed step is to be
-    taken. Line ends are LF. ``nonce`` tells one page with these fields from another.
+    """All fields of the editor.
+
+    ``name`` is that of a new prompt; ``base_version`` is the version that the next one is to
+    follow. One of the two is empty. ``bump`` is empty where the proposed step is to be taken. Line
+    ends are LF. ``nonce`` distinguishes pages with the same fields.
     """
 
     name: str = ""
@@ -77,7 +79,7 @@ class Base(NamedTuple):
 
 
 def read_writing(form: MultiDict[str, str]) -> Writing:
-    """The fields of a request. What is missing is empty."""
+    """Returns the fields of a request. A missing field is empty."""
 
     def text(field: str) -> str:
         return with_line_feeds(form.get(field, ""))
@@ -88,7 +90,7 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
     columns = (form.getlist(f"variable-{field}") for field in VariableRow.__struct_fields__)
     rows = tuple(
         VariableRow(*map(with_line_feeds, cells))
-        for cells in zip(*columns, strict=False)  # a page of ours sends as many of each
+        for cells in zip(*columns, strict=False)  # the editor's own page sends as many of each
         if _variable.fullmatch(cells[0])
     )
     return Writing(
@@ -111,7 +113,7 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
 
 
 def encode_writing(writing: Writing) -> bytes:
-    """The fields as a saved draft holds them."""
+    """Returns the fields as a saved draft holds them."""
     return msgspec.json.encode(writing)
 
 
@@ -121,7 +123,7 @@ def decode_writing(data: bytes) -> Writing:
 
 
 def read_base(root: str, owner: str, name: str, version: Version | None = None) -> Base | None:
-    """A version, by default the latest; None where there is none, or not any more.
+    """Returns a version, by default the latest; None where it does not exist, or no longer does.
 
     Raises ContentError where its files are broken, OperatorError.
     """
@@ -134,10 +136,11 @@ def read_base(root: str, owner: str, name: str, version: Version | None = None) 
 
 
 def show_version(version: Version, record: VersionFile, text: str) -> Writing:
-    """The fields of a version."""
+    """Returns the fields of a version."""
     body = body_of(text, record.front_matter_bytes)
     parameters, more = split_parameters(record.parameters)
-    # A description that nobody wrote is not shown: the next text has its own first sentence.
+    # A description that was derived from the text is not shown: the next text has its own first
+    # sentence.
     is_written = record.description != first_sentence(body)
     return Writing(
         base_version=str(version),
@@ -153,7 +156,7 @@ def show_version(version: Version, record: VersionFile, text: str) -> Writing:
 
 
 def row_of(variable: Variable) -> VariableRow:
-    """The fields of a variable."""
+    """Returns the fields of a variable."""
     is_usual = variable.required is (variable.default is None)
     return VariableRow(
         name=variable.name,
@@ -167,8 +170,8 @@ def row_of(variable: Variable) -> VariableRow:
 
 
 def rows_for(found: Iterable[str], known: Iterable[VariableRow]) -> tuple[VariableRow, ...]:
-    """A row for each variable ``found`` in a text: a known one (the last of its name), or a new
-    one. Then those that are known and not in the text, as far as there is room.
+    """Returns a row for each variable ``found`` in a text: a known one (the last of its name), or a
+    new one. Then the known ones that are not in the text, as far as there is room.
     """
     rows = {row.name: row for row in known}
     used = [rows.pop(name, None) or VariableRow(name) for name in found]
@@ -176,7 +179,9 @@ def rows_for(found: Iterable[str], known: Iterable[VariableRow]) -> tuple[Variab
 
 
 def split_parameters(parameters: dict[str, Any]) -> tuple[dict[str, str], str]:
-    """The parameters with fields of their own, and the others as a JSON object; empty for none."""
+    """Returns the parameters with fields of their own, and the others as a JSON object; empty for
+    none.
+    """
     fields, others = dict.fromkeys(PARAMETERS, ""), {}
     for name, value in parameters.items():
         kind = (int, float) if name in PARAMETERS and PARAMETERS[name][1] else str

@@ -1,13 +1,13 @@
 """The one cookie of the account pages: a secret that only the visitor's browser has.
 
-The cookie is ``SECRET`` or ``SECRET.DATA``. The secret has 256 random bits; whose it is says the
-hub's database, by its hash. DATA is Flask's session: messages for the next page, CSRF tokens, the
-state of a sign-in elsewhere. It is signed with a key made from the secret, so no key has to be kept
-on the server, shared by its processes, or lost. A visitor can therefore write what is in it:
-nothing that is read from it may give rights.
+The cookie is ``SECRET`` or ``SECRET.DATA``. The secret has 256 random bits; the hub's database
+finds its owner by its hash. DATA is Flask's session: messages for the next page, CSRF tokens, the
+state of a sign-in at a provider. It is signed with a key made from the secret. So the server has no
+key to keep, to share between processes, or to lose. But a visitor can write any DATA: no value read
+from it may give rights.
 
-It is sent with the account pages alone, never with reads; on a private hub with both, by another
-name, so that a cookie of a time when the hub was open is not mistaken for one.
+Browsers send the cookie only with the account pages, never with reads. On a private hub they send
+it with both, under another name. So a cookie of the time when the hub was open does not count.
 """
 
 import base64
@@ -28,8 +28,8 @@ from builder.model.settings import Settings
 from publisher.accounts.people.sessions import LIFE_SECONDS
 
 
-# What may be in it, of which kind. Plain JSON: Flask's own form can be compressed, which can be a
-# bomb, and have tags in it, which can be HTML.
+# The keys and types of DATA. Plain JSON: Flask's own form can be compressed, which allows a
+# decompression bomb, and can have tags, which allow HTML.
 class _Data(TypedDict, total=False):
     csrf_token: str
     _flashes: list[tuple[str, str]]
@@ -37,13 +37,14 @@ class _Data(TypedDict, total=False):
 
 
 _secret = re.compile(r"[A-Za-z0-9_-]{43}")
-# What browsers take in one cookie, with some room for its attributes.
+# Browsers accept at least 4096 bytes for one cookie (RFC 6265 §6.1); its attributes need the rest.
+# More data raises ValueError.
 _DATA_BYTES_MAX = 3500
 
 
 class VisitorSession(SecureCookieSession):
-    """Flask's session, and the secret that it is kept under. ``is_signed_in``: whether the browser
-    is to keep it when it is closed.
+    """Flask's session, with its secret. ``is_signed_in``: the browser keeps the cookie when it is
+    closed.
     """
 
     def __init__(self, secret: str | None = None, data: Any = None) -> None:
@@ -54,15 +55,15 @@ class VisitorSession(SecureCookieSession):
 
     @property
     def secret(self) -> str:
-        """The visitor's secret; a new one for who has sent none."""
+        """The visitor's secret; a new one if the browser sent none."""
         if self._secret is None:
             self._secret = secrets.token_urlsafe(32)
             self.modified = True
         return self._secret
 
     def renew(self) -> str:
-        """Begin anew with another secret, which is returned: nobody who knows the old one, or has
-        put it there, knows this one.
+        """Begins a new session with a new secret, and returns it. Anyone who knows or planted the
+        old secret does not know this one.
         """
         self.clear()
         self._secret = None
@@ -71,7 +72,7 @@ class VisitorSession(SecureCookieSession):
 
     @property
     def key(self) -> bytes:
-        """What is signed for this visitor is signed with this."""
+        """The key that signs values for this visitor."""
         return hashlib.sha256(b"signing\0" + self.secret.encode()).digest()
 
 
@@ -83,11 +84,12 @@ class CookieSessions(SecureCookieSessionInterface):
         self._path = (settings.base_path or "/") if is_private else settings.base_path + ACCOUNT_URL
         self._is_secure = settings.base_url.startswith("https:")
         name = "hub-member" if is_private else "hub-account"
-        # Browsers take such a name with Secure only, so nobody puts it there in clear text.
+        # Browsers accept this prefix only with Secure, so no one can set the cookie over plain
+        # HTTP.
         self._name = f"__Secure-{name}" if self._is_secure else name
 
     def secret_of(self, cookies: Mapping[str, str]) -> str | None:
-        """The secret that a browser has sent, if it looks like one."""
+        """Returns the secret that a browser has sent, if it looks like one."""
         secret = cookies.get(self._name, "").partition(".")[0]
         return secret if _secret.fullmatch(secret) else None
 
@@ -98,7 +100,7 @@ class CookieSessions(SecureCookieSessionInterface):
         data = request.cookies[self._name].partition(".")[2]
         found = VisitorSession(secret)
         if data and len(data) <= _DATA_BYTES_MAX:
-            # Cut off, or of another secret: as if there were none.
+            # Truncated or foreign data is ignored.
             with contextlib.suppress(ValueError, BadSignature, msgspec.DecodeError):
                 sent = _signer(found).unsign(base64.urlsafe_b64decode(data))
                 return VisitorSession(secret, msgspec.json.decode(sent, type=_Data))
@@ -123,7 +125,7 @@ class CookieSessions(SecureCookieSessionInterface):
 
 
 class VisitorsFlask(Flask):
-    """Flask, whose key is the visitor's own."""
+    """Flask with a secret key for each visitor."""
 
     @property
     def secret_key(self) -> bytes:  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""The difference of two texts, for the account pages; templates/difference.html shows it.
+"""The difference of two texts, for the account pages; templates/difference.html shows it:
 
-difference = compare(old, new, "1.0.0", "1.1.0")
-frame.render("some.html", difference=difference)   # {{ difference_of(difference) }}
+``frame.render("some.html", difference=compare(old, new, "1.0.0", "1.1.0"))``, and in the template
+``{{ difference_of(difference) }}``.
 """
 
 from typing import NamedTuple
@@ -20,10 +20,10 @@ _UNMARKED = (
 
 
 class TextDifference(NamedTuple):
-    """What changed from the text called ``old_name`` to the one called ``new_name``.
+    """The changes from the text called ``old_name`` to the one called ``new_name``.
 
-    ``rows`` is empty where the texts are equal. ``limits`` are sentences about what is not shown
-    to the line, or to the word.
+    ``rows`` is empty where the texts are equal. ``limits`` are sentences about changes that are not
+    shown to the line, or to the word.
     """
 
     old_name: str
@@ -33,11 +33,11 @@ class TextDifference(NamedTuple):
 
 
 def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
-    """Compare two texts, to the word.
+    """Compares two texts, to the word.
 
-    Whatever the texts, it takes no more steps than builder.text.line_diff and
-    builder.render.hunks allow, plus time in proportion to their length. So callers limit only
-    that. A name is what people call a text: a version, or such as "your draft".
+    For any texts, it takes no more steps than builder.text.line_diff and builder.render.hunks
+    allow, plus time in proportion to their length. So callers limit only the length. A name is what
+    people call a text: a version, or such as "your draft".
     """
     diff = LineDiff(old, new)
     rows, has_marked_all = readable(diff)

@@ -11,7 +11,9 @@ from builder.model.errors import RequestError
 
 @contextmanager
 def errors_shown(form: FlaskForm, otherwise: Field) -> Iterator[None]:
-    """Show a RequestError that the block raises, as ``show_errors`` does, and go on after it."""
+    """Shows a RequestError that the block raises, as ``show_errors`` does, and continues after
+    it.
+    """
     try:
         yield
     except RequestError as error:
@@ -19,9 +21,9 @@ def errors_shown(form: FlaskForm, otherwise: Field) -> Iterator[None]:
 
 
 def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:
-    """Show an error at the fields that it names; at ``otherwise`` where it names none of these.
+    """Shows an error at the fields that it names; at ``otherwise`` where it names none of these.
 
-    What is no fault of the form is raised again.
+    An error that is not a fault of the form is raised again.
     """
     if error.status >= 500:
         raise error
@@ -34,5 +36,5 @@ def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:
 
 
 def _sentence(message: str) -> str:
-    """What is said of a field, for programs, as people read it; a sentence as it is."""
+    """Returns a detail's message, which is written for programs, as a sentence for people."""
     return message if message.endswith(".") else f"{message[:1].upper()}{message[1:]}."

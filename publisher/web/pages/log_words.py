@@ -4,7 +4,7 @@ import re
 
 from publisher.accounts.events import Event, Kind
 
-# {note} is what the event is about, as its module has noted it.
+# {note} is the event's ``note``, as its module has written it.
 _TEXTS: dict[Kind, str] = {
     "signed_up": "Account created.",
     "invited": "Invitation created. Its link can set a password.",
@@ -32,7 +32,7 @@ _TEXTS: dict[Kind, str] = {
     "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
 }
 
-# The first that fits: a browser names itself after those that it wants to be taken for.
+# The first match counts: a browser also names those for which it wants to be taken.
 _BROWSERS = (
     ("Edge", r"Edg(?:e|A|iOS)?/"),
     ("Opera", r"OPR/|Opera"),
@@ -53,12 +53,14 @@ _AGENT_CHARS_SHOWN = 40
 
 
 def tell(event: Event) -> str:
-    """What happened, in a sentence."""
+    """Returns the event as a sentence."""
     return _TEXTS[event.kind].format(note=event.note, browser=browser_name(event.note))
 
 
 def browser_name(agent: str) -> str:
-    """What a browser is, of its User-Agent: ``Firefox on Linux``; of another program its name."""
+    """Returns a browser's name from its User-Agent: ``Firefox on Linux``; for other programs their
+    name.
+    """
     browser = _first(_BROWSERS, agent)
     system = _first(_SYSTEMS, agent)
     if browser:

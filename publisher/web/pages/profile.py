@@ -1,4 +1,4 @@
-"""The page on which an owner writes the profile that everybody can read."""
+"""The page on which an owner writes the public profile."""
 
 from flask import Response
 from flask_wtf import FlaskForm
@@ -29,7 +29,7 @@ class ProfileForm(FlaskForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add this page."""
+    """Adds this page."""
     frame.add("/profile", profile, "GET", "POST")
 
 
@@ -52,7 +52,7 @@ def _began_at(frame: Frame, owner: str) -> str:
 
 
 def _publish(frame: Frame, owner: str) -> str:
-    """Wait until readers see the profile; returns the message for its owner."""
+    """Waits until readers see the profile; returns the message for its owner."""
     late = why_late(frame.rebuilder, owner, None)
     if late:
         return f"Your profile is saved. {late} It will appear as soon as possible."

@@ -1,6 +1,4 @@
-"""An owner's repos on the pages: which there are, what their labels name, and when readers see a
-change.
-"""
+"""An owner's repos on the pages: their names, their labels, and when readers see a change."""
 
 import os
 
@@ -13,7 +11,7 @@ from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.store import content
 
-# More are not offered one by one: one writes the names of those that are meant.
+# More are not listed: the owner types the names.
 OFFERED_MAX = 100
 
 
@@ -25,7 +23,9 @@ _decode_labels = msgspec.json.Decoder(_LabelList).decode
 
 
 def repos_of(root: str, owner: str) -> list[str] | None:
-    """The names of an owner's repos, sorted; None where a fault in the content hides them."""
+    """Returns the names of an owner's repos, sorted; None where a fault in the content hides
+    them.
+    """
     if not os.path.isdir(f"{root}/{owner}"):
         return []
     try:
@@ -35,20 +35,20 @@ def repos_of(root: str, owner: str) -> list[str] | None:
 
 
 def offered(repos: list[str] | None) -> list[str]:
-    """The names to choose from: none where there are too many."""
+    """Returns the names to choose from: none where there are too many."""
     return repos if repos and len(repos) <= OFFERED_MAX else []
 
 
 def repo_in(text: str | None, owner: str) -> str:
-    """The name of an owner's repo as somebody typed it, with or without the owner."""
+    """Returns the name of an owner's repo as a person typed it, with or without the owner."""
     return (text or "").strip().removeprefix(f"{owner}/")
 
 
 def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None] | None:
-    """What each label of a repo names as readers see it, None where it is removed; None for a repo
-    that never had one.
+    """Returns the version of each label of a repo as readers see it, None for a removed one; None
+    for a repo that never had a label.
 
-    From the site, which has a small file for that: the content would be all of the repo's.
+    Reads the site's small file of labels: the content would need all files of the repo.
     """
     file = BY_NAME["labels"].file_for(owner=owner, name=name)
     try:
@@ -60,8 +60,8 @@ def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None
 
 
 def why_late(rebuilder: Rebuilder, owner: str, name: str | None) -> str:
-    """Wait until readers see a change of a repo, or of an owner's profile; returns why they do not
-    see it yet, or nothing.
+    """Waits until readers see a change of a repo, or of an owner's profile. Returns the reason why
+    they do not see it yet, or an empty text.
     """
     try:
         rebuilder.make_visible(owner, name)
@@ -71,8 +71,8 @@ def why_late(rebuilder: Rebuilder, owner: str, name: str | None) -> str:
 
 
 def show_readers(rebuilder: Rebuilder, owner: str, name: str, done: str) -> str:
-    """Wait until readers see a change of a repo. Returns the message for its owner: what is
-    ``done``, and that readers see it later, if so.
+    """Waits until readers see a change of a repo. Returns the message for its owner: ``done``, and
+    that readers see it later, if so.
     """
     late = why_late(rebuilder, owner, name)
     return f"{done} {late} Readers will see it as soon as possible." if late else done
