@@ -97,11 +97,11 @@ SDK_JS = MEASURE_JS.format(
 @contextmanager
 def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
     """The URL of a server that answers both clients, and the paths of the requests to it."""
-    asked: list[str] = []
+    requested_paths: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested_paths.append(self.path)
             time.sleep(delay_seconds)
             is_hub = self.path.startswith("/api/v1/")
             body = json.dumps({"data": RECORD} if is_hub else LANGFUSE).encode()
@@ -118,7 +118,7 @@ def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
         thread = threading.Thread(target=listener.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{listener.server_address[1]}", asked
+        yield f"http://127.0.0.1:{listener.server_address[1]}", requested_paths
         listener.shutdown()
         thread.join()
 
@@ -144,13 +144,13 @@ def main() -> None:
     requests = {}
     for _ in range(options.turns):
         for name, (command, folder) in clients.items():
-            with server(options.delay / 1000) as (url, asked):
+            with server(options.delay / 1000) as (url, requested_paths):
                 done = subprocess.run(
                     [*command, url, str(options.gets)], check=True, text=True, cwd=folder,
                     stdout=subprocess.PIPE, env={"PYTHONPATH": str(CLIENTS / "python")},
                 )  # fmt: skip
             found[name].append([float(one) for one in done.stdout.split()])
-            requests[name] = len(asked)
+            requests[name] = len(requested_paths)
     rows = []
     for name, turns in found.items():
         imported, first, cached, filled = (median(one) for one in zip(*turns, strict=True))

@@ -140,7 +140,7 @@ class Bench:
                 ratios.append(grouped / single)
                 rates.append((grouped, single))
             self.note(
-                f"commits, {CLIENTS} waiting, {told(delay)}",
+                f"commits, {CLIENTS} waiting, {delay_text(delay)}",
                 f"{median([one for one, _ in rates]):,.0f}/s, one by one "
                 f"{median([one for _, one in rates]):,.0f}/s",
                 f"{median(ratios):.1f} × ({spread(ratios, 1)})", aim,
@@ -182,7 +182,7 @@ class Bench:
             more = median([ours - bare for ours, bare in pairs])
             times = median([ours / bare for ours, bare in pairs])
             self.note(
-                f"a single publisher, {told(delay)}",
+                f"a single publisher, {delay_text(delay)}",
                 f"{median([ours for ours, _ in pairs]):.1f} ms, bare commit "
                 f"{median([bare for _, bare in pairs]):.1f} ms",
                 f"{times:.2f} ×" if delay else f"{more:+.1f} ms",
@@ -262,7 +262,7 @@ class KeyedClient(HubClient):
         return super().publish(prompt, **{"Idempotency-Key": uuid.uuid4().hex})
 
 
-def told(delay: float) -> str:
+def delay_text(delay: float) -> str:
     return f"at {delay:g} ms" if delay else "direct"
 
 

@@ -182,11 +182,11 @@ class Bench:
             register = client.publish if kind == NEW_VERSION else client.create
             for prompt in prompts:
                 figures["MLflow"].append(milliseconds_of(register, prompt))
-        asked = f"{self._folder}/prompts.json"
-        with open(asked, "w") as file:
+        prompts_file = f"{self._folder}/prompts.json"
+        with open(prompts_file, "w") as file:
             prompts = self._draw(kind, self._options.publications)
             json.dump([(prompt.mlflow_name, prompt.revised()) for prompt in prompts], file)
-        command = [self._options.mlflow, "-c", MLFLOW_LIBRARY, self._theirs.url, asked]
+        command = [self._options.mlflow, "-c", MLFLOW_LIBRARY, self._theirs.url, prompts_file]
         figures["library"] = json.loads(run(command).output.splitlines()[-1])
         for who, milliseconds in figures.items():
             self.figures.rivals[who, kind].append(milliseconds[WARM_UPS:])

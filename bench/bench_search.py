@@ -181,7 +181,7 @@ def ids_of(rows: list[bytes]) -> list[str]:
 def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None:
     catalogue = Catalogue(size)
     catalogue.write(f"{folder}/content")
-    asked = questions(catalogue, random.Random(7))
+    queries_by_kind = questions(catalogue, random.Random(7))
     engines = [one for one in options.engines if one != "whoosh" or size <= options.whoosh_max]
     askers: dict[str, Asker] = {}
     opened = []
@@ -198,7 +198,7 @@ def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None
     askers["FTS5"] = lambda query: ask_full_text(database, query)
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(options.rounds):
-        for kind, queries in asked.items():
+        for kind, queries in queries_by_kind.items():
             for name, ask in askers.items():
                 for query in queries:
                     start = time.thread_time()
@@ -211,7 +211,7 @@ def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None
         ["kind of query", *(f"{name} {part}" for name in askers for part in ("p50", "p99"))],
         [
             [kind, *(percentile(taken[kind, name], part) for name in askers for part in (50, 99))]
-            for kind in asked
+            for kind in queries_by_kind
         ],
     )
 
@@ -311,8 +311,10 @@ def measure_http(options: argparse.Namespace, size: int, folder: str) -> None:
     rows = []
     with hub(folder, server_core, 0) as server:
         for name, count in (("each once", 1_000), ("each many times", 10)):
-            asked = questions(catalogue, random.Random(8), count).values()
-            paths = [path_of(query) for turn in zip(*asked, strict=True) for query in turn]
+            queries_by_kind = questions(catalogue, random.Random(8), count).values()
+            paths = [
+                path_of(query) for turn in zip(*queries_by_kind, strict=True) for query in turn
+            ]
             found = load(server, paths, {}, HTTP_SECONDS, wrk_core, HTTP_CLIENTS)
             rows.append([
                 name, found.reads_per_second, found.reads_per_cpu_second, found.p50_milliseconds,

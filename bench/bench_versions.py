@@ -172,8 +172,8 @@ def measure_busy(version: Version, counts: list[int]) -> Iterator[tuple[str, flo
                     {"content": f"Text {number} about {{{{topic}}}}.\n", "labels": labels},  # noqa: B023
                     Authorization=f"Bearer {server.token}", **{"Content-Type": "application/json"},
                 ))  # fmt: skip
-                told = ", label moved" if labels else ""
-                yield f"publication, {count:,} versions{told}", seconds / PUBLICATIONS
+                suffix = ", label moved" if labels else ""
+                yield f"publication, {count:,} versions{suffix}", seconds / PUBLICATIONS
 
 
 def timed(server: Server, count: int, work: Callable[[int], object]) -> float:

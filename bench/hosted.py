@@ -64,13 +64,13 @@ def make_cases(prompts: Sequence[Prompt]) -> list[Case]:
 
 def take_turns(bench: Bench, case: Case, servers: Mapping[str, Server]) -> dict[str, list[Load]]:
     """One measurement of each server a round, in the opposite order every other round."""
-    asked = {name: _prepare(case, name, server) for name, server in servers.items()}
-    if len(sizes := {size for _, _, size in asked.values()}) > 1 and not case.gzip:
+    prepared = {name: _prepare(case, name, server) for name, server in servers.items()}
+    if len(sizes := {size for _, _, size in prepared.values()}) > 1 and not case.gzip:
         raise SystemExit(f"{case.name}: the servers' answers are not the same: {sizes} bytes")
     found: dict[str, list[Load]] = defaultdict(list)
     for number in range(bench.options.rounds):
         for name in list(servers)[:: -1 if number % 2 else 1]:
-            paths, headers, _ = asked[name]
+            paths, headers, _ = prepared[name]
             one = load(servers[name], paths, headers, bench.options.seconds, bench.client_core)
             found[name].append(one)
             _empty_logs(bench.folder)

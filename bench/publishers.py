@@ -135,9 +135,9 @@ class Connection:
         answer = self._http.getresponse()
         raw = answer.read()
         if answer.status not in expected:
-            told = raw.decode(errors="replace")
-            told = f"{method} {path}: {answer.status} instead of {expected}\n{told}"
-            raise UnexpectedAnswer(answer.status, told)
+            text = raw.decode(errors="replace")
+            text = f"{method} {path}: {answer.status} instead of {expected}\n{text}"
+            raise UnexpectedAnswer(answer.status, text)
         return (json.loads(raw) if raw else None), answer.headers["ETag"]
 
 

@@ -30,14 +30,14 @@ class Read(NamedTuple):
     """An answered read; times by the monotonic clock. ``version``: of a repo's JSON."""
 
     path: str
-    due: float
+    scheduled_at: float
     sent: float
     answered: float
     version: str | None
 
     @property
     def milliseconds(self) -> float:
-        return (self.answered - self.due) * 1000
+        return (self.answered - self.scheduled_at) * 1000
 
 
 class Reads(NamedTuple):
@@ -113,11 +113,15 @@ class _Loop:
         give_up_at = self.started + count / self.rate + PATIENCE_SECONDS
         while next_one < count or self._busy:
             now = time.monotonic()
-            while self._free and next_one < count and now >= (due := self.due(next_one)):
+            while (
+                self._free
+                and next_one < count
+                and now >= (scheduled_at := self.scheduled_at(next_one))
+            ):
                 connection = self._free.popleft()
                 connection.sendall(self.requests[next_one])
                 self._busy[connection] = (next_one, now, bytearray())
-                self.late_seconds.append(now - max(due, free_since))
+                self.late_seconds.append(now - max(scheduled_at, free_since))
                 next_one += 1
                 now = time.monotonic()
             if now > give_up_at:
@@ -126,7 +130,7 @@ class _Loop:
                 return
             wait_seconds = 1.0
             if self._free and next_one < count:
-                wait_seconds = max(0.0, self.due(next_one) - now)
+                wait_seconds = max(0.0, self.scheduled_at(next_one) - now)
             # select is the only way to wait that is exact to the microsecond.
             ready, _, _ = select.select(list(self._busy), [], [], wait_seconds)
             was_free = bool(self._free)
@@ -135,7 +139,7 @@ class _Loop:
             if not was_free:
                 free_since = time.monotonic()
 
-    def due(self, number: int) -> float:
+    def scheduled_at(self, number: int) -> float:
         return self.started + number / self.rate
 
     def _connect(self) -> socket.socket:
@@ -194,7 +198,7 @@ def _checked(loop: _Loop, paths: Sequence[str], busy: float) -> Reads:
             except (ValueError, KeyError) as error:
                 errors.append(f"{path}: {error!r}")
                 continue
-        answered.append(Read(path, loop.due(number), sent, received, known[body]))
+        answered.append(Read(path, loop.scheduled_at(number), sent, received, known[body]))
     late = [seconds * 1000 for seconds in loop.late_seconds]
     return Reads(answered, errors, late, busy)
 

@@ -151,10 +151,10 @@ def _publish_steadily(
         for number in range(PUBLISHERS)
     ]
 
-    def publish(prompt: Prompt, due: float) -> Published | None:
+    def publish(prompt: Prompt, scheduled: float) -> Published | None:
         client = free.pop()
         try:
-            _, told = client.publish_visibly(prompt)
+            _, answer = client.publish_visibly(prompt)
         except UnexpectedAnswer as error:
             if error.status != 503:
                 raise
@@ -162,16 +162,16 @@ def _publish_steadily(
         finally:
             free.append(client)
         now = time.monotonic()
-        return Published(prompt.path, told["version"], now, (now - due) * 1000)
+        return Published(prompt.path, answer["version"], now, (now - scheduled) * 1000)
 
     with ExitStack() as stack:
         for client in free:
             stack.enter_context(closing(client))
         with ThreadPoolExecutor(PUBLISHERS) as pool:
-            due = time.monotonic()
-            while not is_over.wait(max(0.0, due - time.monotonic())):
-                waiting.append(pool.submit(publish, next(publications), due))
-                due += every_seconds
+            scheduled = time.monotonic()
+            while not is_over.wait(max(0.0, scheduled - time.monotonic())):
+                waiting.append(pool.submit(publish, next(publications), scheduled))
+                scheduled += every_seconds
     outcomes = [one.result() for one in waiting]
     published = [one for one in outcomes if one]
     return published, len(outcomes) - len(published)
@@ -244,7 +244,7 @@ def _show_phases(bench: Bench, phases: Mapping[str, list[Phase]]) -> None:
     print_table(
         f"{options.rate:g} reads a second through nginx, {options.repos:,} repos × "
         f"{options.versions}, with {options.publications:g} publications a minute; ms from when a "
-        f"read was due; medians of {options.phase_rounds} phases of {options.phase:g} s",
+        f"read was scheduled; medians of {options.phase_rounds} phases of {options.phase:g} s",
         (
             "while", "reads", "p50", "p99", "ratio", "", "p99.9", "slowest", "errors", "stale",
             "published", "p50", "p99", "503", "builds",
@@ -257,5 +257,5 @@ def _show_phases(bench: Bench, phases: Mapping[str, list[Phase]]) -> None:
         f"the client sent 99 % of its reads less than {late:.2f} ms late, in any phase, and used "
         f"at most {busy:.0%} of its core.\nratio: of p99 over that of the quiet phase of the same "
         "round; stale: of the reads of a repo that were sent after\nits publication had its 201; "
-        "published: until a reader had it, from when it was due; 503: \"unavailable\" in time"
+        "published: until a reader had it, from when it was scheduled; 503: \"unavailable\" in time"
     )  # fmt: skip

@@ -51,13 +51,13 @@ def main() -> None:
         for name in names(NAMES):
             write_prompt(Path(folder, "content/victim", name))
         with serving(hubctl, folder, *BEHIND_PROXY) as hub, ThreadPoolExecutor(CLIENTS) as pool:
-            for what, attack, asked in (
+            for what, attack, arguments in (
                 ("get_prompt of wrong names", get_prompt, names(CALLS)),
                 ("q=a", search, ["a"] * CALLS),
                 ("q=a a a ...", search, [" ".join("a" * 50)] * CALLS),
             ):
                 with bystander(lambda: search("prompt")) as waits:
-                    took = sorted(pool.map(attack, asked))
+                    took = sorted(pool.map(attack, arguments))
                 print(
                     f"{CALLS} times {what}, {CLIENTS} at once: median {took[CALLS // 2]:.3f} s; "
                     f"the longest search of a bystander took {max(waits):.3f} s."

@@ -27,10 +27,10 @@ def main() -> None:
                 connection = stack.enter_context(socket.create_connection(address, 5))
                 connection.sendall(b"GET / HTTP/1.1\r\nx: ")
         print(f"{CONNECTIONS:,} half requests from one address, {OPEN_FILES:,} open files")
-        for told, wait_seconds in (("at once", 0), ("later", WAIT_SECONDS)):
+        for when, wait_seconds in (("at once", 0), ("later", WAIT_SECONDS)):
             time.sleep(wait_seconds)
             same, other = (status_of(server.port, source) for source in ("127.0.0.1", "127.0.0.2"))
-            print(f"{told}: the same address got {same}, another one {other}")
+            print(f"{when}: the same address got {same}, another one {other}")
 
 
 if __name__ == "__main__":

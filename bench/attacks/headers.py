@@ -17,7 +17,7 @@ SECONDS_MAX = 240
 
 def main() -> None:
     with serving_samples(hubctl_option(__doc__)) as server:
-        for told, parts in (
+        for name, parts in (
             ("400,000 headers of 5 bytes", [b"x:a\r\n" * 1000] * 400),
             # Different names, so none are joined.
             ("40 MB of headers", [b"x%d: %b\r\n" % (n, b"a" * 980) for n in range(40_000)]),
@@ -26,7 +26,7 @@ def main() -> None:
             with bystander(lambda: home_seconds(server.port)) as waits:
                 answer = send(server, parts)
             print(
-                f"{told}: {answer}; bystander's longest GET / {max(waits):.2f} s; "
+                f"{name}: {answer}; bystander's longest GET / {max(waits):.2f} s; "
                 f"server at most {memory_mib(server.pid)} MiB"
             )
 

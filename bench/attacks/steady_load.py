@@ -57,15 +57,17 @@ def attack(options, server, prompts, tokens) -> None:
     def publish(number: int) -> None:
         """Send every n-th publication."""
         with closing(HubClient(server, tokens)) as client:
-            for due in itertools.count(started + number / options.rate, PUBLISHERS / options.rate):
-                if is_over.wait(max(0.0, due - time.monotonic())):
+            for scheduled in itertools.count(
+                started + number / options.rate, PUBLISHERS / options.rate
+            ):
+                if is_over.wait(max(0.0, scheduled - time.monotonic())):
                     return
                 try:
                     client.publish(random.choice(prompts))
                     statuses["publish 201"] += 1
                 except UnexpectedAnswer as error:
                     statuses[f"publish {error.status}"] += 1
-                published.append(time.monotonic() - due)
+                published.append(time.monotonic() - scheduled)
 
     def read() -> None:
         paths = [f"/api/v1/repos?q={word}" for word in WORDS] + ["/", "/api/v1/repos?sort=new"]

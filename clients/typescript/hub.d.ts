@@ -1,4 +1,4 @@
-// What hub.js has for programs.
+// The public types of hub.js.
 
 /** A variable of a prompt: `{{name}}` in its text. */
 export interface Variable {
@@ -6,7 +6,7 @@ export interface Variable {
   description: string;
   type: "string" | "integer" | "number" | "boolean" | "array" | "object";
   required: boolean;
-  /** Null if there is none. */
+  /** Null without a default. */
   default: unknown;
   example: unknown;
   enum: unknown[] | null;
@@ -18,11 +18,11 @@ export interface Message {
   content: string;
 }
 
-/** What to fill in, by name of the variable. Strings stay as they are; other values become JSON. Null
- * and undefined are no value. */
+/** Values by variable name. Strings stay as they are; other values become JSON. Null and undefined mean
+ * no value. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** One version of a prompt, or a fallback. It never changes, so that all callers can share it. */
+/** One version of a prompt, or a fallback. Immutable, so callers can share it. */
 export class Prompt {
   private constructor();
   /** `OWNER/NAME`. */
@@ -59,7 +59,7 @@ export class Prompt {
   messages(values?: Values): Message[];
 }
 
-/** A line of `prompts.lock`: what `ref` of `repo` stands for. */
+/** A line of `prompts.lock`: the version of `ref` in `repo`. */
 export interface Lock {
   /** `OWNER/NAME`. */
   repo: string;
@@ -71,8 +71,8 @@ export interface Lock {
 }
 
 /**
- * Where copies are kept for outages. Keys are URLs; texts are JSON, of 8 MiB at most. `set` and `delete`
- * run beside `get` of the hub. What these throw is logged.
+ * A store of copies for outages. Keys are URLs; texts are JSON of at most 8 MiB. `get` of the hub does
+ * not wait for `set` and `delete`. Errors of the store are logged.
  */
 export interface Store {
   get(key: string): Promise<string | null | undefined>;
@@ -80,17 +80,17 @@ export interface Store {
   delete(key: string): Promise<unknown>;
 }
 
-/** What `onGet` is told. */
+/** The argument of `onGet`. */
 export interface Got {
-  /** The prompt, as it was asked for: `OWNER/NAME[@REF]`. */
+  /** The prompt, as requested: `OWNER/NAME[@REF]`. */
   repo: string;
   /** Null for a fallback. */
   version: string | null;
   /** `disk` is the store. */
   source: "memory" | "disk" | "network" | "fallback";
-  /** How long the caller waited. */
+  /** The time that the caller waited. */
   seconds: number;
-  /** Why this is a copy or a fallback; else null. */
+  /** The reason for a copy or a fallback; else null. */
   error: unknown;
 }
 
@@ -98,19 +98,19 @@ export interface HubOptions {
   /** For a private hub, sent to its addresses alone. If you leave it out: the environment's `HUB_TOKEN`, if
    * you leave out the address, too. */
   token?: string | undefined;
-  /** The text of `prompts.lock`, or what `parseLock` made of it. Prompts in it are read at the version
-   * and with the SHA-256 of their line. */
+  /** The text of `prompts.lock`, or the result of `parseLock`. Its prompts are read at the version and with
+   * the SHA-256 of their line. */
   lock?: string | readonly Lock[] | undefined;
-  /** How many seconds a `get` may wait in all; 5 if you leave it out. */
+  /** The most seconds that a `get` waits in all; 5 if you leave it out. */
   timeout?: number | undefined;
-  /** Where copies are kept for outages: a folder, a store of yours, or false for nowhere. If you leave it
+  /** The place of copies for outages: a folder, your own store, or false for none. If you leave it
    * out: `~/.cache/hub-prompts-js` in Node, Bun and Deno (with all permissions), else nowhere. */
   store?: string | Store | false | undefined;
-  /** Sent with each request. Some make a browser ask for permission, which hubs do not give. */
+  /** Sent with each request. Some make browsers send a CORS preflight request, which hubs refuse. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** Is called instead of the global `fetch`. */
+  /** Called instead of the global `fetch`. */
   fetch?: ((url: string, options: RequestInit) => Promise<Response>) | undefined;
-  /** Is called after each `get` that gives a prompt. What it throws is logged. */
+  /** Called after each `get` that returns a prompt. Errors that it throws are logged. */
   onGet?: ((got: Got) => void) | undefined;
 }
 
@@ -121,11 +121,11 @@ export interface GetOptions {
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }
 
-/** Reads the prompts of a hub. Make one, and keep it: it has the memory. */
+/** Reads the prompts of a hub. Create one and keep it: it holds the prompts in memory. */
 export class Hub {
   /**
-   * @param address The address of a hub, `https://HOST[/PATH]`; or several of the same hub, of which the
-   *   next is asked when one fails. If you leave it out: the environment's `HUB_URL`, else the hub that
+   * @param address The address of a hub, `https://HOST[/PATH]`; or several of the same hub, tried in
+   *   turn when one fails. If you leave it out: the environment's `HUB_URL`, else the hub that
    *   this file was fetched from.
    * @throws {HubError} An address or option cannot be used.
    * @throws {LockError} The lock file cannot be read.
@@ -139,8 +139,8 @@ export class Hub {
    *
    * A prompt in memory is used for as long as the hub allows (`Cache-Control`), and is refreshed in the
    * background. While the hub fails, the last copy is used: of a version without limit, of a label or the
-   * latest version for as long as the hub allows, which is a day. What is not found or withdrawn fails at
-   * once, and its copy is deleted: a text that was withdrawn must not be used any more.
+   * latest version for as long as the hub allows, which is a day. A prompt that is not found or withdrawn
+   * fails at once, and its copy is deleted: a withdrawn text must not be used any more.
    *
    * @throws {InvalidName} `id` is not `OWNER/NAME` or `OWNER/NAME@REF`.
    * @throws {LockError} The lock file has the prompt, but not this version or label.

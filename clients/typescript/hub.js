@@ -2,7 +2,7 @@
 // hub-prompts: reads prompts of a hub in Node, Deno, Bun, Workers and browsers. One file, `fetch` only.
 
 const VERSION = "1.0.0";
-// The build of a hub puts its own address here.
+// The build of a hub inserts its own address here.
 const BUILT_FOR = "";
 
 const TIMEOUT_SECONDS = 5;
@@ -14,7 +14,7 @@ const RETRY_SECONDS = 5; // until then, no call waits again for a hub that is do
 const DOWN_SECONDS = 30; // until then, other addresses come first
 const STORED_SECONDS = 600; // until then, an unchanged prompt is not stored again with its new time
 const CACHE_SECONDS_MAX = 31_536_000;
-// Of hosts that send no Cache-Control.
+// The defaults for hosts that send no Cache-Control.
 const CACHE_CONTROL = "max-age=15, stale-while-revalidate=60, stale-if-error=86400";
 
 const NAME = "[a-z0-9]+(?:-[a-z0-9]+)*";
@@ -26,16 +26,16 @@ const LOCKED = new RegExp(`^ *(${NAME}/${NAME}) +(${REF}) +(${X_Y_Z}) +([0-9a-f]
 const PRIVATE_WAY = /^(?:https:|http:\/\/(?:localhost|127(?:\.[0-9]+){3}|\[::1\])(?:[:/]|$))/;
 const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
-// Lines end with a line feed alone, which ^ and $ would not mean here.
+// Lines end with a line feed alone; ^ and $ would also match at other line ends.
 const MARKER =
   /(?<![^\n])[ \t]*\{\{[ \t]*role[ \t]+(["'])(system|user|assistant|tool)\1[ \t]*\}\}[ \t]*\r*(?![^\n])/g;
 const BLANK_LINES = /^(?:[ \t\r]*\n)*/;
 const LAST_CHARACTER = /[^ \t\r\n][ \t\r\n]*$/;
 
-// A browser revalidates in its own cache. Headers such as If-None-Match would make it ask the hub for
-// permission first.
+// A browser revalidates in its own cache. Headers such as If-None-Match would make it send a CORS
+// preflight request first.
 const IN_BROWSER = "location" in globalThis && !("Deno" in globalThis);
-// There, what one request awaits must not depend on another, which may be gone.
+// In workerd, a request must not await a promise of another request, which may have ended.
 const IN_WORKERD = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 const ENVIRONMENT = (mayUse("env") && globalThis.process?.env) || {};
 
@@ -52,7 +52,7 @@ export class InvalidValue extends HubError { static { this.prototype.name = "Inv
 export class Prompt {
   #data;
 
-  /** `data` is a record that was checked. */
+  /** `data` is a verified record. */
   constructor(id, version, data) {
     this.id = id;
     this.version = version;
@@ -77,16 +77,16 @@ export class Prompt {
     return parts.map(({ role, content }) => ({ role, content: replaced(content, texts) }));
   }
 
-  /** By name, what stands in the place of each variable. */
+  /** The text of each variable, by its name. */
   #texts(values) {
     const declared = new Map(this.#data.variables.map((variable) => [variable.name, variable]));
     const used = [...this.body.matchAll(VARIABLE)].flatMap(([, name]) => name ?? []);
     const known = new Set([...declared.keys(), ...used]);
     const unknown = Object.keys(values).filter((name) => !known.has(name));
-    // A fallback may use less than the prompt that it stands for.
+    // A fallback may use fewer variables than the prompt that it replaces.
     if (unknown.length && this.version !== null) {
-      const names = told([...known]) || "none";
-      throw new UnknownVariable(`${this.id} has no variable ${told(unknown)}. It has ${names}.`);
+      const names = listed([...known]) || "none";
+      throw new UnknownVariable(`${this.id} has no variable ${listed(unknown)}. It has ${names}.`);
     }
     const texts = new Map();
     for (const name of known) {
@@ -96,7 +96,7 @@ export class Prompt {
       else if (byDefault !== null || !required) texts.set(name, asText(name, byDefault ?? ""));
     }
     const missing = [...new Set(used)].filter((name) => !texts.has(name));
-    if (missing.length) throw new MissingVariable(`${this.id} needs a value for ${told(missing)}.`);
+    if (missing.length) throw new MissingVariable(`${this.id} needs a value for ${listed(missing)}.`);
     const chars = used.reduce((sum, name) => sum + texts.get(name).length, this.body.length);
     if (chars > FILLED_CHARS_MAX) throw new InvalidValue(`${this.id} gets too long. Pass shorter values.`);
     return texts;
@@ -107,7 +107,7 @@ function replaced(text, values) {
   return text.replace(VARIABLE, (_, name) => (name === undefined ? "{{" : values.get(name)));
 }
 
-/** A string as it is, anything else as RFC 8785 writes it. */
+/** A string unchanged, any other value as RFC 8785 writes it. */
 function asText(name, value) {
   if (typeof value === "string") return value;
   try {
@@ -119,7 +119,7 @@ function asText(name, value) {
   }
 }
 
-/** A bigint as the number that it is elsewhere; refuses what JSON.stringify would make null. */
+/** Turns a bigint into a number, as in other clients. Throws for values that JSON.stringify makes null. */
 function asNumber(one) {
   const value = typeof one === "bigint" ? Number(one) : one;
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("JSON has no such number");
@@ -136,7 +136,7 @@ function canonical(value) {
   return JSON.stringify(value);
 }
 
-// A program that has only texts may give a value of any type as one.
+// Programs that only have texts may pass a value of any type as a text.
 const FITS = new Map(Object.entries({
   string: (value) => typeof value !== "object",
   integer: (_, text) => /^-?(?:0|[1-9][0-9]*)(?:\.0+)?$/.test(text),
@@ -151,17 +151,17 @@ function checkedText(name, value, { type, enum: choices }) {
   const allowed = choices?.length ? choices.map((one) => asText(name, one)) : [text];
   const isAllowed = allowed.includes(text);
   if (isAllowed && FITS.get(type)?.(value, text) !== false) return text;
-  const rule = isAllowed ? `of type ${type}` : `one of ${told(allowed)}`;
+  const rule = isAllowed ? `of type ${type}` : `one of ${listed(allowed)}`;
   throw new InvalidValue(`${name} must be ${rule}, not ${JSON.stringify(text.slice(0, 60))}.`);
 }
 
-/** Words as an error tells them: not too many, and without what must not get into a terminal or a log. */
-function told(words) {
+/** Words for an error: only some if there are many, and without terminal or log control characters. */
+function listed(words) {
   return words.slice(0, 10).join(", ").slice(0, 500).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, " ");
 }
 
-/** Role and text of each message, variables in place; null if there is no marker. The rules are those
- * of the hub: text before the first marker is the system's, and blank lines at both ends go. */
+/** Role and text of each message, with variables filled in; null if there is no marker. Follows the hub's
+ * rules: text before the first marker is the system's, and blank lines at both ends are removed. */
 export function messagesOf(body) {
   const text = body.replace(/^\ufeff/, "");
   const markers = [...text.matchAll(MARKER)];
@@ -174,7 +174,7 @@ export function messagesOf(body) {
   });
 }
 
-/** Without blank lines at both ends, and without the last line break. */
+/** The text without blank lines at both ends, and without the last line break. */
 function trimmed(text) {
   const last = text.search(LAST_CHARACTER);
   const end = `${text}\n`.indexOf("\n", last);
@@ -196,7 +196,7 @@ export class Hub {
   #options;
   #locks;
   #store;
-  // By what was asked for.
+  // By the requested id.
   #copies = new Map();
   #failures = new Map();
   #flights = new Map();
@@ -245,13 +245,13 @@ export class Hub {
     return prompt;
   }
 
-  /** What an id stands for: where its record is, what must be in it, and the key of its copy in the store. */
+  /** The target of an id: the path of its record, its expected contents, and the key of its stored copy. */
   #target(id) {
-    const [, repo, asked] = (typeof id === "string" && ID.exec(id)) || [];
-    if (!repo) throw new InvalidName(`"${told([id])}" is not OWNER/NAME or OWNER/NAME@REF, as in ada/x@1.2.0.`);
-    const named = asked ?? "latest";
+    const [, repo, requestedRef] = (typeof id === "string" && ID.exec(id)) || [];
+    if (!repo) throw new InvalidName(`"${listed([id])}" is not OWNER/NAME or OWNER/NAME@REF, as in ada/x@1.2.0.`);
+    const named = requestedRef ?? "latest";
     const lines = this.#locks.filter((line) => line.repo === repo);
-    const only = !asked && lines.every(({ version }) => version === lines[0].version) ? lines[0] : undefined;
+    const only = !requestedRef && lines.every(({ version }) => version === lines[0].version) ? lines[0] : undefined;
     const line = lines.find(({ ref, version }) => ref === named || version === named) ?? only;
     if (lines.length && !line) {
       throw new LockError(`The lock file has no ${repo}@${named}. Run \`hub lock ${repo}@${named}\`.`);
@@ -260,24 +260,24 @@ export class Hub {
     const isVersion = IS_VERSION.test(ref);
     const below = isVersion ? `/versions/${ref}` : ref === "latest" ? "" : `/labels/${ref}`;
     const path = `/api/v1/repos/${repo}${below}.json`;
-    // What is kept of a version that is locked has the hash of the lock file.
+    // The key of a locked version's copy includes the hash of the lock file.
     const key = this.addresses[0] + path + (line ? `#${line.sha256}` : "");
     return { id, repo, ref, isVersion, sha256: line?.sha256, path, key };
   }
 
-  /** The prompt, its source, and the error where this is not what the hub says now. */
+  /** The prompt, its source, and the error if it may differ from the hub's present state. */
   async #find(id, known, started, hasFallback, waitUntil) {
     const target = this.#target(id);
     const { error, retryAt = 0 } = this.#failures.get(id) ?? {};
-    // A copy of what is gone may be in the store for a while.
+    // The store may still have a copy of a prompt that was removed.
     const copy = known ?? (error instanceof NotFound ? undefined : await this.#stored(target));
     const kept = { prompt: copy?.prompt, source: known ? "memory" : "disk", error };
     const now = Date.now();
     const isUsable = now < (error ? copy?.outageUntil : copy?.staleUntil);
     if (!(now < copy?.freshUntil || now < retryAt)) {
-      const asked = this.#flights.get(id) ?? this.#refresh(target, started + this.#options.timeout * 1000);
-      if (!IN_WORKERD) this.#flights.set(id, asked); // one for all who wait
-      const got = asked.then(({ prompt }) => ({ prompt, source: "network" }), (failed) => {
+      const request = this.#flights.get(id) ?? this.#refresh(target, started + this.#options.timeout * 1000);
+      if (!IN_WORKERD) this.#flights.set(id, request); // one for all who wait
+      const got = request.then(({ prompt }) => ({ prompt, source: "network" }), (failed) => {
         if (failed instanceof NotFound || !(Date.now() < copy?.outageUntil)) throw failed;
         return { ...kept, error: failed };
       });
@@ -290,7 +290,7 @@ export class Hub {
     throw error;
   }
 
-  /** Asks the hub, and keeps what it says. */
+  /** Requests the record from the hub, and keeps the answer. */
   async #refresh(target, end) {
     const { id, key } = target;
     try {
@@ -318,8 +318,8 @@ export class Hub {
     }
   }
 
-  /** What the first address says that has the prompt; those that failed lately are asked last. It takes
-   * the word of all that there is none, but for a withdrawal. */
+  /** The answer of the first address that has the prompt. Addresses that failed recently come last. Fails
+   * as not found only if no address has it; a withdrawal counts at once. */
   async #fetch(target, last, end) {
     const isDown = (address) => (this.#downUntil.get(address) ?? 0) > Date.now();
     const order = this.addresses.toSorted((a, b) => isDown(a) - isDown(b));
@@ -345,7 +345,7 @@ export class Hub {
     const { fetch: send = fetch, headers: theirs } = this.#options;
     const etag = known.etag ? { "If-None-Match": known.etag } : {};
     const ours = IN_BROWSER ? {} : { "User-Agent": `hub-prompts-js/${VERSION}`, ...etag };
-    // Neither trust nor headers go to another host.
+    // Redirects are not followed: the token must not reach another host, which is not trusted either.
     const mode = IN_BROWSER ? { cache: last ? "no-cache" : "default", redirect: "error" } : { redirect: "manual" };
     const answer = await send(address + target.path, { headers: { ...ours, ...theirs }, signal, ...mode });
     const field = (name) => answer.headers.get(name);
@@ -357,12 +357,12 @@ export class Hub {
       const record = { data, address, etag: field("etag"), cacheControl, at };
       return copyOf(target, await checkedPrompt(data, target), record);
     }
-    const messageOf = (text) => told([JSON.parse(text).error.message]);
+    const messageOf = (text) => listed([JSON.parse(text).error.message]);
     const message = await read(answer).then(messageOf).catch(() => ""); // the status must do
     const Missing = { 404: NotFound, 410: Withdrawn }[answer.status];
     if (Missing) throw new Missing(message || `${address} has no ${target.id}.`);
     const place = field("location");
-    const advice = place ? `It redirects to ${told([place])}: use that address.` : message;
+    const advice = place ? `It redirects to ${listed([place])}: use that address.` : message;
     throw new Error(`status ${answer.status}. ${advice}`.trimEnd());
   }
 
@@ -376,7 +376,7 @@ export class Hub {
     });
   }
 
-  /** Never throws, nor waits long. */
+  /** Never throws, and never waits long. */
   async #useStore(act) {
     if (!this.#store) return undefined;
     let timer;
@@ -394,15 +394,15 @@ export class Hub {
   }
 }
 
-/** Puts a value last into a map, which does not grow without end. */
+/** Appends a value to a map, and removes the oldest ones above its limit. */
 function remember(map, key, value) {
   map.delete(key);
   map.set(key, value);
   if (map.size > PROMPTS_MAX) map.delete(map.keys().next().value);
 }
 
-/** What is kept of an answer: until when its prompt is fresh, and may be used while it is refreshed or
- * while the hub fails, in milliseconds. A version never changes, so it serves any outage. */
+/** The times, in milliseconds, until which an answer's prompt is fresh, may be used during a refresh, and
+ * may be used while the hub fails. A version never changes, so it may be used in any outage. */
 function copyOf({ isVersion }, prompt, record) {
   const rules = (record.cacheControl ?? CACHE_CONTROL).toLowerCase();
   const milliseconds = (name) =>
@@ -416,8 +416,8 @@ function copyOf({ isVersion }, prompt, record) {
   return { prompt, record, isKept, freshUntil, staleUntil, outageUntil };
 }
 
-/** The prompt of a record. Throws Error for another one than asked for, and for a text that has not
- * the SHA-256 of the record and the lock file. */
+/** The prompt of a record. Throws Error if it is not the requested one, or if its text does not have the
+ * SHA-256 of the record and the lock file. */
 async function checkedPrompt(data, { repo, ref, isVersion, sha256 }) {
   const { owner, name, content, body, variables, parameters } = data;
   const version = data.version ?? data.latest_version;
@@ -429,7 +429,7 @@ async function checkedPrompt(data, { repo, ref, isVersion, sha256 }) {
     && Object.prototype.toString.call(parameters) === "[object Object]";
   if (!isRecord) throw new Error(`the answer is not the record of ${repo}@${ref}`);
   if (sha256 && sha256 !== data.sha256) throw new Error(`${repo} ${version} has not the SHA-256 of the lock file`);
-  // Pages without HTTPS cannot compute it.
+  // Pages without HTTPS cannot compute SHA-256.
   const found = globalThis.crypto?.subtle ? await sha256Of(content) : sha256 && "unknown without HTTPS";
   if ((found ?? data.sha256) !== data.sha256) throw new Error(`the SHA-256 of ${repo} ${version} is ${found}`);
   return new Prompt(repo, version, data);
@@ -462,12 +462,12 @@ function checkedAddress(address) {
   return url.href.replace(/\/+$/, "");
 }
 
-/** Whether Deno would do this without a question; others always do. */
+/** True if Deno allows this without a prompt; other runtimes always do. */
 function mayUse(permission) {
   return !globalThis.Deno || Deno.permissions.querySync({ name: permission }).state === "granted";
 }
 
-/** Where copies are kept if nothing else is said; undefined where there are no folders. */
+/** The default folder of copies; undefined in runtimes without folders. */
 function cacheFolder() {
   if (IN_BROWSER || IN_WORKERD || !mayUse("read") || !mayUse("write")) return undefined;
   const { HOME, LOCALAPPDATA, XDG_CACHE_HOME } = ENVIRONMENT;
@@ -475,7 +475,7 @@ function cacheFolder() {
   return base ? `${base}/hub-prompts-js` : undefined;
 }
 
-/** Copies as files. Other processes may use the folder, too, so a file appears whole. */
+/** Copies as files. Written whole by a rename, since other processes may use the folder, too. */
 function folderStore(folder) {
   const files = globalThis.process?.getBuiltinModule?.("node:fs/promises");
   if (!files) throw new HubError(`No folder ${folder} here. Pass a store of your own, or store: false.`);
@@ -490,7 +490,7 @@ function folderStore(folder) {
       await files.mkdir(folder, { recursive: true, mode: 0o700 });
       await files.writeFile(`${file}.${draftEnd}`, text);
       await files.rename(`${file}.${draftEnd}`, file);
-      // The oldest files go, also those that a crash has left half written.
+      // Removes the oldest files, including partial ones from a crash.
       const names = (await files.readdir(folder)).filter((one) => /^[0-9a-f]{64}\.json/.test(one));
       if (names.length <= PROMPTS_MAX) return;
       const found = await Promise.all(names.map(async (one) =>

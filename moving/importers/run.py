@@ -197,9 +197,9 @@ class _Task:
         """
         named: dict[int, tuple[str, str]] = {}
         first: dict[tuple[str, str], str] = {}
-        asked = [(*self._named(one), one) for one in histories]
-        asked.sort(key=lambda ask: (ask[2].name != ask[1], ask[2].name, ask[2].where))
-        for owner, base, one in asked:
+        by_name = [(*self._named(one), one) for one in histories]
+        by_name.sort(key=lambda each: (each[2].name != each[1], each[2].name, each[2].where))
+        for owner, base, one in by_name:
             name = self._names.give(owner, base)
             named[id(one)] = owner, name
             other = first.setdefault((owner, base), one.name)

@@ -8,9 +8,9 @@ import requests
 
 from builder.model.errors import HubError
 from operate.doctor import data, folders, web
-from operate.doctor.asked import Asked
 from operate.doctor.certificate import certificate
 from operate.doctor.findings import Finding, Look, Subject, ok, problem
+from operate.doctor.remote_hub import RemoteHub
 from publisher.outside.fetch import cause_of
 
 Named = tuple[str, Finding]
@@ -27,7 +27,7 @@ OFFLINE: dict[str, tuple[Look, str]] = {
 }
 CERTIFICATE = "certificate"
 ADDRESS = "address"
-ONLINE: dict[str, tuple[web.AskedCheck, str]] = {
+ONLINE: dict[str, tuple[web.RemoteCheck, str]] = {
     "service": (web.service, "ready"),
     "answers": (web.answers, "bytes, types, caching, ETag, 304 and 404 are right"),
     "queries": (web.queries, "versions and searches are found by query"),
@@ -42,13 +42,13 @@ def examine(subject: Subject, *, offline: bool = False) -> Iterator[Named]:
     if offline:
         return
     yield from _findings(CERTIFICATE, lambda: certificate(subject), "good, or the hub has no TLS")
-    with closing(Asked(subject)) as asked:
-        found = [*_findings(ADDRESS, lambda: web.address(asked), f"{asked.base_url} answers")]
+    with closing(RemoteHub(subject)) as remote:
+        found = [*_findings(ADDRESS, lambda: web.address(remote), f"{remote.base_url} answers")]
         yield from found
         if any(finding.level == "problem" for _, finding in found):
             return
         for name, (ask, fine) in ONLINE.items():
-            yield from _findings(name, lambda ask=ask: ask(asked), fine)
+            yield from _findings(name, lambda ask=ask: ask(remote), fine)
 
 
 def _findings(name: str, check: Callable[[], Iterable[Finding]], fine: str) -> Iterator[Named]:

@@ -7,8 +7,8 @@ from email.utils import parsedate_to_datetime
 import requests
 
 from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, READY_URL, Route
-from operate.doctor.asked import Asked, value_in
 from operate.doctor.findings import Finding, ok, problem, warning
+from operate.doctor.remote_hub import RemoteHub, value_in
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX, cause_of
 from publisher.outside.private_way import is_private_way
 
@@ -21,17 +21,17 @@ _DOWN = "Start `hubctl serve`, and look at its log."
 _NO_PROMPT = {"owner": "nobody-has-this-name", "name": "nothing"}
 _MISSING = BY_NAME["repo"].url_for(**_NO_PROMPT)
 
-AskedCheck = Callable[[Asked], Iterable[Finding]]
+RemoteCheck = Callable[[RemoteHub], Iterable[Finding]]
 
 
-def address(asked: Asked) -> Iterator[Finding]:
+def address(remote: RemoteHub) -> Iterator[Finding]:
     """The hub answers, and with its own address. If not, nothing else can be checked."""
     path = BY_NAME["hub"].url
-    url = asked.base_url + path
+    url = remote.base_url + path
     try:
-        answer = asked.get(path)
-        if answer.status_code == 401 and asked.become_member():
-            answer = asked.get(path)
+        answer = remote.get(path)
+        if answer.status_code == 401 and remote.become_member():
+            answer = remote.get(path)
     except requests.RequestException as error:
         yield problem(
             f"No answer from {url}: {cause_of(error)}.",
@@ -42,7 +42,7 @@ def address(asked: Asked) -> Iterator[Finding]:
     found = value_in(answer, "data", "base_url")
     if answer.status_code == 401:
         yield problem(
-            f"{url} is for members only{', and refuses this token' if asked.is_private else ''}.",
+            f"{url} is for members only{', and refuses this token' if remote.is_private else ''}.",
             "Set HUB_TOKEN to a token of this hub: hubctl token create OWNER --name doctor",
         )
     elif answer.status_code != 200:
@@ -53,17 +53,17 @@ def address(asked: Asked) -> Iterator[Finding]:
         )
     elif found is None:
         yield problem(f"{url} is not the hub.json of a hub.", "Pass the hub's --base-url.")
-    elif found != asked.base_url:
+    elif found != remote.base_url:
         yield problem(
-            f"The hub at {asked.base_url} says that its address is {found}, so its links lead "
+            f"The hub at {remote.base_url} says that its address is {found}, so its links lead "
             "there.",
             "Give the same --base-url (HUB_BASE_URL) to all commands, and build again.",
         )
     else:
-        yield from _clock(asked, answer)
+        yield from _clock(remote, answer)
 
 
-def _clock(asked: Asked, answer: requests.Response) -> Iterator[Finding]:
+def _clock(remote: RemoteHub, answer: requests.Response) -> Iterator[Finding]:
     """The server's clock and this machine's agree. An answer from a cache has an old date."""
     try:
         date = parsedate_to_datetime(answer.headers["Date"]).timestamp()
@@ -72,20 +72,20 @@ def _clock(asked: Asked, answer: requests.Response) -> Iterator[Finding]:
     apart = date - time.time()
     if abs(apart) > CLOCK_SECONDS_MAX and "Age" not in answer.headers:
         yield problem(
-            f"The clock of {asked.base_url} is {abs(apart):.0f} seconds "
+            f"The clock of {remote.base_url} is {abs(apart):.0f} seconds "
             f"{'ahead of' if apart > 0 else 'behind'} this machine's.",
             "Set both with NTP: CI jobs are refused if their tokens have ended or begin later.",
         )
 
 
-def service(asked: Asked) -> Iterator[Finding]:
+def service(remote: RemoteHub) -> Iterator[Finding]:
     """`hubctl serve` answers behind the base URL, and it and the followers of its builds
     are well.
     """
-    if not asked.has_service:
+    if not remote.has_service:
         yield ok("the site is served as files alone, without a service")
         return
-    answer = asked.get(READY_URL)
+    answer = remote.get(READY_URL)
     reasons, parts = value_in(answer, "reasons"), value_in(answer, "parts")
     if not isinstance(reasons, list) or not isinstance(parts, dict):
         yield problem(
@@ -103,19 +103,19 @@ def service(asked: Asked) -> Iterator[Finding]:
             )
 
 
-def answers(asked: Asked) -> Iterator[Finding]:
+def answers(remote: RemoteHub) -> Iterator[Finding]:
     """Readers get the site's files, with the hub's headers."""
     wanted: list[tuple[str, dict[str, str]]] = [("hub", {})]
-    if sample := asked.sample:
+    if sample := remote.sample:
         prompt = {"owner": sample.owner, "name": sample.name}
         wanted += [("repo", prompt), ("repo_page", prompt)]
         if sample.versions:
             wanted.append(("version_raw", prompt | {"version": sample.versions[0]}))
     for name, params in wanted:
-        yield from _file(asked, BY_NAME[name], params)
-    answer = asked.get(_MISSING)
+        yield from _file(remote, BY_NAME[name], params)
+    answer = remote.get(_MISSING)
     if answer.status_code != 404 or value_in(answer, "error", "code") is None:
-        is_problem = asked.has_service or answer.status_code != 404
+        is_problem = remote.has_service or answer.status_code != 404
         yield (problem if is_problem else warning)(
             f"{_MISSING}, which does not exist, answers HTTP {answer.status_code} as "
             f"{_media_of(answer)}, and not 404 as JSON.",
@@ -123,51 +123,53 @@ def answers(asked: Asked) -> Iterator[Finding]:
         )
 
 
-def _file(asked: Asked, route: Route, params: dict[str, str]) -> Iterator[Finding]:
+def _file(remote: RemoteHub, route: Route, params: dict[str, str]) -> Iterator[Finding]:
     """Findings about the answer to one URL."""
     url = route.url_for(**params)
     try:
-        expected = asked.file(route.name, **params)
+        expected = remote.file(route.name, **params)
     except OSError:
         return  # no site here to compare with, or it has just changed
     if len(expected) > DOCUMENT_BYTES_MAX:
         return  # longer than the limit of an answer
-    answer = asked.get(url)
+    answer = remote.get(url)
     if answer.status_code != 200:
         what = f"{url} answers HTTP {answer.status_code}"
-        if not asked.has_service and asked.get(f"/{route.file_for(**params)}").ok:
+        if not remote.has_service and remote.get(f"/{route.file_for(**params)}").ok:
             yield warning(f"{what}: this host has it at the path of its file alone.", _PATHS)
         else:
             yield problem(f"{what}.", _WRITE_AGAIN)
         return
-    if answer.content != expected and answer.content != asked.file(route.name, **params):
-        yield _other_bytes(asked, url, answer, route)
+    if answer.content != expected and answer.content != remote.file(route.name, **params):
+        yield _other_bytes(remote, url, answer, route)
     if _spelled(_media_of(answer)) != _spelled(route.media):
         yield problem(
             f"{url} has the type {_media_of(answer)} and not {route.media}.", _WRITE_AGAIN
         )
-    yield from _headers(asked, url, answer, route)
+    yield from _headers(remote, url, answer, route)
 
 
-def _other_bytes(asked: Asked, url: str, answer: requests.Response, route: Route) -> Finding:
+def _other_bytes(remote: RemoteHub, url: str, answer: requests.Response, route: Route) -> Finding:
     if route.cache == "immutable":
         return problem(
-            f"{url} has other bytes than {asked.out}: something on the way changes texts.",
+            f"{url} has other bytes than {remote.out}: something on the way changes texts.",
             "Turn off what rewrites or minifies answers (Cache-Control: no-transform).",
         )
     age = answer.headers.get("Age")
     return warning(
-        f"{url} is not as in {asked.out}"
+        f"{url} is not as in {remote.out}"
         f"{f', from a cache that has had it for {age} seconds' if age else ''}.",
         "If it stays so for minutes: run `hubctl deploy`, purge the cache, or serve the folder "
         "that `hubctl serve` writes.",
     )
 
 
-def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) -> Iterator[Finding]:
+def _headers(
+    remote: RemoteHub, url: str, answer: requests.Response, route: Route
+) -> Iterator[Finding]:
     """Caches keep what they should, and other sites may read what they should, and no more."""
     found, rule = answer.headers.get("Cache-Control", "none"), CACHE_CONTROL[route.cache]
-    if asked.is_private:
+    if remote.is_private:
         if not {"private", "no-store"} & {part.strip() for part in found.split(",")}:
             yield problem(
                 f"{url} is for members, but caches on the way may keep it: {found!r}.",
@@ -180,7 +182,7 @@ def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) ->
             f"{url} has no CORS header, so web pages elsewhere cannot read it.", _WRITE_AGAIN
         )
     etag = answer.headers.get("ETag", "")
-    again = asked.get(url, If_None_Match=etag)
+    again = remote.get(url, If_None_Match=etag)
     # The file may have changed in between.
     if again.status_code != 304 and again.headers.get("ETag", "") == etag:
         yield warning(
@@ -190,18 +192,18 @@ def _headers(asked: Asked, url: str, answer: requests.Response, route: Route) ->
         )
 
 
-def queries(asked: Asked) -> Iterator[Finding]:
+def queries(remote: RemoteHub) -> Iterator[Finding]:
     """The host and caches take a query as part of the URL."""
-    sample = asked.sample
-    if not asked.has_service or not sample or len(sample.versions) < 2:
+    sample = remote.sample
+    if not remote.has_service or not sample or len(sample.versions) < 2:
         yield ok("this host answers no queries, or no prompt has two versions to try them with")
         return
     prompt = {"owner": sample.owner, "name": sample.name}
     url = BY_NAME["raw"].url_for(**prompt)
     for version in (sample.versions[-1], sample.versions[0]):
-        answer = asked.get(f"{url}?version={version}")
+        answer = remote.get(f"{url}?version={version}")
         try:
-            expected = asked.file("version_raw", **prompt, version=version)
+            expected = remote.file("version_raw", **prompt, version=version)
         except OSError:
             return  # withdrawn meanwhile
         if answer.status_code != 200 or answer.content != expected:
@@ -211,29 +213,29 @@ def queries(asked: Asked) -> Iterator[Finding]:
                 "Make the query part of the CDN's cache key, and pass it on.",
             )
             return
-    answer = asked.get(f"{BY_NAME['repos'].url}?q={sample.name}")
+    answer = remote.get(f"{BY_NAME['repos'].url}?q={sample.name}")
     if value_in(answer, "meta", "q") != sample.name:
         yield problem(
-            f"The search {answer.url} answers HTTP {answer.status_code}, and not what was asked.",
+            f"The search {answer.url} answers HTTP {answer.status_code}, but not for this query.",
             f"{_DOWN} Have the proxy pass searches on to it, with their query.",
         )
 
 
-def writes(asked: Asked) -> Iterator[Finding]:
+def writes(remote: RemoteHub) -> Iterator[Finding]:
     """Publications and account pages reach the service, and no cache keeps them."""
-    if not asked.has_service:
+    if not remote.has_service:
         yield ok("the site is served as files alone, without a service")
         return
     url = BY_NAME["versions"].url_for(**_NO_PROMPT)
-    answer = asked.ask("POST", url)
+    answer = remote.ask("POST", url)
     if answer.status_code != 401 or value_in(answer, "error", "code") != "missing_token":
         yield problem(
             f"POST {url} answers HTTP {answer.status_code}, where the service asks for a token.",
             f"{_DOWN} Have the proxy pass POST, PUT and DELETE below {API} on to it.",
         )
-    if not is_private_way(asked.base_url):
+    if not is_private_way(remote.base_url):
         return  # account pages are closed without TLS, and the service says so when it starts
-    answer = asked.get(ACCOUNT_URL, Accept_Encoding="gzip")
+    answer = remote.get(ACCOUNT_URL, Accept_Encoding="gzip")
     if answer.status_code in (403, 404) or answer.status_code >= 500:
         yield problem(
             f"{ACCOUNT_URL} answers HTTP {answer.status_code}.",

@@ -47,8 +47,10 @@ class SiteFiles:
                     return None
                 reason = f"HTTP {answer.status_code}"
                 if answer.status_code == 429:
-                    asked = answer.headers.get("Retry-After", "")
-                    seconds = min(int(asked), WAIT_SECONDS_MAX) if asked.isdecimal() else 1
+                    retry_after = answer.headers.get("Retry-After", "")
+                    seconds = (
+                        min(int(retry_after), WAIT_SECONDS_MAX) if retry_after.isdecimal() else 1
+                    )
                     waits += 1
                     continue
                 if answer.status_code < 500:

@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from operate.doctor import web
-from operate.doctor.asked import Asked
 from operate.doctor.certificate import certificate
 from operate.doctor.findings import Subject
+from operate.doctor.remote_hub import RemoteHub
 from tests.operate.doctor.conftest import faults, only
 from tests.support.servers import in_thread
 
@@ -95,8 +95,8 @@ def test_an_unknown_issuer(subject: Subject, tmp_path: Path) -> None:
     with tls(tmp_path) as port:
         there = at(subject, port)
         assert "localhost: self-signed" in only(certificate(there), "problem")
-        with closing(Asked(there)) as asked:
-            found = only(web.address(asked), "problem")
+        with closing(RemoteHub(there)) as remote:
+            found = only(web.address(remote), "problem")
     assert "certificate verify failed: self-signed" in found
 
 

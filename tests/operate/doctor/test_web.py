@@ -16,9 +16,9 @@ import requests
 from builder.model.settings import Settings
 from builder.stats.agents import is_bot
 from operate.doctor import web
-from operate.doctor.asked import Asked, find_sample
 from operate.doctor.examine import ADDRESS, ONLINE, examine
 from operate.doctor.findings import Subject
+from operate.doctor.remote_hub import RemoteHub, find_sample
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.operate.doctor.conftest import faults, only
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -108,9 +108,9 @@ def hub(front: Front, _front: tuple[Front, Settings]) -> Subject:
 
 
 @pytest.fixture
-def asked(hub: Subject) -> Iterator[Asked]:
-    with closing(Asked(hub)) as asked:
-        yield asked
+def remote(hub: Subject) -> Iterator[RemoteHub]:
+    with closing(RemoteHub(hub)) as remote:
+        yield remote
 
 
 def altered(alter: Callable[[Answer], Answer], path: str = "/") -> Spoil:
@@ -226,15 +226,15 @@ NOT_JSON = answer_itself("/api/v1/repos/nobody", 404, b"<p>", Content_Type="text
     ],
 )  # fmt: skip
 def test_what_a_host_can_spoil(
-    front: Front, asked: Asked, check: web.AskedCheck, spoil: Spoil, level: str, expected: str
+    front: Front, remote: RemoteHub, check: web.RemoteCheck, spoil: Spoil, level: str, expected: str
 ) -> None:
-    assert faults(check(asked)) == []
+    assert faults(check(remote)) == []
     front.spoil = spoil
-    found = faults(check(asked))
+    found = faults(check(remote))
     assert any(expected in text for one, text in found if one == level), found
 
 
-def test_a_limit_of_reads_is_waited_for(front: Front, asked: Asked) -> None:
+def test_a_limit_of_reads_is_waited_for(front: Front, remote: RemoteHub) -> None:
     refused = []
 
     def limit(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
@@ -244,19 +244,19 @@ def test_a_limit_of_reads_is_waited_for(front: Front, asked: Asked) -> None:
         return passed(method, target, headers)
 
     front.spoil = limit
-    assert faults(web.address(asked)) == []
+    assert faults(web.address(remote)) == []
     assert len(refused) == 1
     front.spoil = answer_itself("/", 429, Retry_After="86400")  # not for so long
-    assert "answers HTTP 429" in only(web.address(asked), "problem")
+    assert "answers HTTP 429" in only(web.address(remote), "problem")
 
 
-def test_a_flood_is_not_read(front: Front, asked: Asked) -> None:
+def test_a_flood_is_not_read(front: Front, remote: RemoteHub) -> None:
     front.spoil = answer_itself("/", 200, b" " * (DOCUMENT_BYTES_MAX + 1))
-    found = only(web.address(asked), "problem")
+    found = only(web.address(remote), "problem")
     assert "No answer from" in found and "TooLarge" in found
 
 
-def test_it_counts_as_no_pull(front: Front, asked: Asked) -> None:
+def test_it_counts_as_no_pull(front: Front, remote: RemoteHub) -> None:
     agents = []
 
     def note(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
@@ -264,7 +264,7 @@ def test_it_counts_as_no_pull(front: Front, asked: Asked) -> None:
         return passed(method, target, headers)
 
     front.spoil = note
-    list(web.answers(asked))
+    list(web.answers(remote))
     assert agents and all(map(is_bot, agents))
 
 
@@ -290,21 +290,21 @@ def members_only(cache_control: str) -> Spoil:
     ],
 )
 def test_a_hub_for_members(
-    front: Front, asked: Asked, token: str | None, expected: str | None
+    front: Front, remote: RemoteHub, token: str | None, expected: str | None
 ) -> None:
     front.spoil = members_only("private, max-age=15")
-    asked._token = token
+    remote._token = token
     if expected:
-        assert expected in only(web.address(asked), "problem")
+        assert expected in only(web.address(remote), "problem")
     else:
         for check in (web.address, web.answers, web.queries):
-            assert faults(check(asked)) == []
+            assert faults(check(remote)) == []
         front.spoil = members_only("public, max-age=15")
-        assert "caches on the way may keep it" in str(faults(web.answers(asked)))
+        assert "caches on the way may keep it" in str(faults(web.answers(remote)))
 
 
 def test_a_token_goes_only_where_it_is_asked_for_and_nobody_listens(
-    front: Front, asked: Asked
+    front: Front, remote: RemoteHub
 ) -> None:
     sent = []
 
@@ -312,20 +312,20 @@ def test_a_token_goes_only_where_it_is_asked_for_and_nobody_listens(
         sent.append(headers.get("Authorization"))
         return passed(method, target, headers)
 
-    asked._token = "hub_right"
+    remote._token = "hub_right"
     front.spoil = note
     for check in (web.address, web.answers):
-        list(check(asked))
+        list(check(remote))
     assert set(sent) == {None}
-    asked.base_url = "http://hub.example"
-    assert not asked.become_member()
+    remote.base_url = "http://hub.example"
+    assert not remote.become_member()
 
 
-def test_a_name_without_a_host(asked: Asked) -> None:
+def test_a_name_without_a_host(remote: RemoteHub) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    asked.base_url = f"http://127.0.0.1:{port}"
-    found = only(web.address(asked), "problem")
+    remote.base_url = f"http://127.0.0.1:{port}"
+    found = only(web.address(remote), "problem")
     assert f"No answer from http://127.0.0.1:{port}/api/v1/hub.json: ConnectionRefused" in found
 
 
@@ -344,20 +344,20 @@ def test_a_host_that_stops_answering_half_way(front: Front, hub: Subject) -> Non
     assert found["writes"].level == "ok"
 
 
-def test_a_site_of_files_alone(front: Front, asked: Asked) -> None:
-    """Nothing is asked that such a host cannot do."""
-    asked.hub.queries = False
+def test_a_site_of_files_alone(front: Front, remote: RemoteHub) -> None:
+    """Checks request nothing that such a host cannot do."""
+    remote.hub.queries = False
     front.spoil = answer_itself("/", 404)
     for check in (web.service, web.queries, web.writes):
-        assert [one.level for one in check(asked)] == ["ok"]
+        assert [one.level for one in check(remote)] == ["ok"]
     front.spoil = NOT_JSON
-    assert "and not 404 as JSON" in only(web.answers(asked), "warning")
+    assert "and not 404 as JSON" in only(web.answers(remote), "warning")
 
 
 def test_a_host_without_rules(live: Server, static_url: str) -> None:
-    with closing(Asked(Subject(live.settings._replace(base_url=static_url), None))) as asked:
-        asked.hub.queries = False
-        found = faults(web.answers(asked))
+    with closing(RemoteHub(Subject(live.settings._replace(base_url=static_url), None))) as remote:
+        remote.hub.queries = False
+        found = faults(web.answers(remote))
     assert sum("this host has it at the path of its file alone" in text for _, text in found) == 2
 
 

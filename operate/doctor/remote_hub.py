@@ -24,7 +24,7 @@ WAIT_SECONDS_MAX = 60
 _SEARCHED_MAX = 50
 
 
-class Asked:
+class RemoteHub:
     """A site behind a base URL, and its files in a folder on this machine. ``is_private``: it
     requires a token, which ``get`` sends.
     """
