@@ -1,4 +1,6 @@
-"""``hub.toml``: what it sets, which of its settings count, and how its mistakes are told."""
+"""``hub.toml``: the effect and the precedence of its settings, and the messages for its
+mistakes.
+"""
 
 import json
 import os
@@ -28,7 +30,7 @@ def schema() -> Schema:
 
 
 def told(folder: Path, text: str | bytes) -> str:
-    """What a command says of this file, which it refuses."""
+    """The message of a command that rejects this file."""
     (folder / "hub.toml").write_bytes(text.encode() if isinstance(text, str) else text)
     done = hubctl("check", cwd=folder)
     assert (done.exit_code, done.stdout) == (1, "")

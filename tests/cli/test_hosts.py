@@ -1,4 +1,5 @@
-"""What ``hubctl hosts`` says of a server: how to start it, where it listens, where links lead.
+"""Messages of ``hubctl hosts`` about a server: its start command, its address, the target of links.
+tests/hosts runs these commands.
 
 That the commands start it is for tests/hosts.
 """

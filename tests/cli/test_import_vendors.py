@@ -36,7 +36,7 @@ def import_twice(*args: str, **environ: str) -> Result:
 
 
 def versions(name: str) -> list[tuple[object, ...]]:
-    """Of each version: ordinal, time, changelog, title and text."""
+    """Ordinal, time, changelog, title and text of each version."""
     found = []
     for version in content.list_versions("content", "ada", name).versions:
         record, text = content.read_version("content", "ada", name, version)

@@ -1,4 +1,4 @@
-"""What commands refuse of a private hub: nothing opens it by mistake."""
+"""Commands refuse to open a private hub by mistake."""
 
 # ruff: noqa: F811 - fixtures are imported, and asked for by name
 

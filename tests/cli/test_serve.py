@@ -1,5 +1,5 @@
-"""What `hubctl serve` answers while its first build is under way: it waits here for another
-build, which the test holds.
+"""Answers of `hubctl serve` during its first build, which waits for another build that the test
+holds.
 """
 
 import contextlib

@@ -117,7 +117,7 @@ def error(status: int, message: str = "The service says this.", **headers: str) 
 
 
 def record(text: bytes = TEXT, version: str = "1.0.0", sha256: str = "") -> str:
-    """What a hub has as the record of ann/story, cut to what a client may look at."""
+    """A hub's record of ann/story, limited to the fields that a client may read."""
     sha256 = sha256 or hashlib.sha256(text).hexdigest()
     data = {
         "owner": "ann", "name": "story", "latest_version": version,
@@ -151,14 +151,14 @@ def tag(body: bytes) -> str:
 
 
 def in_turn(*each: Answer) -> Answers:
-    """These answers one after the other, the last for ever."""
+    """These answers in order, then the last one repeatedly."""
     left = list(each)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
 @contextmanager
 def closed_port() -> Iterator[str]:
-    """The address of a port that refuses connections, and is nobody else's meanwhile."""
+    """The address of a port that refuses connections, reserved while in use."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"

@@ -32,7 +32,7 @@ FAKE_SLEEP = '#!/bin/sh\necho "$1" >>"$SLEEPS"\n'
 
 
 class Done(NamedTuple):
-    """What a run came to; ``err`` without the name of the program before each line."""
+    """The result of a run. ``err``: without the program's name before each line."""
 
     status: int
     out: bytes
@@ -45,7 +45,9 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True)
 class Client:
-    """The client as somebody has it: under a shell, with a home, a folder to work in, and tools.
+    """The client as a user has it: under a shell, with a home, a working folder, and tools.
+    ``tools``: folders of programs, searched in this order. ``env``: the whole environment except
+    PATH, HOME and TMPDIR.
 
     ``tools`` are folders of programs, found in this order; ``env`` is all of the environment but
     for PATH, HOME and TMPDIR.
@@ -71,7 +73,7 @@ class Client:
 
     @property
     def sleeps(self) -> list[str]:
-        """How long it has waited, in seconds, each time."""
+        """The seconds of each wait."""
         path = self.folder / "sleeps"
         return path.read_text().split() if path.exists() else []
 
@@ -158,8 +160,8 @@ def link_tools(folder: Path, *programs: str, **others: str) -> Path:
 
 
 def run_traced(client: Client, trace: Path, *words: str) -> tuple[Any, list[str]]:
-    """How `hub` ends that reads "Hi.", traced by its shell as well, and the system calls, a line
-    each, by which programs are started and things are written.
+    """The result of a `hub` that reads "Hi.", traced by its shell too, and its system calls, a line
+    each, that start programs or write.
     """
     need("strace")
     done = subprocess.run(

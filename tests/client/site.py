@@ -122,9 +122,7 @@ ONE, TWO, THREE = b"Review {{code}}.\n", b"Review {{code}} with care.\n", b"Revi
 
 
 def small_site() -> Site:
-    """ann/review 1.0.0, 1.1.0 and 2.0.0, of which production names 1.1.0; and ann/story, which has
-    never had a label.
-    """
+    """ann/review 1.0.0, 1.1.0 (production) and 2.0.0; and ann/story, which never had a label."""
     site = Site()
     site.publish("ann/story", "1.0.0", b"Tell a story.\n")
     for version, text in (("1.0.0", ONE), ("1.1.0", TWO), ("2.0.0", THREE)):

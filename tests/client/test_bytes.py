@@ -1,4 +1,4 @@
-"""What is pushed is what is pulled, byte by byte, and what is no prompt is not sent."""
+"""A pushed text is pulled byte by byte, and files that are no prompt are not sent."""
 
 import hashlib
 import itertools
@@ -81,7 +81,7 @@ def test_the_largest_line_and_the_largest_request(
 
 
 def test_the_request_is_json(pair: Client) -> None:
-    """What a strict parser reads, not only ours."""
+    """By a strict parser, not only the hub's."""
     content = b"\n".join(TEXTS.values())
     changelog = 'It\'s "new"\\\n\t\x01 👩 é'
     created = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)

@@ -28,7 +28,7 @@ OTHER = b"Something else.\n"
 
 
 def statuses(fake: Fake) -> list[str]:
-    """What was asked, and forgets it."""
+    """The statuses of the requests so far, which it then forgets."""
     asked = [
         f"{'If-None-Match ' if 'if-none-match' in request.headers else ''}{request.path}"
         for request in fake.requests
@@ -206,7 +206,7 @@ def test_changes_are_not_taken_for_a_damaged_copy(client: Client) -> None:
 
 
 def test_a_tag_is_of_one_copy(client: Client) -> None:
-    """Of two clients that end at the same moment, one may put its copy, the other its tag."""
+    """If two clients end at the same moment, one may store its copy, and the other its tag."""
     with Fake(hub()) as fake:
         to = client.to(fake.url)
         to.run("cat", "ann/story")
@@ -223,7 +223,7 @@ def test_clients_at_once(client: Client) -> None:
     answers = [hub(TEXT, "1.0.0"), hub(OTHER, "1.0.1")]
 
     def flicker(request: Request) -> bytes:
-        """A hub of which half the edges are older."""
+        """A hub with half of its edges out of date."""
         if request.path.endswith(".txt"):
             return answers["1.0.1" in request.path](request)
         return answers[len(fake.requests) % 2](request)
@@ -250,7 +250,7 @@ def test_each_hub_has_its_own_copies(client: Client) -> None:
 
 
 def through_proxy(answers: Answers) -> Answers:
-    """What a proxy answers that stands for a hub."""
+    """The answer of a proxy in place of a hub."""
     return lambda asked: answers(asked._replace(path=asked.path[asked.path.index("/api/v1/") :]))
 
 

@@ -1,4 +1,4 @@
-"""What every command says and how it ends: under each shell, on each host."""
+"""Output and exit status of every command, under each shell, on each host."""
 
 import hashlib
 import json

@@ -24,7 +24,7 @@ def long_options(command: str) -> set[str]:
 
 
 def completed(*words: str) -> set[str]:
-    """What bash offers for the last of these words."""
+    """Bash's completions of the last of these words."""
     script = (
         f'source "{BASH}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hub; '
         'printf "%s\\n" "${COMPREPLY[@]}"'

@@ -103,7 +103,7 @@ def test_a_body_that_does_not_come(limit: str, either: Client, released: str) ->
 
 
 def test_errors_that_repeat_a_key(client: Client) -> None:
-    """What is read once ends soon; what is read again at each key takes longer than a run may."""
+    """One read of the body ends soon; a read for each key would take longer than a run may."""
     keys = b'"message":"' * 400_000
     for body in (b'{"error":{"code":"x",' + keys, b"{" + keys + b'x"}', keys):
         with Fake(lambda _, body=body: answer(body, 400)) as fake:

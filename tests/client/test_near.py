@@ -1,4 +1,4 @@
-"""What a wrong name may mean: prompts with nearly that name, from the files of any host."""
+"""Suggestions for a wrong name: prompts with similar names, from the files of any host."""
 
 import json
 
@@ -26,7 +26,7 @@ def site(*repos: str, catalogue: tuple[str, ...] = ()) -> dict[str, bytes]:
 
 
 def told(client: Client, files: dict[str, bytes], wanted: str, missing: bytes = b"") -> str:
-    """What the client says where a site has these files and not the prompt that is wanted."""
+    """The client's message if a site has these files, but not the requested prompt."""
 
     def answers(request: Request) -> Answer:
         found = files.get(request.path)

@@ -87,7 +87,7 @@ def test_reads_do_without_the_token(curl: tuple[Client, Path]) -> None:
 
 
 def private(request: Request) -> bytes:
-    """A hub that gives everything but its texts to whoever has the token."""
+    """A hub that requires the token only for texts."""
     if request.headers.get("authorization") != f"Bearer {TOKEN}":
         return error(401, "This hub is for members.", WWW_Authenticate="Bearer")
     return hub()(request)
@@ -123,7 +123,7 @@ def test_a_read_s_token_is_for_the_hub_alone(client: Client) -> None:
 
 
 def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
-    """Neither as an argument nor in its environment; and nobody writes it but into a pipe."""
+    """Neither as an argument nor in the environment; and only a pipe gets it as data."""
     with Fake(lambda _: CREATED) as fake:
         to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
         done, calls = run_traced(to, tmp_path / "trace", "push", "ada/x", "-")
@@ -269,7 +269,9 @@ def test_names_that_somebody_has_taken_before(either: Client, tmp_path: Path) ->
 
 
 def positions(script: bytes) -> list[int]:
-    """Where to cut: all over, at the end of each function, and at each byte of the last line."""
+    """Positions to cut: spread evenly, at the end of each function, and at each byte of the last
+    line.
+    """
     ends = [match.end() for match in re.finditer(rb"\n\}\n", script)]
     last = script.rindex(b"\n", 0, -1)
     return sorted({*range(0, last, 9973), *ends[::9], ends[-1], *range(last, len(script) - 1)})

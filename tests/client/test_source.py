@@ -1,4 +1,4 @@
-"""What can be read off the client itself."""
+"""Rules that the client's source must follow."""
 
 import ast
 import re

@@ -33,7 +33,7 @@ COMMANDS = [
 
 
 def on_a_terminal(client: Client, *command: str) -> str:
-    """What a person sees, 60 columns wide."""
+    """The output on a terminal of 60 columns."""
     master, terminal = pty.openpty()
     process = subprocess.Popen(
         client.command(*command), cwd=client.work, stdout=terminal, stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""`hub push --trusted`: a CI job publishes with no stored token, and tells nobody its secrets."""
+"""`hub push --trusted`: a CI job publishes without a stored token, and leaks no secret."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def paths(fake: Fake) -> list[str]:
 
 
 class Trusting(NamedTuple):
-    """A live hub, and the issuers of which some jobs may publish as ada."""
+    """A live hub, and the issuers whose jobs may publish as ada."""
 
     server: Server
     github: TestIssuer
@@ -223,7 +223,7 @@ def test_wrong_uses(operands: list[str], told: str, client: Client) -> None:
 
 
 def with_exchange(client: Client, *answers: Answer) -> tuple[Done, list[str]]:
-    """What becomes of a push whose exchange is answered so, and who was asked."""
+    """The result of a push with this answer to the exchange, and the hosts that got requests."""
     with Fake(Parts(exchange=answers)) as fake:
         done = push(on_github(client, fake.url, fake.url))
         return done, paths(fake)

@@ -153,7 +153,7 @@ def test_no_program_is_told_a_secret(each: Client, tmp_path: Path) -> None:
 
 
 def test_files_have_a_secret_no_longer_than_it_takes_to_read_it(each: Client) -> None:
-    """Whoever kills the client in its last request, which is the long one, finds none."""
+    """A client that is killed in its last request, the long one, leaves no secret."""
     parts = Parts()
     found: list[bytes] = []
 

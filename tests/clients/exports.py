@@ -1,4 +1,5 @@
-"""The cases of `clients/exports.json`, which every implementation of the formats passes.
+"""The cases of `clients/exports.json`, which every implementation of the formats passes. `python -m
+tests.clients.exports` writes texts and losses again, for review as a diff.
 
 `python -m tests.clients.exports` writes texts and losses anew, to be looked at as a difference.
 """

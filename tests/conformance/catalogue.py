@@ -160,7 +160,7 @@ class Catalogue:
         return [*(row["version"] for row in rows), *numbers, *labels]
 
     def params(self, route: Route) -> Iterator[dict[str, Any]]:
-        """Values for a route's template, for everything under test."""
+        """Parameters of a route's template, for each thing under test."""
         fields = set(FIELD.findall(route.file))
         if route.scope == "langfuse" and not self.has_langfuse:
             return

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("installed_tools")
 
 
 class Answer(NamedTuple):
-    """An answer of a host. ``told`` is the stand-in's report of the request."""
+    """An answer of a host. ``told``: the stand-in's report of the request."""
 
     status: int
     headers: HTTPMessage

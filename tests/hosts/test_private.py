@@ -25,7 +25,8 @@ READS = ("/", "/bob", "/api/v1/repos", "/api/v1/repos?sort=new", "/api/v1/repos/
 
 
 class Service(ThreadingHTTPServer):
-    """Answers each request with ``status`` and the headers ``told``, and notes it.
+    """Answers each request with ``status`` and the headers ``told``, and notes it. If ``told`` is
+    None, it breaks the connection.
 
     If ``told`` is None, it breaks the connection.
     """

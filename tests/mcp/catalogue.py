@@ -166,7 +166,7 @@ class Hub:
     def call(
         self, tool: str, arguments: dict[str, Any] | None = None, part: str = ""
     ) -> dict[str, Any]:
-        """The result of a tool, which is checked for what holds for every one."""
+        """The result of a tool, after the checks that hold for every result."""
         given = arguments or {}
         result = self.ask("tools/call", {"name": tool, "arguments": given}, part)
         (content,) = result["content"]
@@ -211,7 +211,7 @@ class Hub:
 def pages(
     key: str, get: Callable[[dict[str, str]], dict[str, Any]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The rows of every page; a cursor that comes again would lead around for ever."""
+    """The rows of every page. Fails if a cursor repeats, which would cause an endless loop."""
     cursors: list[dict[str, str]] = [{}]
     while True:
         result = get(cursors[-1])

@@ -56,7 +56,7 @@ class Both(NamedTuple):
     slow: Endpoint
 
     def ask(self, *request: Any, **options: Any) -> Reply:
-        """What both answer."""
+        """The answer, which is the same from both ways."""
         ours, theirs = (
             self.runner.run(ask(endpoint, *request, **options))
             for endpoint in (self.quick, self.slow)
@@ -66,7 +66,9 @@ class Both(NamedTuple):
 
 
 def seen(reply: Reply) -> tuple[Any, ...]:
-    """What a client sees of an answer: the members of JSON in any order, but 1 is not 1.0."""
+    """The JSON of an answer as a client sees it: in any order of members, but 1 differs
+    from 1.0.
+    """
     content = json.dumps(reply.json, sort_keys=True) if reply.body else ""
     return reply.status, reply.headers.get("content-type"), content
 

@@ -1,4 +1,4 @@
-"""What get_prompt answers, on content that means no good, to callers that do not either."""
+"""Answers of get_prompt, for hostile content and hostile callers."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the tools answer over a site, or a state, that is not whole; nothing of it stays."""
+"""Answers of the tools over an incomplete site or state, none of which lasts once it is whole."""
 
 import contextlib
 import json
@@ -98,7 +98,7 @@ Damage = Callable[[Path], None]
 
 @pytest.fixture(scope="module")
 def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """A hub over a catalogue that tests may damage, as long as they mend it."""
+    """A hub over a catalogue that tests may damage, as long as they repair it."""
     settings = settings_in(tmp_path_factory.mktemp("fragile"), queries=True)
     write_small_catalogue(settings.content)
     for number in range(60):

@@ -193,7 +193,7 @@ def test_a_site_that_is_exchanged_while_it_is_asked(two_sites: Settings):
 
 
 def told(result: Any) -> str:
-    """What a tool's result says that is an error."""
+    """The text of a tool's result that is an error."""
     assert result["isError"] is True
     assert "structuredContent" not in result
     (content,) = result["content"]
@@ -245,7 +245,7 @@ def test_a_site_that_comes_after_the_server(tmp_path: Path):
 
 
 def is_refused(server: Server) -> bool:
-    """Whether nobody listens any more."""
+    """True if no server listens any more."""
     with socket.socket() as probe:
         return probe.connect_ex((server.host, server.port)) != 0
 

@@ -1,5 +1,5 @@
-"""What list_versions and list_tags answer, and what holds for the pages of every list, every
-envelope and any argument.
+"""Answers of list_versions and list_tags, and rules for the pages of every list, every envelope and
+any argument.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a model is told of the tools, and that every client can read it."""
+"""The descriptions of the tools for models, in schemas that every client can read."""
 
 import json
 from collections.abc import Iterator

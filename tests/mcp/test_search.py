@@ -1,4 +1,4 @@
-"""What search_prompts answers."""
+"""Answers of search_prompts."""
 
 import json
 from pathlib import Path

@@ -27,7 +27,7 @@ def everything(hub: Hub, part: str = "", **arguments: Any) -> list[dict[str, Any
 
 
 def belongs(row: dict[str, Any], part: str) -> bool:
-    """Whether a prompt is in a part, said again."""
+    """True if a prompt is in a selection, by a second implementation of the rule."""
     asked = dict(parse_qsl(part))
     owner = row["id"].split("/")[0]
     tags = asked["tags"].split(",") if "tags" in asked else []

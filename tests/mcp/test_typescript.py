@@ -29,7 +29,7 @@ def client(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def seen(client: str, run: Run, mcp_url: str) -> dict[str, Any]:
-    """What a client saw on its walk."""
+    """The output of a client on its walk."""
     done = run("node", str(NODE / "mcp-client.mjs"), mcp_url, client)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return json.loads(done.stdout)

@@ -110,7 +110,10 @@ async def ask(
     method: str = "POST", query: bytes = b"", path: str = "/mcp", client: str = "192.0.2.1",
     is_cut: bool = False,
 ) -> Reply | None:  # fmt: skip
-    """What an ASGI application answers; fails unless that is one whole answer.
+    """The answer of an ASGI application; fails unless it is one whole answer. ``headers`` as pairs
+    are sent as they are; else they are added to those of a usual client, or replace them; None
+    leaves one out. ``is_cut``: the client disconnects after these parts of the body, with more
+    announced; then no answer is allowed, and the result is None.
 
     ``headers`` as pairs are sent as they are; else they are added to those of a usual client, or
     put in their place; None leaves one out. ``is_cut``: the client goes away after the body's
@@ -226,7 +229,7 @@ class Wire:
         self, body: bytes = b"", headers: Headers | None = None, *, method: str = "POST",
         path: str = "/mcp", version: str = "1.1",
     ) -> None:  # fmt: skip
-        """Send a request; ``headers`` as for ``ask``. Fails to send what nobody takes any more."""
+        """Send a request; ``headers`` as for ``ask``. Fails if the server no longer reads."""
         usual: Headers = {"Host": f"{self._server.host}:{self._server.port}"}
         if body:
             usual["Content-Length"] = str(len(body))
@@ -246,7 +249,7 @@ class Wire:
         return self.read(options.get("method", "POST"))
 
     def is_ended(self) -> bool:
-        """Whether the server has closed the connection, with nothing more to say."""
+        """True if the server has closed the connection without further data."""
         return self._file.read(1) == b""
 
     def makefile(self, mode: str) -> "_Open":

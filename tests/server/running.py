@@ -101,7 +101,7 @@ class Running:
         return await client.read_to_end()
 
     def unsent_bytes(self) -> list[int]:
-        """Of each connection, what the server keeps until its client takes it."""
+        """For each connection, the bytes that the server keeps until its client reads them."""
         return [
             one.transport.get_write_buffer_size() for one in self.server.server_state.connections
         ]

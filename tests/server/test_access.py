@@ -1,4 +1,4 @@
-"""Who may ask: hosts and origins, as they may be written and as somebody may fake them."""
+"""Hosts and origins that may send requests, in all valid spellings, and forged ones."""
 
 import pytest
 

@@ -51,7 +51,7 @@ class Sender:
 def read(
     messages: Sequence[dict], seconds: float = NEVER_SECONDS, length: int | None = None
 ) -> tuple[bytes, bool, list[dict]]:
-    """What is read ahead, whether that is all, and what is left at the sender."""
+    """The bytes read ahead, True if that is all, and the rest at the sender."""
     sender = Sender(messages)
     headers = [] if length is None else [(b"content-length", b"%d" % length)]
 

@@ -1,4 +1,4 @@
-"""The guard of a private hub: asked seldom, remembers little, and shut where nobody can tell."""
+"""The guard of a private hub: few look-ups, little memory, and no access when look-ups fail."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ class Members:
 
 
 async def page(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """What only members read."""
+    """An application that only members may read."""
     headers = [
         (b"Access-Control-Allow-Origin", b"*"), (b"cache-control", b"public, max-age=60"),
         (b"etag", b'"x"'),

@@ -44,7 +44,7 @@ class Site:
         os.replace(new, path)
 
     def descriptors(self, file: str) -> int:
-        """How many times this process has a file open that is, or was, at this path."""
+        """The number of this process's open files that are, or were, at this path."""
         path = os.path.realpath(self.settings.out + file)
         found = 0
         for number in os.listdir("/proc/self/fd"):
@@ -98,7 +98,7 @@ def on_site(settings: Settings, test: Callable[[Site], Awaitable[None]]) -> None
 
 
 def bytes_of(size: int, seed: bytes = b"") -> bytes:
-    """So many bytes, the same each time, of which no two parts are the same."""
+    """``size`` bytes, the same each time, without two equal parts."""
     return hashlib.shake_128(seed).digest(size)
 
 

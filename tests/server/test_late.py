@@ -1,4 +1,6 @@
-"""What is made when it is first asked is made once, and lasts as long as its server."""
+"""An application that is created at its first request is created once, and lasts as long as its
+server.
+"""
 
 import asyncio
 import contextlib

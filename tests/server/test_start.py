@@ -1,4 +1,4 @@
-"""How `hubctl serve` starts and stops."""
+"""Start and stop of `hubctl serve`."""
 
 import json
 import select

@@ -245,7 +245,7 @@ def test_what_stands_in_the_way(either: Client, host: Fake, tmp_path: Path) -> N
 
 
 def test_a_write_that_fails(client: Client, host: Fake, tmp_path: Path) -> None:
-    """What is there is whole, and the next run goes on."""
+    """The existing file stays whole, and the next run continues."""
     to = client.to(host.url)
     write_lock(to, PINNED, REVIEW, TALE)
     full = put_tool(
@@ -563,7 +563,7 @@ def test_a_file_that_is_far_too_large(to: Client) -> None:
 
 
 def test_two_at_once_lose_nothing(to: Client, site: Site) -> None:
-    """What one cannot add, it says; what it says it added, is there."""
+    """Each run reports what it cannot add; the file has everything that was reported as added."""
     names = [f"p{number}" for number in range(5)]
     for name in names:
         site.publish(f"ann/{name}", "1.0.0", name.encode())
@@ -628,7 +628,7 @@ def test_a_lock_file_that_another_writes(to: Client) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals(number: int, each: Client, site: Site, tmp_path: Path) -> None:
-    """In the middle of a write: the old file is there, and nothing else."""
+    """After a signal in the middle of a write, only the old file exists."""
     os.mkfifo(tmp_path / "reached")
     slow = put_tool(
         tmp_path / "slow", "mv", f'case $* in *prompts.lock) echo >{tmp_path}/reached; '

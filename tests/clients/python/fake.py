@@ -89,7 +89,7 @@ class FakeHub:
         handler.wfile.write(body)
 
     def stall(self, handler: Any) -> None:
-        """Say nothing until the test lets go, then what there is."""
+        """Send nothing until the test continues, then the answer."""
         self.let_go.wait()
         self.send(handler)
 
@@ -130,7 +130,7 @@ class Clock:
 
 
 def sources(url: str | list[str], reference: str, **options: Any) -> list[str]:
-    """Where a new Hub gets a prompt from."""
+    """The source from which a new Hub gets a prompt."""
     told: list[Got] = []
     Hub(url, on_get=told.append, **options).get(reference)
     return [one.source for one in told]

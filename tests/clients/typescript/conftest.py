@@ -24,7 +24,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) -> dict[str, str]:
-    """Of programs from npm: they find Node, and keep what they keep in a folder of the tests."""
+    """Environment of npm programs: they find Node, and store their files in a folder of the
+    tests.
+    """
     missing = [str(path) for path, *_ in RUNTIMES.values() if not path.exists()]
     assert not missing, f"{missing} are not there; install them with: sh tests/install-tools"
     return clean_environment(

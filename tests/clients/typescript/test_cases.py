@@ -1,5 +1,5 @@
-"""What the client does with hosts that stall, cut off, lie, refuse and come back, and how much of
-it: cases.mjs, in every runtime.
+"""The client with hosts that stall, cut off, lie, refuse and recover, and its number of requests:
+cases.mjs, in every runtime.
 """
 
 import json

@@ -13,7 +13,7 @@ def test_parameters_in_our_names():
 
 
 def test_keys_of_tools_are_left_out():
-    """This holds for every vendor, as published prompts have many readers."""
+    """For every vendor, since published prompts have many readers."""
     warnings: list[str] = []
     tool = {"type": "mcp", "server_url": "https://example.com"}
     tools = [tool | {"headers": {"Authorization": "sk"}}, tool | {"authorization": "sk"}, 5]

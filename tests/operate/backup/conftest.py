@@ -82,7 +82,7 @@ class Hub(NamedTuple):
         return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
 
     def shown(self) -> list[str]:
-        """What is in the content folder, but for what a restore collects there."""
+        """The content folder's files, without those that a restore collects there."""
         return [name for name in os.listdir(self.settings.content) if name[0] != "."]
 
     def database(self) -> Database:
@@ -131,7 +131,7 @@ def place(tmp_path: Path) -> FolderPlace:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Hub:
-    """Folders for another hub; there is nothing in them."""
+    """Empty folders for another hub."""
     return Hub(settings_in(tmp_path / "other"))
 
 

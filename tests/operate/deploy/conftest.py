@@ -144,7 +144,7 @@ def proxy(s3: S3) -> Iterator[Proxy]:
 
 
 def expected(site: str) -> dict[str, bytes]:
-    """What a bucket has for a site: each file, and again under its URL."""
+    """The objects of a site in a bucket: each file, and again under its URL."""
     tree = read_tree(site)
     for file, data in list(tree.items()):
         url = match_file(file).url.removeprefix("/")

@@ -1,4 +1,5 @@
-"""What a reader of a destination can follow, and whether it is there.
+"""Links that a reader of a destination can follow, and checks of their targets. A tree is a
+destination's bytes by key.
 
 A tree is what a destination has: bytes by key.
 """
@@ -57,7 +58,7 @@ def broken(tree: Mapping[str, bytes], find: Find, entries: Iterable[str] = ENTRI
 
 
 def broken_records(tree: Mapping[str, bytes], find: Find) -> list[str]:
-    """Every link to nothing in any record that is there, whether something leads to it or not."""
+    """Every broken link in any existing record, even if no link leads to the record."""
     return [
         f"{key}: {path}"
         for key in tree

@@ -51,7 +51,7 @@ class Node(Process):
         )  # fmt: skip
 
     def status(self) -> str:
-        """What it deploys now, and the serial of that."""
+        """The present deployment status, and its serial."""
         statuses = [line for line in self.lines if line.startswith("Status ")]
         return statuses[-1].removeprefix("Status ") if statuses else ""
 
@@ -69,7 +69,7 @@ def serial_of(settings: Settings) -> int:
 
 @pytest.fixture
 def content(tmp_path: Path) -> str:
-    """Of one prompt, since each file of the site costs each deployment requests."""
+    """One prompt, since each file of the site costs each deployment requests."""
     settings = settings_in(tmp_path)
     write_version(settings.content, "ann", "story", "1.0.0", "Tell a story.\n")
     return settings.content

@@ -75,7 +75,7 @@ def sending(receiver: FakeReceiver, state: Path) -> Notices:
 
 
 def is_quiet(sending: Notices, state: Path) -> bool:
-    """Whether nothing is left to tell, also for the next start."""
+    """True if nothing is left to send, not even for the next start."""
     return sending.status()["waiting"] == 0 and not list(state.iterdir())
 
 

@@ -1,4 +1,6 @@
-"""At every moment of a deployment, what a reader can get to is there; wherever it is killed."""
+"""At every moment of a deployment, everything that a reader can reach exists, even if it is
+killed.
+"""
 
 import random
 import shutil
@@ -53,7 +55,8 @@ def deploy_step_by_step(
     look: Callable[[dict[str, bytes]], None],
     steps: int = 1,
 ) -> int:
-    """Deploy by deployments that die after some steps each; look at what is there after each.
+    """Deploy by deployments that are killed after some steps each; check the destination after
+    each. Returns the number of killed ones.
 
     Returns how many died.
     """

@@ -47,7 +47,7 @@ def subject(hub: Settings) -> Subject:
 
 
 def faults(found: Iterable[Finding]) -> list[tuple[str, str]]:
-    """What is not fine: the level of each, and its texts as one."""
+    """The findings other than ok: the level of each, and its texts as one."""
     return [(one.level, f"{one.what} {one.do}") for one in found if one.level != "ok"]
 
 

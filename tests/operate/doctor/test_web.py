@@ -44,7 +44,7 @@ def as_it_is(method: str, target: str, headers: Headers, passed: Pass) -> Answer
 
 
 class Front(http.server.ThreadingHTTPServer):
-    """What stands before the hub. ``spoil`` gets each request, and how to pass it on."""
+    """A proxy before the hub. ``spoil`` gets each request, and a function that passes it on."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

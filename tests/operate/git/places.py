@@ -19,7 +19,7 @@ PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
 
 
 def git(folder: str | Path, *arguments: str, **options: Any) -> str:
-    """What git prints, run in a folder with no settings but its own."""
+    """The output of git in a folder, with only the folder's own settings."""
     environment = {
         "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
         "LC_ALL": "C.UTF-8",

@@ -1,4 +1,4 @@
-"""What others change on the branch reaches the content, and neither side loses anything."""
+"""Changes of others on the branch reach the content, and neither side loses anything."""
 
 import shutil
 from pathlib import Path

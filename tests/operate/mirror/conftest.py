@@ -91,7 +91,7 @@ class Copy:
 
     @property
     def tree(self) -> dict[str, bytes]:
-        """What readers of the mirror get."""
+        """The files that readers of the mirror get."""
         found = read_tree(self.folder) if self.folder.exists() else {}
         return {path: data for path, data in found.items() if not path.startswith(".hub-mirror/")}
 

@@ -77,7 +77,7 @@ def test_what_is_gone_is_removed(copy: Copy, origin: Origin) -> None:
 
 
 def check_notes(copy: Copy, origin: Origin) -> None:
-    """What is noted with the digest that the hub has for it now is as the hub has it."""
+    """Prompts that are noted with the hub's present digest have the hub's present files."""
     noted = copy.folder / ".hub-mirror/noted"
     lines = noted.read_text().splitlines() if noted.exists() else []
     known = dict(line.split() for line in lines)
