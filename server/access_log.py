@@ -4,7 +4,7 @@
 
 What a client sends is escaped as nginx does, so it cannot break a line or forge one. Requests
 never wait for the disk: their lines are gathered in memory and written by a thread of its own. A
-disk that is full stops nothing; it is told, and the lines wait as long as there is room for them.
+full disk stops nothing: it is reported, and lines wait while memory for them is left.
 """
 
 import contextlib

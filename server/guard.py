@@ -1,7 +1,7 @@
 """A private hub: identifies the reader before any other work on a request.
 
 The accounts answer in threads whether a reader may read. Results count for KNOWN_SECONDS, so an
-ended session or token can read for that long. If the accounts cannot answer, nobody can read.
+ended session or token can read for that long. If the accounts cannot answer, no request may read.
 """
 
 import asyncio

@@ -59,7 +59,7 @@ def run(
     is_over: Callable[[], bool] = lambda: False,
     connections: Connections | None = None,
 ) -> None:
-    """Serve until a signal, or until ``is_over()``, which is asked ten times a second. Once all is
+    """Serve until a signal, or until ``is_over()``, called ten times a second. Once all is
     answered, uvicorn raises the signal again, which would end the process as if it had failed.
     ``root`` is the path of the base URL. ``connections`` counts them; see ``count_connections``.
     """

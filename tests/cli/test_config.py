@@ -113,7 +113,7 @@ def test_a_file_of_another_user_above(hub: Path, monkeypatch: pytest.MonkeyPatch
         refused = hubctl("check", cwd=hub / "below")
         assert refused.exit_code == 1 and "belongs to another user" in refused.stderr
     else:
-        # What root has put there may be used, by whom it may.
+        # Files of root are accepted, from any user.
         assert hubctl("check", cwd=hub / "below").exit_code == 0
         os.chown(hub / "hub.toml", 12345, -1)
         refused = hubctl("check", cwd=hub / "below")
@@ -252,5 +252,5 @@ def test_what_serve_sets_for_the_site_is_so_for_all_commands(tmp_path: Path) -> 
     assert "`hubctl serve` at [::1]:7123" in said
     said = hubctl(*hosts, "--upstream", "hub:80", cwd=tmp_path).stderr
     assert "`hubctl serve` at hub:80" in said
-    # Where another command listens is its own.
+    # Each command has its own address.
     assert "port" not in read_config(f"{tmp_path}/hub.toml", main).get("mcp", {})

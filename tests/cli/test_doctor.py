@@ -45,12 +45,12 @@ def test_json(small: Settings) -> None:
     (site,) = [one for one in found["findings"] if one["check"] == "site"]
     assert site["level"] == "warning"
     assert site["do"].startswith("Run `hubctl build`")
-    assert found["warnings"] >= 2  # there is no state folder, either
+    assert found["warnings"] >= 2  # no state folder exists, either
 
 
 def test_it_asks_the_address_that_the_site_was_built_with(small: Settings) -> None:
     build(small._replace(base_url="http://127.0.0.1:1"), index=False)
     done = hubctl("doctor", *folders(small))
     assert "problem  address: No answer from http://127.0.0.1:1/api/v1/hub.json" in done.stdout
-    assert "queries:" not in done.stdout  # what else is asked would find the same
+    assert "queries:" not in done.stdout  # further checks would find the same
     assert done.exit_code == 1

@@ -133,7 +133,7 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert "Saved the answers of Example in opik-export." in done.stderr
     for file in (folder / "opik-export").rglob("*"):
         assert KEY not in file.read_text()
-    # What was kept is imported without the API, and the API is asked again by the same command.
+    # The same command imports the kept answers without the API, and then requests the API again.
     kept = run("import", "--from", "opik", "opik-export")
     assert kept.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
     asked = len(example_api.asked)

@@ -92,7 +92,7 @@ def test_protect(folder: Path):
     with Database("var") as database:
         assert ProtectedLabels(database).of("ann") == [("", "production"), ("story", "canary")]
     assert "is not protected" in run("label", "unprotect", "ann", "production").stderr
-    # Whoever has the folder needs no token.
+    # A user with access to the folder needs no token.
     assert run("label", "set", "ann/story", "canary", "1.0.0").exit_code == 0
 
 

@@ -114,7 +114,7 @@ def test_what_answers_there_must_be_a_hub(small: Settings):
 
 
 def test_without_an_address_it_is_that_of_the_last_build(small: Settings):
-    # Only readers elsewhere may be able to reach it, so it is not asked.
+    # Perhaps only readers elsewhere can reach it, so no request is sent.
     build(small._replace(base_url="https://prompts.example.org/a"), index=False)
     done = run("owner", "invite", "ann", "--state", small.state)
     assert code_of(done.stdout, "https://prompts.example.org/a")

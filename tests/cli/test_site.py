@@ -47,7 +47,7 @@ def test_each_change_is_on_the_site_with_the_settings_of_its_last_build(
 
 def test_what_changes_nothing_builds_nothing(small: Settings, source: Path) -> None:
     publish = ("publish", "ann/hello", f"{source}/text.md", *folders(small))
-    assert "site" not in hubctl(*publish).stderr  # there is none
+    assert "site" not in hubctl(*publish).stderr  # no site exists
     hubctl("build", *folders(small))
     shown = read_tree(small.out)
     for command in (publish, ("import", f"{source}/more", "--dry-run", *folders(small))):

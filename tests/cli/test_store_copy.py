@@ -75,7 +75,7 @@ class Hub:
         with psycopg.connect(self.url) as held:
             held.execute("SELECT pg_advisory_xact_lock(1)")
             yield
-            # Otherwise the server goes on with the statement of a process that was killed.
+            # Otherwise the server continues the statement of a killed process.
             held.execute("SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE NOT granted")
         self.execute("DROP TRIGGER wait ON change")
 
@@ -127,7 +127,7 @@ def test_there_and_back_nothing_differs(hub: Hub):
     hub.publish("more\n", "ann/story", "--database", hub.url)
     assert (hub.folder / "old/content/ann/story/1.0.20000.md").read_text() == "more\n"
     ((first,),) = hub.execute("SELECT min(serial) FROM change")
-    assert first > 7_000  # what readers were told before is not told again
+    assert first > 7_000  # earlier notices to readers are not repeated
 
 
 def test_numbers_that_the_database_lost_are_not_given_again(hub: Hub):

@@ -69,7 +69,7 @@ def test_owners(folder: Path):
     added = run("owner", "add", "ann", "--state", "elsewhere")
     assert (added.exit_code, added.stdout) == (0, "") and "hubctl token create ann" in added.stderr
     assert (folder / "elsewhere" / ACCOUNTS_FILE).exists()
-    # Whoever is in a wrong folder learns so.
+    # A user in the wrong folder gets this message.
     assert f"Created the state folder {folder / 'elsewhere'}" in added.stderr
     assert "Created" not in run("owner", "add", "bob", "--state", "elsewhere").stderr
     made()

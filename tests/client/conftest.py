@@ -134,7 +134,7 @@ def either(request: pytest.FixtureRequest, client: Client) -> Client:
     return client.under(request.param)
 
 
-# Every shell at the server; what differs between hosts does not differ between shells as well.
+# Every shell, with the server only: differences between hosts are the same for all shells.
 @pytest.fixture(
     params=rotating(
         [
@@ -163,7 +163,7 @@ def awk(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -
     return client.having(awks[request.param])
 
 
-# Every pair of a shell and an awk is one too many: what one does hides nothing of the other.
+# Not every pair of a shell and an awk: neither hides faults of the other.
 @pytest.fixture(
     params=rotating([*((shell, "mawk") for shell in SHELLS), *(("dash", awk) for awk in AWKS[1:])])
 )

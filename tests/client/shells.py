@@ -24,7 +24,7 @@ SHELLS = {
 }
 AWKS = ("mawk", "gawk", "busybox", "original-awk")
 
-# What has the form of a token, and is nobody's.
+# A text with the form of a token, which belongs to no one.
 TOKEN = make_token()
 
 # Waits of no length; notes how long they were meant to be.

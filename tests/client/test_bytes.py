@@ -163,7 +163,7 @@ def test_the_message_of_the_service(message: str, awk: Client) -> None:
     with Fake(lambda _: error(422, message)) as fake:
         done = awk.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
     assert done.status == 5
-    # json.dumps writes what is not ASCII as \u escapes, which are shown as question marks.
+    # json.dumps writes non-ASCII characters as \u escapes, which are shown as question marks.
     expected = message.replace("\t", " ").replace("\n", " ")
     if expected.isascii():
         assert done.err == f"standard input: error: {expected}\n"

@@ -136,7 +136,7 @@ def test_a_new_record_without_its_text_does_not_cost_the_copy(client: Client) ->
         assert to.run("cat", "ann/story", "--offline").out == TEXT
 
 
-# What a crash or somebody else may make of a file in the cache: nothing, a part, other bytes.
+# States of a file in the cache after a crash or an edit: empty, cut, other bytes.
 DAMAGES = {
     "gone": None, "empty": b"", "torn": lambda data: data[:-1],
     "another": lambda data: data.replace(b"1", b"2").replace(b"Twice", b"Never"),

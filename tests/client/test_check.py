@@ -120,7 +120,7 @@ def test_pushes(client: Client, publishing: Hub) -> None:
     )
 
 
-# What a prompt may hold, to be shown as text in a summary.
+# Texts of prompts that must appear as plain text in a summary.
 HOSTILE = '</pre></details><img src=x onerror=1>\n```\n| *a* | [b](c) `d` &amp; @ada \\n\t"e" 🦜\n'
 
 

@@ -144,7 +144,7 @@ def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
     hub = each.to(publishing.url, HUB_TOKEN=publishing.token)
     assert hub.run("pull", "ann/review", "--output", name).status == 0
     assert [(path.name, path.read_bytes()) for path in hub.work.iterdir()] == [(name, LATEST)]
-    (hub.work / name).write_bytes(b"Hi.")  # what is searched for elsewhere stays the only one
+    (hub.work / name).write_bytes(b"Hi.")  # the other prompt stays the only match
     repo = f"ada/name-{each.shell}-{name.encode().hex()}"
     assert (
         hub.run("push", repo, "--", name, "-n * \\t 'x'\n\"y\" $z").out

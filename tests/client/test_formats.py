@@ -123,7 +123,7 @@ def test_a_skill_is_saved_as_a_folder(client: Client, site: Site, host: Fake) ->
         assert to.run(*words, "ann/review@1.0.0").status == 0
         assert (client.work / "SKILL.md").read_bytes() != written
         assert to.run("pull", "ann/review", "-o", "SKILL.md").status == 0
-    # What was published, under that name.
+    # The published file, under that name.
     assert to.run("cat", "ann/review", "--force", "-o", "SKILL.md").status == 0
     assert (client.work / "SKILL.md").read_bytes() == site.files["ann/review/versions/2.0.0.txt"]
     (client.work / "review/SKILL.md").write_text("mine")

@@ -17,7 +17,7 @@ from tests.support.servers import DEADLINE_SECONDS
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 LINE = b"X-Header: " + b"a" * 8000 + b"\r\n"
-# What the sockets of both sides hold, more than the client reads.
+# More than the buffers of both sockets plus the client's reads hold.
 BUFFERED_BYTES_MAX = 32 * 1024 * 1024
 
 

@@ -121,7 +121,7 @@ def test_targets_that_are_no_files(either: Client) -> None:
         assert to.run("pull", "ann/story", "-o", "link", "--force").status == 0
         assert not (either.work / "link").is_symlink()
         assert (either.work / "else").read_bytes() == OLD
-        # Devices stay what they are.
+        # Devices stay devices.
         assert to.run("pull", "ann/story", "-o", "/dev/null").status == 0
         assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
         assert to.run("pull", "ann/story", "-o", "/dev/full").status == 1

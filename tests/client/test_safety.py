@@ -17,7 +17,7 @@ from tests.client.shells import SHELLS, TOKEN, Client, run_traced, share
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
-# Notes what it gets, and is refused what it asks.
+# Notes its requests, and refuses them.
 FAKE_CURL = '#!/bin/sh\n{ echo "$@"; cat; } >>"$SEEN"\nexit 2\n'
 
 SAFE = [

@@ -24,7 +24,7 @@ def files(catalogue: str = CATALOGUE) -> Fake:
     return Fake(answers)
 
 
-# tests/builder/search has all of them, for what the client runs.
+# tests/builder/search has all cases; these are for the client's own code.
 @pytest.mark.parametrize("case", CASES[::6], ids=str)
 def test_it_finds_what_the_server_s_rules_find(client: Client, case: Case) -> None:
     with files() as fake:

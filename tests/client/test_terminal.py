@@ -11,7 +11,7 @@ from tests.client.fake import Fake, Request, answer, hub
 from tests.client.shells import TOKEN, Client, link_tools
 from tests.client.test_machine import put_tool
 
-# Bytes that a hub may send, and what is shown of them.
+# Bytes that a hub may send, and their form on the terminal.
 SHOWN = {
     b"\x1b[31m": " [31m", b"\a\b\v\f\r\x7f": " " * 6, b"\x9b31m": " 31m",
     "\x80\x9b\x9f".encode(): "   ", "\u061c\u200e\u200f".encode(): "   ",
@@ -118,7 +118,7 @@ def test_columns_on_a_terminal(client: Client, publishing: Hub) -> None:
     )
 
 
-# What a list may hold, and what is shown of it: no character without a shape of its own.
+# Characters in a list, and their form on the terminal: none that is invisible.
 LISTED = "\x1b[31mred\x07\x7f\x9b31m \u202egnorw\u2066\u200f\U000e0041\u2028日本語"
 CELL = "[31mred31m gnorw 日本語"
 META = {"page": 1, "pages": 1, "total": 1, "sort": None, "tag": None, "q": "x"}

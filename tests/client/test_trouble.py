@@ -182,7 +182,7 @@ def test_answers_cut_off(suffix: str, way: str, client: Client) -> None:
     path = f"story{'' if suffix == '.json' else '/versions/1.0.0'}{suffix}"
     body = record().encode() if suffix == ".json" else TEXT
     sent = answer(body, length=way != "no length")
-    # What comes after the last member of a record is not needed to understand it.
+    # The client needs nothing after the last member of a record.
     last = len(sent) - len("}\n") if (suffix, way) == (".json", "no length") else len(sent)
     with Fake(whole) as fake:
         to = client.to(fake.url)

@@ -28,7 +28,7 @@ NOBODY = "conformance-nobody"
 
 # Compressed files are for the host alone.
 FILES = [route for route in READ_ROUTES if route.media != GZIP]
-# The page for what is not there may come as what it is, a 404.
+# A host may send the page for missing addresses with its true status, 404.
 FOUND = [route for route in FILES if route.name != "not_found_page"]
 
 

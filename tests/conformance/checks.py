@@ -214,7 +214,7 @@ class Check:
         if answer.status == 404:
             self.header(answer, "Cache-Control", CACHE_CONTROL["not_found"])
         else:
-            # Beside what a file of the same address has, it holds all the same (RFC 9111, 5.2.2.5).
+            # RFC 9111 §5.2.2.5: it still holds beside the directives of a file at the same address.
             came = answer.headers.get_all("Cache-Control", [])
             self.that(
                 answer, CACHE_CONTROL["none"] in came, "Cache-Control: no-store",

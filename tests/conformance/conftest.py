@@ -254,7 +254,7 @@ def client(host: str, running: RunningHosts, pytestconfig: pytest.Config) -> Cli
     """A client of the deployment under test."""
     client = running.client(host, _hosts(pytestconfig)[host])
     if _outsider in pytestconfig.stash:
-        # The deployment was asked for its contents just now, which its rate limit has counted.
+        # The contents of the deployment were just requested, which its rate limit has counted.
         client.api_asked_at = time.monotonic()
     return client
 

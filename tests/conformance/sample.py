@@ -69,7 +69,7 @@ def write_sample(root: Path) -> None:
         root, "odd", "history", "10.0.1", "Version 10.0.0 of {{it}}.\n", tags=["history", "odd"],
         changelog="Only the title.", title="Another title",
     )  # fmt: skip
-    # Labels that share a beginning, one that is moved and one that is removed.
+    # Labels with a common start, a moved one and a removed one.
     for number, (label, version) in enumerate(
         [("a", "1.0.0"), ("a.b", "1.9.0"), ("a.b-c_d", "2.0.0"), ("a", "10.0.1"), ("gone", "1.0.0"),
          ("gone", None), ("x" * 36, "1.10.0")],

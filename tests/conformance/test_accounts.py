@@ -119,7 +119,7 @@ def test_the_page_to_sign_in(check: Check, client: Client, origin: str) -> None:
 @area("account settings")
 @pytest.mark.needs("gzip")
 def test_how_well_a_page_packs_tells_nothing(check: Check, client: Client) -> None:
-    # It has a secret, and beside it what a link may have put there.
+    # The link has a secret, and perhaps other parameters.
     for encoding in ("gzip", "gzip, deflate, br, zstd"):
         answer = client.ask("GET", LOGIN, {"Accept-Encoding": encoding})
         came = answer.headers.get("Content-Encoding")
@@ -246,7 +246,7 @@ def test_hostile_path(check: Check, client: Client, target: str) -> None:
     check_harmless(check, client, answer)
     check.that(answer, b"<script>alert" not in answer.body, "nothing of the query as markup")
     if answer.status == 200 and not answer.headers.get_all("Set-Cookie"):
-        # A lenient host may lead out of the account settings, to what all may read.
+        # A lenient host may resolve it outside the account settings, to a public page.
         meant = meant_path(client, target)
         own = [client.get(path).body for path in ("/", meant) if path is not None]
         is_form = b'name="csrf_token"' in answer.body

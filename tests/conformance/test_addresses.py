@@ -122,7 +122,8 @@ def test_other_methods(
     answer = client.ask(method, path, headers, None if method == "TRACE" else b"{}")
     check.that(answer, b"is not sent back" not in answer.body, "nothing of the request's headers")
     if method == MADE_UP and answer.status in (400, 501):
-        # Some servers know by their parser what a method is, and hang up on others.
+        # The parser of some servers has a fixed list of methods, and closes the connection for
+        # others.
         check.note(f"answers a method that nobody knows with {answer.status}, as no HTTP")
         return
     if template.endswith("nothing"):

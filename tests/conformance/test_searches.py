@@ -28,7 +28,8 @@ pytestmark = pytest.mark.level("full")
 
 Id = tuple[str, str]
 
-# Three that take gzip, and three that do not. None takes what could not be decoded here.
+# Three that accept gzip, and three that do not. None accepts an encoding that the test cannot
+# decode.
 ENCODINGS = ["gzip", "br;q=0, GZIP;q=0.5", "deflate;q=0, gzip, *;q=0", "identity", "gzip;q=0", ""]
 PLAIN_ONES = ENCODINGS[3:]
 STOP_WORDS = "the as a for of to in and".split()

@@ -43,7 +43,7 @@ def test_withdrawn_versions(
 @pytest.mark.parametrize("route", OF_REPOS, ids=lambda route: f"GET {route.url}")
 def test_a_withdrawn_repo(check: Check, client: Client, catalogue: Catalogue, route: Route) -> None:
     if WITHDRAWN[0] not in catalogue.owners:
-        return  # of no other hub we know what was withdrawn
+        return  # the withdrawals of other hubs are unknown
     at = dict(zip(("owner", "name"), WITHDRAWN, strict=True))
     at |= {"version": "1.0.0", "label": "latest"}
     for path in paths_of(client, route, at):

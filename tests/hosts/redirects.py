@@ -52,7 +52,7 @@ def check_redirects(settings: Settings, plain: HostedSite, started: Started, fol
             assert answer.headers["Location"] == f"https://hub.example.org{path}"
             assert "Strict-Transport-Security" not in answer.headers
         check_challenge(site, f"http://{place}")
-        # Pages, records, errors of each kind, and what the service would answer.
+        # Pages, records, errors of each kind, and addresses of the service.
         for path, status in {
             "/": 200, "/api/v1/repos": 200, "/nobody/nothing": 404, "/api/v1/repos/nobody/x": 404,
             "/api/v1/repos?sort=x": 400, "/api/v1/repos?q=x": 503, "/account": 503, "/mcp": 503,

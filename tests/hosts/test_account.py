@@ -31,7 +31,7 @@ from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, free_port, in_thread
 
 COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; Path=/account"]
-# Large enough for anybody who compresses.
+# Large enough for every server to compress it.
 PADDING = "<p>The same words again and again.</p>\n" * 200
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
@@ -190,7 +190,7 @@ TARGETS = [
     "/account//login", "/account/a%2Fb", "/account/%61", "/account/a%20b;c=d", "/account/x%0ay",
     "/account/%E8%AA%9E%F0%9F%8E%89", "/account/%ff%fe", "/account/%25zz",
     "/account/invitation?" + "x" * 3000, "/account/" + "x" * 3000,
-    # Only the service knows what these addresses mean.
+    # Only the service can interpret these addresses.
     "/%61ccount/login", "/account%2flogin",
 ]  # fmt: skip
 

@@ -299,7 +299,7 @@ def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_p
     site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
     with started_nginx(site, tmp_path) as url:
         for client in ("192.0.2.1", "192.0.2.2"):
-            # An address that the client adds stands to the left of the one that the proxy saw.
+            # An address that the client adds is to the left of the address that the proxy saw.
             headers = {"X-Forwarded-For": f"203.0.113.9, {client}"}
             statuses = [get(f"{url}{REPO}", headers=headers).status_code for _ in range(2)]
             assert statuses == [200, 429]

@@ -168,7 +168,7 @@ def test_their_commands_make_a_hub(tmp_path):
             )
             assert session.get(f"{url}/api/v1/repos?q=hello").json()["meta"]["total"] == 1
         finally:
-            server.stop()  # it writes what is left of its log
+            server.stop()  # it writes the rest of its log
         (count,) = commands("hub-stats.service", "ExecStart")
         subprocess.run(placed(count, tmp_path), env=variables, check=True)
         repo = Path(variables["HUB_OUT"], BY_NAME["repo"].file_for(owner="ada", name="hello"))

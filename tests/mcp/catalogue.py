@@ -60,7 +60,7 @@ TEXTS = {
     "flood": FLOOD_TEXT,
     "exact": "é" * 50_000,
 }
-# Of a chat prompt, as published, and as its messages.
+# The text of a chat prompt as published, and as messages.
 CHAT_TEXT = (
     FRONT + 'Be kind to {{who}}.\n{{role "user"}}\n\n{{what}}\n{{role "assistant"}}\n\\{{what}}\n'
     '{{role "tool"}}\n{"found": 1}\n{{role "user"}}\n{{more}}\n'
@@ -109,7 +109,7 @@ def write_hostile_catalogue(root: str | Path) -> None:
     write_version(root, "eve", "surge", "1.0.0", FLOOD_TEXT, variables=surge)
     gentle = [{"name": "tone", "default": "kind"}]
     write_version(root, "eve", "gentle", "1.0.0", "Be {{tone}}.\n", variables=gentle)
-    # A record declares 200 at most, a text has what it has.
+    # A record declares at most 200; a text may use more.
     write_version(
         root, "eve", "thousands", "1.0.0",
         "".join(f"{{{{v{number}}}}}" for number in range(9000)), variables=[],

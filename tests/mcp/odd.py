@@ -34,7 +34,7 @@ METAS = [
 QUERIES = [b"", b"", b"", b"owner=ann", b"tags=code", b"owner=nobody", b"x=1", b"tags=code,careful"]
 IDS = [1, 0, -1, 2**53, "a", "", 'ä\n"', "1"]
 
-# What stands in the place of a value: JSON, and what only looks like it.
+# Replacements for a value: JSON, and text that resembles JSON.
 VALUES = [
     *"null true 0 1 -1 1.0 1.5 1e2 1E400 NaN -0 01".split(), "1" * 5000, str(2**64), "x",
     *'"" "1" "ann" "2.0" "1.0" "ping" "tools/list" "get_prompt" "2025-11-25" "loudest"'.split(),
@@ -107,7 +107,7 @@ def _spoil_header(random: Random, pairs: Pairs) -> None:
 def spoilt(random: Random, body: bytes) -> bytes:
     """A message with a few members of its objects, at any depth, otherwise."""
     whole = json.loads(body)
-    # What is no JSON has a mark in its place until the message is written.
+    # Values that are no JSON have a marker until the message is written.
     texts: dict[str, str] = {}
 
     def mark(text: str) -> str:

@@ -104,7 +104,7 @@ def fresh(tmp_path: Path) -> Iterator[Both]:
 def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None):
     queries = (b"", b"owner=ann", b"tags=code")
     asked = [*product(GOOD_ARGUMENTS[tool], METAS, queries)]
-    # Of the three queries, one or two with the same arguments.
+    # One or two of the three queries, with the same arguments.
     for arguments, meta, query in some(asked[::2]):
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         if isinstance(meta, dict):
@@ -344,7 +344,7 @@ def test_a_prompt_that_is_gone_is_gone(fresh: Both):
         path.unlink()
     folder.rmdir()
     build(fresh.settings)
-    build(fresh.settings)  # what has lost its object goes one build later
+    build(fresh.settings)  # files whose object is gone are removed one build later
     reply = fresh.ask(*valid)
     assert reply.result["isError"]
     assert "No prompt `ann/review` here" in reply.result["content"][0]["text"]

@@ -13,7 +13,7 @@ from tests.mcp.conftest import Run
 BASELINE = Path(__file__).with_name("conformance.yml")
 SCENARIOS = 32
 
-# What a catalogue of prompts has to pass; a baseline must not grow into these.
+# Scenarios that a catalogue of prompts must pass, so they may not enter the baseline.
 NEEDED = {
     "server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
     "dns-rebinding-protection",

@@ -23,7 +23,7 @@ PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 REFUSED = -32000
 
 
-# Where it is
+# Addresses
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp?", "/mcp?owner=ann", "/mcp/?tags=code"])
@@ -93,7 +93,7 @@ def test_head_is_get_without_the_body(wire: Wire):
     assert wire.ask(*PING).result == {}
 
 
-# Refusals: the status, JSON-RPC's code, what it says
+# Refusals: the status, JSON-RPC's code, the message
 
 REFUSALS: dict[str, tuple[bytes, dict[str, Any], int, int, str]] = {
     "no json": (b"{", {}, 400, PARSE_ERROR, "not valid JSON"),
@@ -240,7 +240,7 @@ def test_the_largest_body(wire: Wire):
 
 
 def test_too_large_by_its_length(wire: Wire):
-    # Told before the body comes, so that nobody sends it in vain.
+    # The answer comes before the body, so the client need not send it.
     wire.send(headers={"Content-Length": str(BODY_BYTES_MAX + 1)})
     check_too_large(wire.read())
     assert wire.is_ended()
@@ -262,7 +262,7 @@ def test_too_large_by_a_great_length(wire: Wire, length: str):
 def test_a_large_body_after_a_refusal_is_not_the_next_request(
     wire: Wire, headers: dict[str, str], status: int
 ):
-    # What looks like a request inside a body must never be taken for one.
+    # Text in a body that resembles a request must never be read as one.
     hidden = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5000
     assert wire.ask(hidden, headers).status == status
     assert wire.ask(*PING).result == {}

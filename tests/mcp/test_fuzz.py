@@ -86,7 +86,7 @@ VALID_CALLS = [
     )
 ]  # fmt: skip
 
-# What JSON allows and programs dislike, and what it does not allow.
+# Values that JSON allows and programs often reject, and invalid ones.
 HARD_PARTS = [
     b"null", b"-0", b"1e999", b"NaN", b"-Infinity", b"1" * 5000, b"1E-9999", b"[" * 600,
     b"[" * 5000 + b"]" * 5000, b'{"a":' * 300 + b"1" + b"}" * 300, rb'"\ud800"', rb'"\udc00\ud800"',

@@ -53,7 +53,7 @@ def test_a_prompt_has_all_that_is_known_of_it(hostile: Hub):
     assert typed["parameters"] == {"model": MARK, "temperature": 0.5, "stop": ["\n"]}
     assert [
         {"type": "string", "required": "default" not in given} | given for given in TYPED
-    ] == typed["variables"]  # what an author left out is left out
+    ] == typed["variables"]  # fields that the author left out are left out
     assert typed["missing"] == ["text", "tone"]
 
 
@@ -215,7 +215,7 @@ def test_the_parts_of_a_long_text_are_the_whole(hostile: Hub, name: str, text: s
     parts = list(joined(hostile, id=f"eve/{name}"))
     assert "".join(parts) == text
     assert len(parts) == -(-len(text.encode()) // TEXT_BYTES_MAX)
-    # Whole characters, and not one fewer than fit.
+    # Whole characters, and as many as fit.
     assert all(TEXT_BYTES_MAX - 4 < len(part.encode()) <= TEXT_BYTES_MAX for part in parts[:-1])
 
 

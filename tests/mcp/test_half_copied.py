@@ -134,13 +134,13 @@ def test_a_damaged_file_is_told_and_forgotten(fragile: Hub, part: str, damage: D
     path = Path(fragile.settings.out, file)
     with damaged(path, damage):
         if tool == "search_prompts" and damage is remove:
-            # The state knows what is on a page of a list, too.
+            # The state has the contents of a list's page, too.
             assert fragile.get(tool, **arguments) == before
             return
         for _ in range(2):
             error = fragile.error(tool, **arguments)
             assert "ry again in a moment" in error
-            # What is being copied is not denied.
+            # No answer denies the existence of files that are being copied.
             assert "no " not in error.lower()
     assert fragile.get(tool, **arguments) == before
 
@@ -177,7 +177,7 @@ def test_it_is_one_of_many_prompts_that_is_not_there_yet(hostile: Hub):
     file = BY_NAME["repo"].file_for(owner="many", name="prompt-077")
     with damaged(Path(hostile.settings.out, file), remove):
         assert "ry again" in hostile.error("get_prompt", id="many/prompt-077")
-        # In a part of the catalogue it is not known what the prompt belongs to.
+        # In a selection, the owner and tags of the prompt are unknown.
         assert hostile.error("get_prompt", "tags=bulk", id="many/prompt-077")
 
 
@@ -208,7 +208,7 @@ def test_a_site_that_is_not_there(fragile: Hub, instead: str):
     assert before == [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
 
 
-# What a query reads, by the place in the state's folder.
+# The files that a query reads, by their place in the state's folder.
 QUERIED = {
     "build.sqlite3": {"owner": "ann"},
     "search/stamp": {"query": "story"},
@@ -236,7 +236,7 @@ def test_a_damaged_state_is_told_and_forgotten(
             hub.get("search_prompts", **QUERIED[pattern])
         with damaged(Path(found), damage):
             result = hub.call("search_prompts", QUERIED[pattern])
-            # What is open already may go on.
+            # Open files may still be read.
             assert result["isError"] or result["structuredContent"] == expected
             assert result["isError"] or is_open
             # Neither are files read by a query.

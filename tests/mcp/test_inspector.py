@@ -28,5 +28,5 @@ def ask(request: pytest.FixtureRequest, run: Run, mcp_url: str) -> Ask:
 
 
 def test_the_schemas_are_portable(ask: Ask):
-    # Whatever is wrong, or only not wise, is told on stderr.
+    # Faults and bad practice are reported on stderr.
     assert {tool["name"] for tool in ask("tools/list", "--strict")["tools"]} == {*TAKES}

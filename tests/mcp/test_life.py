@@ -223,7 +223,7 @@ def test_a_site_that_comes_after_the_server(tmp_path: Path):
             assert "not built yet" in told(wire.ask(*valid).result), valid
         for valid in OTHERS:
             assert "ry again in a moment" in error_of(wire.ask(*valid))["message"], valid
-        # Nothing is made where there is nothing.
+        # Nothing is created in a missing folder.
         assert sorted(os.listdir(tmp_path)) == ["other"]
 
         os.rename(other.out, settings.out)
@@ -274,7 +274,7 @@ def test_requests_under_way_are_answered_at_the_end(started: Server, number: int
                 headers = one.headers | {"Content-Length": length, "Expect": "100-continue"}
                 wire.send(headers=headers)
             for wire, one in zip(wires, valid, strict=True):
-                # Who is told to go on is being answered.
+                # A client that gets 100 Continue is being answered.
                 assert wire.socket.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
                 wire.socket.sendall(one.body[:10])
             started.process.send(number)

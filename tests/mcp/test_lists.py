@@ -245,7 +245,7 @@ calls = st.one_of(
 
 @given(asked=calls)
 def test_no_argument_breaks_a_tool(hostile: Hub, asked: tuple[str, dict[str, Any]]):
-    # What holds for every outcome, Hub.call checks.
+    # Hub.call checks the rules for every outcome.
     tool, arguments = asked
     first = hostile.call(tool, arguments)
     assert hostile.call(tool, arguments) == first

@@ -231,7 +231,7 @@ def test_a_damaged_list_is_told_and_forgotten(hostile: Hub, method: str):
                 hostile.ask(method)
             assert refused.value.code == INTERNAL_ERROR
         path.unlink()
-        # The state knows what is on it, too.
+        # The state has its contents, too.
         assert json.dumps(hostile.ask(method)) == before
     assert json.dumps(hostile.ask(method)) == before
 

@@ -156,7 +156,8 @@ def test_the_limit_counts_reads_and_calls_together(limited: Server):
         assert str(wait_seconds) in error_of(refused)["message"]
         assert refused.json["id"] is None
         check_fixed_headers(refused)
-        # For the reads too, and for nobody else; what is no call does not count.
+        # The limit includes reads, and affects no other client; requests that are no calls do not
+        # count.
         assert read("192.0.2.1") == 429
         assert ask_as("192.0.2.2").result == {}
         for _ in range(2 * LIMIT):

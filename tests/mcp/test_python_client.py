@@ -15,7 +15,7 @@ from tests.mcp.conftest import SQL_REVIEW
 
 LIST_TTL_MS = max_age_seconds("list") * 1000
 
-# How a client connects, and the revision that it comes to.
+# The way in which a client connects, and the resulting revision.
 MODES = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def test_it_connects(ask: Ask, mode: str):
     version, server, capabilities, told = ask(look)
     assert version == MODES[mode]
     if mode == "2026-07-28":
-        return  # this client takes the server's word for all of it, and has not asked
+        return  # this client requests none of it, and trusts the server
     assert (server.version, server.title) == (VERSION, "Hub")
     assert server.name and server.website_url
     assert told == instructions(Settings())

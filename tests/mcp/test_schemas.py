@@ -65,7 +65,7 @@ def test_arguments_are_flat_and_described(tools: dict[str, dict[str, Any]], name
     for argument, rules in schema["properties"].items():
         assert len(rules["description"]) > 10, argument
         assert rules["type"] in ("string", "integer", "array", "object")
-        # What a caller gives has an end.
+        # Every argument has a maximum length.
         ends = {"string": "maxLength", "integer": "minimum", "array": "maxItems"}
         if "enum" not in rules and rules["type"] in ends:
             assert ends[rules["type"]] in rules, argument
@@ -88,7 +88,7 @@ def test_results_are_objects_with_these_keys(tools: dict[str, dict[str, Any]], n
         items = schema["properties"][key]["items"]
         # In particular no text of a prompt in a list.
         assert list(items["properties"]) == fields
-        # Absent where there is nothing to say.
+        # Absent without content.
         optional = ("withdrawn", "labels", "source")
         assert items["required"] == [field for field in fields if field not in optional]
 

@@ -94,7 +94,7 @@ def test_a_search_ends_at_a_place(hostile: Hub, monkeypatch: pytest.MonkeyPatch)
         last = hub.get("search_prompts", **asked)
         assert last.pop("total") == first.pop("total") > 4
         assert "next_cursor" not in last and last["prompts"] == first["prompts"]
-        # A cursor from before, or one that was made up.
+        # An earlier cursor, or an invented one.
         said = hub.error("search_prompts", query="hostile", limit=1, cursor=first["next_cursor"])
         assert "Add words or a tag." in said
 

@@ -109,7 +109,7 @@ def test_what_is_outside_is_not_there(hostile: Hub, part: str):
         hostile.get(tool, **arguments)
         error = hostile.error(tool, part, **arguments)
         assert f"No prompt `{outside}` here" in error
-        # What is like it may only be of the part.
+        # Suggestions come only from the selection.
         assert error.count(outside) == 1
     for method, params in (
         ("prompts/get", {"name": outside, "arguments": {"what": "x"}}),

@@ -64,7 +64,7 @@ def test_tools(seen: dict[str, Any], hub: Server):
 
 
 def test_results_are_checked_against_the_output_schema(seen: dict[str, Any]):
-    # The client reads a result that was spoilt on its way, so it would have told of the others.
+    # The client still reads a result that was changed on its way, so it would have reported others.
     assert "output schema" in seen["spoiltResult"]["message"]
 
 

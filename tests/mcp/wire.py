@@ -17,10 +17,10 @@ from tests.support.servers import HUBCTL, Server, read_answer, running
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
-# What the tests' server admits beside its own origin.
+# The origins that the tests' server admits beside its own.
 OTHER_ORIGIN = "https://app.example.org"
 
-# What a client of the stateless revision has to say with each request.
+# The metadata that a client of the stateless revision sends with each request.
 ENVELOPE = {
     types.PROTOCOL_VERSION_META_KEY: STATELESS,
     types.CLIENT_CAPABILITIES_META_KEY: {},

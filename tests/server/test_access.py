@@ -106,7 +106,7 @@ def test_more_origins():
     access = Access(BASE, ("https://app.example.org", "http://[2001:db8::2]:5173"))
     assert access.admits(b"https://app.example.org")
     assert access.admits(b"http://[2001:db8::2]:5173")
-    # Another address of this hub is asked for by that name.
+    # Requests for another address of this hub name that address.
     assert access.serves(b"app.example.org")
     assert access.serves(b"[2001:db8::2]:5173")
     assert access.admits(b"https://hub.example") and access.serves(b"hub.example")

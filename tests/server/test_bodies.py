@@ -143,7 +143,7 @@ def test_a_body_that_is_cut_off_is_refused(
     hub: tuple[mount.Hub, str], how: dict[str, str], is_gone: bool
 ) -> None:
     app, token = hub
-    # What has come looks whole.
+    # The received part looks whole.
     messages = body(b'{"content": "One."}', is_whole=False) + [GONE] * is_gone
     status, told = post(app, TRUSTED_URL, "application/json", messages, **how)
     assert (status, b"arrived incomplete" in told) == (400, True), told

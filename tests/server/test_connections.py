@@ -211,7 +211,7 @@ def test_an_answer_may_take_longer_than_a_head() -> None:
             client = await server.connect()
             await client.send(GET + b"\r\n")
             await until(lambda: app.requests)
-            # Others who came later are sent away before.
+            # Later clients with half a head are closed meanwhile, so the time for a head is over.
             for _ in range(3):
                 await (await server.connect()).send(b"GET")
                 await until(lambda: server.connections.total == 1)
@@ -239,7 +239,7 @@ def test_answer_that_nobody_takes(is_kept: bool) -> None:
 def test_answer_that_is_taken_slowly() -> None:
     async def test() -> None:
         app = App(b"x" * LARGE_BYTES)
-        # Small, so that the server soon sees what its clients take.
+        # Small, so that the server soon notices what its clients read.
         async with running(app, SOON, send_buffer_bytes=4096) as server:
             slow, blocked = [await server.connect() for _ in range(2)]
             for client in (slow, blocked):

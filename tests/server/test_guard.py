@@ -160,7 +160,7 @@ def test_what_strangers_send_is_forgotten():
             assert (await ask(guard, f"Bearer {number}"))[0] == 401
 
     asyncio.run(strangers())
-    # The first of them is asked for again, the last is still known.
+    # The first reader is looked up again, the last is still remembered.
     assert len(members.asked) == KNOWN_MAX + 2 and members.asked[-1] == ("", "Bearer 0")
     looking = [one for one in threading.enumerate() if one.name.startswith("members")]
     assert len(looking) <= LOOKUPS_AT_ONCE

@@ -116,7 +116,7 @@ def test_whole_file(small: Settings, size: int) -> None:
             assert ("content-encoding" in whole.headers) == (not is_large)
             assert ("vary" in whole.headers) == (not is_large)
             assert (whole.body if is_large else gzip.decompress(whole.body)) == data
-        # What a small file's tag is, so a file that grows keeps nothing of the old.
+        # As a small file's tag, so a file that grows keeps no tag of its old bytes.
         plain = await site.get(CATALOGUE)
         assert plain.body == data
         assert plain.headers["etag"] == f'"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
@@ -166,7 +166,7 @@ def test_readers_that_take_nothing(small: Settings) -> None:
             await client.send(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % CATALOGUE.encode())
         waiting = site.server.server.server_state.connections
         await until(lambda: sum(one.flow.write_paused for one in waiting) == READERS)
-        # A piece that waits, and one that is begun.
+        # A waiting piece, and one under way.
         assert max(site.server.unsent_bytes()) < 3 * PIECE_BYTES
         assert max(site.pieces) == PIECE_BYTES
         assert site.descriptors(CATALOGUE) == before + 1
@@ -177,7 +177,7 @@ def test_readers_that_take_nothing(small: Settings) -> None:
             client.close()
         site.pieces.clear()
         await until(lambda: not site.server.server.server_state.tasks)
-        # Nothing more is read for who is gone.
+        # The server reads no more for a client that disconnected.
         assert sum(site.pieces) < 5 * READERS * PIECE_BYTES
 
     on_site(small, test)

@@ -121,7 +121,7 @@ def test_connections_of_a_proxy(proxy: str) -> None:
             for _ in range(5):
                 client = await server.connect()
                 assert b" 200 OK" in await (await client.send(GET + b"\r\n")).read()
-            # In all there is a limit for proxies as well.
+            # The limit of all connections includes those of proxies.
             assert error_of(await server.ask(b""), 503) == "unavailable"
 
     run(test())
@@ -189,11 +189,11 @@ def test_more_half_requests_than_open_files(small: Settings) -> None:
                 with contextlib.suppress(ConnectionError):
                     one.sendall(b"GET / HTTP/1.1\r\nx: ")
                 half.append(one)
-            # Who is connected is answered, also from files that were never open.
+            # Connected clients get answers, even from files that were never open.
             for target in (b"/api/v1/repos?q=care", b"/healthz", b"/ann/story"):
                 before.sendall(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % target)
                 assert read_answer(before).status == 200
-            # Who comes later is told why not.
+            # Later clients get the reason of the refusal.
             assert server.raw(b"/").status == 503
             for one in half:
                 one.close()

@@ -73,7 +73,7 @@ def test_no_stale_answer_in_the_same_second_and_size(small: Settings) -> None:
 def test_repo_that_is_removed(small: Settings) -> None:
     with serving(small) as server:
         shutil.rmtree(Path(small.content, "ann"))
-        # Files go one build later than what points to them.
+        # Files are removed one build after the links to them.
         rebuild(server)
         assert server.get("/api/v1/repos").json()["meta"]["total"] == 1
         rebuild(server)
@@ -95,7 +95,7 @@ def test_watch(small: Settings) -> None:
             lambda: server.get("/api/v1/users/ann").json()["data"]["bio"] == "Writes no more.",
             "the new profile",
         )
-        # A fault is told, leaves the site, and is no end.
+        # A fault is reported, changes no site, and ends nothing.
         Path(small.content, "bob/sql/1.1.0.json").write_text("{")
         server.process.wait_for_line("bob/sql/1.1.0.json")
         assert server.get("/api/v1/repos/bob/sql").json()["data"]["latest_version"] == "1.0.0"

@@ -87,7 +87,7 @@ def test_signal_finishes_what_is_under_way(small: Settings, number: int) -> None
     asking, other = server.connect(), server.connect()
     try:
         asking.sendall(b"GET /api/v1/repos?q=care HTTP/1.1\r\nHost: x\r\n\r\n")
-        # Answered later than the search was asked: that is under way now.
+        # Answered after the search request was sent, so that is under way now.
         other.sendall(b"GET /api/v1/tags HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(other).status == 200
         server.process.send(number)

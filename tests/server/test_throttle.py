@@ -225,11 +225,11 @@ def test_trusted_proxy_tells_the_client(proxied: Server) -> None:
 
     assert [read("198.51.100.1") for _ in range(6)] == [200] * 5 + [429]
     assert read("198.51.100.2") == 200
-    # Of IPv6, whoever has one address has all of its /64.
+    # A client with one IPv6 address has all of its /64.
     assert [read(f"2001:db8::{number}") for number in range(6)] == [200] * 5 + [429]
     assert read("2001:db8:0:1::1") == 200
     assert [read(f"::ffff:198.51.100.{number}") for number in (1, 3)] == [429, 200]
-    # Only what the proxy itself has added counts, which is the last address.
+    # Only the address that the proxy itself added counts, which is the last one.
     assert read("203.0.113.9, 198.51.100.1") == 429
 
 

@@ -79,7 +79,7 @@ def _loaded_process() -> socket.socket:
             cwd=Path(__file__).parents[2],
         )  # fmt: skip
     atexit.register(process.wait)
-    atexit.register(ours.close)  # goes first
+    atexit.register(ours.close)  # runs first
     return ours
 
 

@@ -184,7 +184,7 @@ def postgres(installed_tools: None) -> Iterator[Postgres]:
         yield server
 
 
-# For tests of what only SQLite has.
+# For tests of features that only SQLite has.
 only_sqlite = pytest.mark.parametrize("accounts_place", ["sqlite"], indirect=True)
 
 

@@ -54,7 +54,7 @@ def _words(count: int) -> str:
 
 
 CASES = [
-    # A sentence finds what keywords find; a whole title or name comes first.
+    # A sentence finds the same as its keywords; a whole title or name comes first.
     Case("write a cold email to a potential customer", "ann/cold-email", "some"),
     Case("cold email", "ann/cold-email ann/digest ann/ice"),
     Case("email cold", "ann/cold-email ann/digest ann/ice"),

@@ -191,7 +191,7 @@ def test_lines_whose_file_was_renamed(to: Client, site: Site) -> None:
     assert files(to) == {"old.md": ONE} and lock.read_text() == PINNED
 
 
-# Edited files, and what stands in the way ---------------------------------------------------------
+# Edited files and obstacles -----------------------------------------------------------------------
 
 
 def test_changes_of_one_s_own(either: Client, host: Fake) -> None:
@@ -310,7 +310,7 @@ def test_a_sync_offline(to: Client, site: Site, host: Fake) -> None:
     lock.write_text("ann/review production prompts/review.md\nann/review 1.0.0 old.md\n")
     assert to.run("lock").status == 0
     host.requests.clear()
-    # What is locked is in the cache.
+    # Locked versions are in the cache.
     assert to.run("sync", "--offline").status == 0
     (to.work / "old.md").unlink()
     assert to.run("sync").status == 0 and not host.requests
@@ -340,7 +340,7 @@ def test_a_version_that_was_withdrawn(to: Client, site: Site) -> None:
     to.run("sync")
     assert to.run("sync", "--check").status == 0
     site.gone["ann/review/versions/1.0.0."] = told = "ann/review 1.0.0 was withdrawn: a secret."
-    # A pinned version is asked for only where it is fetched.
+    # A pinned version is requested only when it is fetched.
     assert to.run("sync", "--check").status == 0
     for command in (["cat", "ann/review@1.0.0"], ["lock", "ann/review@1.0.0", "b.md"]):
         done = to.run(*command)

@@ -84,7 +84,7 @@ def test_what_is_stale_is_used_while_it_is_checked(fake: FakeHub, clock: Clock):
     hub.get("ada/hello")
     fake.on_request = fake.stall
     clock.pass_by(16)
-    # Nobody waits for the check, and there is one of it.
+    # No call waits for the check, and only one runs.
     assert [hub.get("ada/hello").content for _ in range(20)] == ["Old."] * 20
     fake.has(LATEST, answer("New."), Cache_Control=OF_A_LABEL, ETag='"2"')
     fake.let_go.set()

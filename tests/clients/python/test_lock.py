@@ -25,7 +25,7 @@ def lock(folder: Path, *lines: str) -> Path:
         (f"ada/hello 1.0.0 1.0.0 {SHA256} with spaces.md", "ada/hello@1.0.0"),
         # A skill, whose own hash is for its file alone.
         (f"ada/hello latest 1.0.0 {SHA256} {'0' * 64} hello/SKILL.md", "ada/hello"),
-        # The one version that there is.
+        # The only existing version.
         (f"ada/hello production 1.0.0 {SHA256} x.md", "ada/hello"),
         (f"ada/hello production 1.0.0 {SHA256} x.md", "ada/hello@1.0.0"),
     ],

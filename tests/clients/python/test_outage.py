@@ -36,7 +36,7 @@ def test_in_an_outage_the_copy_is_used_and_one_call_waits(fake: FakeHub, clock: 
     clock.pass_by(15 + 60 + 1)
     assert [hub.get("ada/hello").version for _ in range(20)] == ["1.0.0"] * 20
     assert len(fake.asked) == 2
-    # From now on the hub is asked in the background.
+    # From now on, requests go to the hub in the background.
     fake.on_request = fake.stall
     clock.pass_by(hub_prompts.RETRY_SECONDS + 1)
     assert [hub.get("ada/hello").version for _ in range(20)] == ["1.0.0"] * 20
@@ -131,7 +131,7 @@ def test_no_more_is_read_than_the_largest_record(fake: FakeHub):
     fake.on_request = flood
     with pytest.raises(Unavailable, match="is too large"):
         Hub(fake.url, timeout=60).get("ada/hello")
-    # What the sockets between them hold is no more than a few megabytes.
+    # The sockets between them hold at most a few megabytes.
     assert sent < hub_prompts.ANSWER_BYTES_MAX + 16 * 1024 * 1024
 
 
@@ -157,7 +157,7 @@ def test_who_waits_for_a_silent_hub_gets_the_copy(fake: FakeHub, clock: Clock):
     assert [hub.get("ada/hello").version for _ in range(3)] == ["1.0.0"] * 3
     with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: "):
         Hub(fake.url, timeout=0.2, disk=False).get("ada/hello")
-    # Of another process, from disk, which must be read in this time.
+    # Another process reads it from disk, within its timeout.
     assert sources(fake.url, "ada/hello", timeout=10) == ["disk"]
 
     async def main() -> str:
@@ -292,7 +292,7 @@ def test_the_next_address_is_asked_when_one_fails(fake: FakeHub, other: FakeHub,
     hub = Hub([fake.url, other.url + "/"])
     for number in range(3):
         assert hub.get(f"ada/p{number}").version == "1.0.0"
-    # The one that works is asked first, for some time.
+    # The working address comes first, for some time.
     assert (len(fake.asked), len(other.asked)) == (1, 3)
     clock.pass_by(hub_prompts.DOWN_SECONDS + 1)
     fake.has(path, body)
@@ -310,7 +310,7 @@ def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeH
     other.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
     hub = Hub([other.url, fake.url])
     assert hub.get("ada/hello").version == "1.0.0"
-    # The one that had it is down, and the other has not got it yet.
+    # The address that had it is down, and the other does not have it yet.
     other.fails()
     for seconds in (100, hub_prompts.RETRY_SECONDS + 1, hub_prompts.RETRY_SECONDS + 1):
         clock.pass_by(seconds)

@@ -112,7 +112,7 @@ def test_a_forked_process_reads_on(fake: FakeHub):
         (fake.stall if is_first else fake.send)(handler)
 
     fake.on_request = send
-    ignored = "ignore::DeprecationWarning"  # of forks beside threads, which is what this is about
+    ignored = "ignore::DeprecationWarning"  # about forks with threads, which this test needs
     assert run(FORK, fake.url, PYTHONPATH=str(PACKAGE), PYTHONWARNINGS=ignored) == "1.0.0\n"
 
 
@@ -158,7 +158,7 @@ def test_it_reads_from_nginx(live: Server, tmp_path: Path):
 
 
 def test_the_wheel_works_in_an_empty_environment(live: Server, tmp_path: Path):
-    # Not in its own folder, where setuptools would leave what it builds.
+    # Not in its own folder, where setuptools would leave build files.
     source = shutil.copytree(PACKAGE, tmp_path / "source")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",

@@ -12,7 +12,7 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, clean_environment
 
 HERE = Path(__file__).parent
 CLIENT = PROJECT / "clients" / "typescript"
-# Bun's own package links its program in a script, which npm may be told not to run.
+# Bun's own package links its program in a script, which npm may be configured not to run.
 RUNTIMES = {
     "node": (PROGRAMS / "node",),
     "deno": (PROGRAMS / "deno", "run", "--allow-all", "--no-lock"),

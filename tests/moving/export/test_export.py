@@ -199,7 +199,8 @@ def test_the_sample_catalogue_comes_back(root, format):
     done = run("import", "out", *allowed)
     assert done.exit_code == 0
     updated = int(re.search(r"(\d+) updated", done.stdout)[1])
-    # Those with front matter, which is left out now, and one that escapes braces out of caution.
+    # Prompts with front matter, which is left out now, and one with braces that are escaped as a
+    # precaution.
     assert done.stdout.startswith("0 prompts created") and updated <= 8
     # A second import finds nothing new.
     assert " 0 updated" in run("import", "out", *allowed).stdout

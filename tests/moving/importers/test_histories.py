@@ -298,7 +298,7 @@ def test_a_long_history_is_looked_at_once(root, settled, monkeypatch):
     assert counts["list_versions"] <= 4 and counts["read_record"] == 0
     more = history(*found.revisions, revision("new", labels=("production",)))
     assert bring_it([more]).versions == 1
-    # Each record once to compare it, and once for what a publication and a label depend on.
+    # Each record once for the comparison, and once for the publication and the label.
     assert counts["list_versions"] <= 12 and counts["read_record"] <= 610
     assert labels_of(root) == {"production": "1.0.300"}
 

@@ -57,7 +57,7 @@ def test_a_second_run_changes_nothing(root):
     before = versions(root)
     assert bring(root, found) == UNCHANGED
     assert versions(root) == before
-    # Nor does one with other options, which are for what is new.
+    # Nor does a run with other options, which apply only to new prompts.
     assert bring(root, found, all_tags=("late",), license="MIT") == UNCHANGED
 
 

@@ -114,7 +114,7 @@ def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(down
         with pytest.raises(KeyboardInterrupt):
             downloading(api, interrupted)
         assert len(api.asked) == 4
-        # Only a whole download says what is no longer there.
+        # Only a complete download shows which prompts no longer exist.
         assert downloading.read("b.json")
         outside = downloading.folder.parent / "outside.json"
         outside.touch()

@@ -135,7 +135,7 @@ def other(tmp_path: Path) -> Hub:
     return Hub(settings_in(tmp_path / "other"))
 
 
-# All calls by which files change; what is before a call has reached the disk.
+# All calls that change files. Changes before a call have reached the disk.
 CHANGING = ("open", "rename", "makedirs", "mkdir", "unlink", "rmdir", "sync", "fsync", "chmod")
 
 

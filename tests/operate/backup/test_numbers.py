@@ -59,7 +59,7 @@ def test_as_many_as_there_can_be(hub: Hub, place: FolderPlace, other: Hub) -> No
         for _ in range(VERSIONS_PER_REPO_MAX):
             last = last.bump(bump)
         assert max(last) < report.floor
-        # And what comes next is none of what may have been on the way.
+        # And no later number equals one that may have been given.
         assert start.bump(bump).lifted(bump, report.floor) > last
     assert Version(1, report.floor, 0).bump("patch").lifted("patch", report.floor) == Version(
         1, report.floor, 1

@@ -38,7 +38,7 @@ def test_only_what_changed_is_stored(hub: Hub, place: FolderPlace) -> None:
     settle()
     # Text and record, and the list of the shard.
     assert hub.back_up(place).stored == 3
-    # Of a database, what is a megabyte or less.
+    # At most a megabyte of a database.
     with hub.database() as database:
         Accounts(database).add_owner("bob")
     assert hub.back_up(place).stored == 1
@@ -75,7 +75,7 @@ def test_what_is_kept_and_what_goes(hub: Hub, place: FolderPlace) -> None:
     assert text in read_tree(place.root).values()
     report = hub.back_up(place, keep=1)
     assert (report.snapshots, report.dropped) == (1, 2)
-    # A withdrawn text goes with the last snapshot that had it.
+    # A withdrawn text is removed with the last snapshot that had it.
     assert text not in read_tree(place.root).values()
     checked = snapshots.verify(place, Work(2))
     assert (checked.faults, checked.snapshots) == ([], [report.id])
@@ -94,7 +94,7 @@ def test_what_is_no_plain_file_is_reported(hub: Hub, place: FolderPlace) -> None
     assert [os.fsencode(path) for path in report.skipped] == [
         b"ann/link", b"ann/story/notes.md", b"pipe", b"\xff.md",
     ]  # fmt: skip
-    # The tree has the file of a link, what git has, and the odd name.
+    # The tree has the target of the link, git's files, and the odd name.
     assert report.files == len(read_tree(root)) - 3 + 1
 
 

@@ -59,7 +59,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Sites:
         write_small_catalogue(settings.content)
         build(settings, index=False)
     change(new.content)
-    # The second build removes what the first one leaves to readers of the lists before it.
+    # The second build removes files that the first one kept for readers of the older lists.
     for _ in range(2):
         build(new, index=False)
     return Sites(old, new)

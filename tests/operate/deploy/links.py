@@ -15,7 +15,7 @@ from builder.model.routes import match_url
 from tests.support.catalogues import BASE_URL
 
 HOME = "index.html"
-# Where readers and programs begin.
+# The addresses at which readers and programs start.
 ENTRIES = (
     HOME, "api/v1/repos.json", "api/v1/tags.json", "api/v1/hub.json", "api/v1/catalogue.jsonl",
     "sitemap.xml", "feed.xml", "llms.txt",

@@ -56,7 +56,7 @@ def test_first_repeated_forgotten_and_changed(
     assert deploy_to(opened, sites.old, tmp_path / "another-state").current == len(old)
     assert (proxy.count("HEAD"), proxy.count("PUT")) == (len(old), 0)
 
-    # Only what has changed goes, in order; listed once before and once after.
+    # Only changed objects are uploaded, in order; with a listing before and one after.
     proxy.seen.clear()
     report = deploy_to(opened, sites.new, tmp_path)
     assert look() == new
@@ -89,14 +89,14 @@ def test_foreign_objects_and_changed_rules(
         s3.client.put_object(Bucket=bucket, Key=key, Body=b"theirs")
     deploy_to(opened, sites.old, tmp_path)
 
-    # What is the site's is put right, what is theirs is left alone.
+    # Objects of the site are repaired, others are left alone.
     s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}ann/review", Body=b"another writer's")
     s3.client.delete_object(Bucket=bucket, Key=f"{PREFIX}top")
     report = deploy_to(opened, sites.old, tmp_path)
     within = sum(key.startswith(PREFIX) for key in theirs)
     assert (report.new, report.changed, report.deleted, report.foreign) == (1, 1, 0, within)
 
-    # A cache rule that changed goes to its objects.
+    # A changed cache rule updates its objects.
     monkeypatch.setitem(CACHE_CONTROL, "version", "public, max-age=301")
     report = deploy_to(opened, sites.old, tmp_path)
     key = "api/v1/repos/ann/review/versions/1.1.0"

@@ -96,7 +96,7 @@ def test_changed_files_are_repaired_and_foreign_files_stay(
     for file in theirs:
         (root / file).parent.mkdir(exist_ok=True)
         (root / file).write_text("theirs")
-    # Of a version of the site that had another owner.
+    # From an older site, which had another owner.
     gone = root / "api/v1/users/dora.json"
     gone.write_text("{}")
     (root / "dora.html").write_text("a page")
@@ -136,7 +136,7 @@ def test_everything_and_no_delete(root: Path, sites: Sites, tmp_path: Path) -> N
     report = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", no_delete=True)
     assert report.deleted == 0 and report.kept > 0
     assert read_tree(root).keys() == read_tree(sites.old.out).keys() | read_tree(sites.new.out)
-    # The next one that may delete does.
+    # The next deployment that may delete does so.
     report = deploy_to(Folder(str(root)), sites.new, tmp_path / "state")
     assert report.deleted and read_tree(root) == read_tree(sites.new.out)
 

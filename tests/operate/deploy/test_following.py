@@ -61,7 +61,7 @@ class Followed:
             PREFIX + key: hashlib.md5(data).hexdigest()
             for key, data in expected(self.site.out).items()
         }
-        # The last of them first, since a listing takes long for who asks again and again.
+        # The last of them first: repeated listings are slow.
         last = "api/v1/hub.json"
         is_last_there = self._s3.etag(self._bucket, PREFIX + last) == wanted[PREFIX + last]
         return is_last_there and self._s3.etags(self._bucket) == wanted
@@ -88,7 +88,8 @@ def test_a_publication_costs_the_requests_for_its_files(followed: Followed, prox
     followed.wait()
     after = expected(followed.site.out)
     assert followed.has_all()
-    # No listing, no look at an object: only what differs goes, and a link never before its target.
+    # No listing, and no request for an object: only changes are uploaded, and a link never before
+    # its target.
     changed = {PREFIX + key for key, data in after.items() if before.get(key) != data}
     assert {(seen.method, seen.key) for seen in proxy.seen} == {("PUT", key) for key in changed}
     assert len(proxy.seen) == len(changed)
@@ -110,7 +111,7 @@ def test_changes_of_several_builds_are_deployed_when_one_settles(
     proxy.seen.clear()
     change(followed.site.content)
     followed.build(is_settled=False)
-    followed.build(is_settled=False)  # removes what the first has left
+    followed.build(is_settled=False)  # removes files that the first build kept
     assert followed.deployer.status()["status"] == "behind" and not proxy.seen
     followed.build()
     followed.wait()

@@ -125,7 +125,7 @@ def test_another_node_takes_over(
     assert not deployed(second)()
     first.build()
     wait_until(deployed(first), "a publication")
-    # Wherever it was built, the site is the same.
+    # Every node builds the same site.
     assert read_tree(first.settings.out) == read_tree(second.settings.out)
     first.stop(signal.SIGKILL)
     write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
@@ -176,7 +176,7 @@ def test_a_paused_holder_leaves_no_older_file(
             deployer.tell(report)
             wait_until(lambda: deployer.status()["deployed_at"], "the other node's deployment")
             assert followed.has_all()
-            # Only now the destination takes what was under way.
+            # Only now the destination stores the uploads under way.
             landing.set()
             stale = hashlib.md5(expected(first.settings.out)[record]).hexdigest()
             wait_until(lambda: s3.etags(bucket)[PREFIX + record] == stale, "an older file")
@@ -187,11 +187,12 @@ def test_a_paused_holder_leaves_no_older_file(
             landed.set()
             wait_until(followed.has_all, "the repair")
             assert deployer.status()["has_turn"]
-    # Released, so the first has it again. Its site is older than what is there.
+    # The turn was released, so the first node has it again. Its site is older than the
+    # destination's.
     wait_until(lambda: first.status().startswith("behind"), "its turn again")
     first.build()
     wait_until(lambda: first.status() == f"ok {serial_of(second)}", "its site")
-    assert proxy.count("PUT") == uploads  # nothing but what the other has deployed
+    assert proxy.count("PUT") == uploads  # only files that the other node has deployed
     assert Followed(first.settings, None, s3, bucket).has_all()
 
 
@@ -215,7 +216,7 @@ def test_a_site_that_is_older_than_the_destination_waits(
         deployer.tell(build(settings, index=False))
         wait_until(lambda: deployer.status()["status"] == "ok", "the deployment")
     write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
-    # Later holders wait for what this one has deployed.
+    # Later holders of the turn wait until they have what this one has deployed.
     last = make_turn()
     assert last.take() and last.noted == serial_of(settings) == 2
     assert Followed(settings, deployer, s3, bucket).has_all()

@@ -153,7 +153,7 @@ def test_after_a_stop_the_first_message_says_everything(
         first.begin()  # and the deployment is cut short
     with sending(receiver, tmp_path) as second:
         second.begin()
-        second.deployed({}, 3)  # what is there is current
+        second.deployed({}, 3)  # the destination is current
         wait_until(lambda: is_quiet(second, tmp_path), "the notice")
     (message,) = receiver.messages
     assert message.data["everything"] and message.data["changed"] == []

@@ -84,7 +84,7 @@ def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
         assert broken(tree, by_rules) == []
         assert broken_records(tree, by_rules) == []
         if old.keys() - tree.keys():
-            # Readers who began on the old site can go on until all of the new one is there.
+            # Readers who began on the old site can continue until the new one is complete.
             assert tree.items() >= new.items()
         if tree["api/v1/hub.json"] == new["api/v1/hub.json"]:
             assert tree.items() >= new.items()
@@ -96,7 +96,7 @@ def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
 
     assert read_tree(root) == new
     changed = sum(old.get(file) != data for file, data in new.items())
-    # The last step's deployment dies only if there is another one to do.
+    # The deployment of the last step is killed only if another step follows.
     assert deaths == (changed + len(old.keys() - new.keys()) - 1) // steps
 
 
@@ -105,7 +105,7 @@ def test_the_first_deployment_has_only_records_whose_links_work(
 ) -> None:
     def look(tree: dict[str, bytes]) -> None:
         if HOME in tree:
-            # What says how far all is comes last of all, and pages link to it.
+            # The object with the serial of everything comes last of all, and pages link to it.
             missed = {line.partition(": ")[2] for line in broken(tree, by_rules, [HOME])}
             assert missed <= {"/api/v1/hub.json"}
         if INDEX in tree:

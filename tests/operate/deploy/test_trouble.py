@@ -127,7 +127,7 @@ def test_aws_ca_bundle_names_a_trusted_certificate(
 
 
 def test_no_such_bucket(bucket: str, s3: S3) -> None:
-    # Under a host name, too, the bucket goes into the path.
+    # With a host name as endpoint, too, the bucket is in the path.
     endpoint = s3.url.replace("127.0.0.1", "localhost")
     with pytest.raises(OperatorError, match=r"NoSuchBucket.*Create it"):
         listed(open_destination("s3://no-such-bucket", endpoint_url=endpoint))
@@ -237,6 +237,6 @@ def test_the_service_ends_and_the_deployment_is_killed(
     proxy.seen.clear()
     report = deploy_to(opened, sites.new, tmp_path)
     assert look() == new
-    # What had arrived did not go again.
+    # Stored objects were not uploaded again.
     assert report.new + report.changed <= len(new.items() - old.items()) - done - 5 - 30 + 2 * 8
     assert not list(tmp_path.glob("deploy-*.snapshot"))

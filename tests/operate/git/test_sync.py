@@ -106,7 +106,7 @@ def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
     taken = {path: data for path, data in read_tree(place.content).items() if "good" in path}
     assert len(taken) == 2
     assert read_tree(place.content) == {**before, **taken}
-    # It is tried again when it is corrected; what is published here meanwhile gets there.
+    # It is tried again after its correction; meanwhile, publications here reach the branch.
     write_version(place.content, "ann", "review", "1.2.0", "Third {{code}}\n")
     place.sync().run({REVIEW})
     assert "ann/review/1.2.0.md" in place.files()
@@ -184,7 +184,7 @@ def test_profiles_and_the_home_page_follow_who_changes_them(place: Place, path: 
     place.merge()
     place.run()
     assert are_both("B")
-    (place.content / path).write_bytes(text("A"))  # on purpose, back to what it was
+    (place.content / path).write_bytes(text("A"))  # deliberately reverted to the first text
     assert place.run().conflicts == {}
     assert are_both("A")
     (place.clone() / path).write_bytes(text("C"))
