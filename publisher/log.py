@@ -1,7 +1,7 @@
-"""The log: one line of JSON for each thing that happened, for machines to read.
+"""The log: one line of JSON for each event, for machines to read.
 
-Keys are ``time`` (RFC 3339 UTC, milliseconds), ``level``, ``event``, then the event's own. A
-line never holds a token or the text of a prompt, and whatever a client sends stays one line.
+Keys are ``time`` (RFC 3339 UTC, milliseconds), ``level``, ``event``, then the event's own. A line
+never holds a token or the text of a prompt, and text that a client sends never starts a new line.
 """
 
 import json
@@ -14,19 +14,19 @@ from typing import Any, TextIO
 from builder.model.errors import HubError
 from builder.pipeline.rebuild import Outcome
 
-# An error, what caused it, what caused that.
+# A logged error has at most so many links of its chain of causes.
 _CAUSES_MAX = 5
 
 
 def log_event(
     log: logging.Logger, level: int, event: str, error: BaseException | None = None, **fields: Any
 ) -> None:
-    """Log ``event`` with these fields, and with the error that it ended in."""
+    """Logs ``event`` with these fields, and with the error that it ended in."""
     log.log(level, event, exc_info=error, extra={"fields": fields})
 
 
 def configure_logging(stream: TextIO | None = None) -> None:
-    """Write what the loggers ``hub.*`` get to ``stream``, by default standard error."""
+    """Writes the records of the loggers ``hub.*`` to ``stream``, by default standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter())
     log = logging.getLogger("hub")
@@ -36,7 +36,7 @@ def configure_logging(stream: TextIO | None = None) -> None:
 
 
 def log_build(outcome: Outcome) -> None:
-    """Log what a build has come to, if it did anything."""
+    """Logs the result of a build that did anything."""
     log = logging.getLogger("hub.build")
     if isinstance(outcome, Exception):
         log_event(log, logging.ERROR, "build", outcome)
@@ -69,18 +69,18 @@ class JsonFormatter(logging.Formatter):
 
 
 def _describe(error: BaseException) -> list[dict[str, Any]]:
-    """The error and its causes: type and places in the code."""
-    told = []
+    """Returns the error and its causes: type and places in the code."""
+    causes = []
     cause: BaseException | None = error
-    while cause and len(told) < _CAUSES_MAX:
+    while cause and len(causes) < _CAUSES_MAX:
         entry: dict[str, Any] = {"type": type(cause).__qualname__}
-        # Other messages may quote what a client has sent.
+        # Other messages may quote text that a client has sent.
         if isinstance(cause, HubError):
             entry["message"] = str(cause)
         entry["stack"] = [
             f"{frame.f_code.co_filename}:{line} {frame.f_code.co_name}"
             for frame, line in walk_tb(cause.__traceback__)
         ]
-        told.append(entry)
+        causes.append(entry)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    return told
+    return causes

@@ -1,7 +1,8 @@
-"""The accounts database in PostgreSQL, which several nodes share, with all that they publish.
+"""The accounts database in PostgreSQL, which several nodes share, with everything that they
+publish.
 
-Each transaction locks the row of the version first. So there is one writer at a time, and what it
-reads is the newest, as SQLite has it; reads take no lock, and publications none of these.
+Each transaction locks the row of the version first. So there is one writer at a time, and it reads
+the newest rows, as with SQLite. Reads take no lock, and publications do not take this one.
 """
 
 import contextlib
@@ -23,13 +24,13 @@ from publisher.accounts.schema import ACCOUNTS_ERRORS, SCHEMA_VERSION, upgrade
 from publisher.accounts.shared_tables import TABLES
 
 STATEMENT_SECONDS = 15.0
-# After this time the server ends the transaction of a node that has stopped within it.
+# After this time, the server ends a transaction whose node has stopped within it.
 STOPPED_SECONDS = 30.0
 
 VERSION_TABLE = "hub_accounts"
 _LOCK = f"SELECT version FROM {VERSION_TABLE} FOR UPDATE"
 
-# The first that fits.
+# The first matching class counts.
 _REMEDIES: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.LockNotAvailable, "Another process is using it. Try again."),
     (errors.QueryCanceled, "It takes too long to answer. Try again."),
@@ -45,15 +46,15 @@ _REMEDIES: tuple[tuple[type[psycopg.Error], str], ...] = (
 )
 
 log = logging.getLogger("hub.accounts")
-# A command that has no log says what is wrong by its error.
+# A command without a log reports a failure by its error alone.
 log.addHandler(logging.NullHandler())
 
 
 class PostgresEngine:
-    """The accounts in a database of PostgreSQL; makes the tables where they are missing.
+    """The accounts in a PostgreSQL database; creates the tables where they are missing.
 
-    ``version``: of the tables that are there; 0: none, which ``may_change`` would make.
-    ``server``: which one it is, for people.
+    ``version`` of the existing tables; 0: none, and ``may_change`` would create them. ``server``:
+    the database's name and host, for people.
     """
 
     def __init__(self, url: str, *, may_change: bool = True) -> None:
@@ -87,7 +88,8 @@ class PostgresEngine:
     @contextlib.contextmanager
     def _begun(self, lock: str) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
-            # Those that wait have no connection, or reads would find none.
+            # A waiting transaction holds no connection: otherwise waiting ones could leave none for
+            # reads.
             if not self._turn.acquire(timeout=BUSY_SECONDS):
                 raise RequestError(
                     "storage_unavailable", "Another request is changing the accounts. Try again."
@@ -101,7 +103,7 @@ class PostgresEngine:
             yield
             with _telling():
                 if connection.info.transaction_status == TransactionStatus.INERROR:
-                    # A commit would only say so by the name that it gives itself.
+                    # A COMMIT would fail silently: it reports the rollback only in its command tag.
                     raise errors.InFailedSqlTransaction("a statement failed, and was passed over")
                 self._run(connection, "COMMIT")
 
@@ -111,7 +113,9 @@ class PostgresEngine:
     def _run(
         self, connection: psycopg.Connection, sql: str, args: Sequence[Any] | None = None
     ) -> list[tuple]:
-        """Without ``args`` (none are also given as such), the statement is sent as it is."""
+        """Runs a statement. Without ``args`` (even an empty one counts as given), it is sent as it
+        is.
+        """
         with self.connections.limiting(connection):
             if args is None:
                 cursor = connection.execute(sql)
@@ -133,12 +137,14 @@ class PostgresEngine:
         except (psycopg.Error, RequestError) as error:
             reason = str(error.__cause__ or error).partition("\n")[0].rstrip(".")
             raise OperatorError(
-                f"Cannot use the {self.server}: {reason}. Check that it is there, and that "
+                f"Cannot use the {self.server}: {reason}. Check that it exists, and that "
                 "--database and the password are right."
             ) from error
 
     def _make_first_table(self) -> None:
-        """Make what others lock; of nodes that do so at once, one succeeds."""
+        """Creates the table that transactions lock. Of several nodes that do so at once, one
+        succeeds.
+        """
         with contextlib.suppress(errors.UniqueViolation, errors.DuplicateTable), self._begun(""):
             connection = self._own.connection
             self._run(connection, f"CREATE TABLE {VERSION_TABLE} (version BIGINT NOT NULL)")
@@ -151,7 +157,7 @@ class PostgresEngine:
                 f"The {self.server} stores texts as {encoding}. Create one with `createdb "
                 "--encoding UTF8 --template template0`."
             )
-        # Not by `to_regclass`, whose cache does not know what another has made since BEGIN.
+        # Not by `to_regclass`: its cache lacks tables that another node has created since BEGIN.
         tables = self.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         if not tables:
             return 0
@@ -179,13 +185,14 @@ class PostgresEngine:
         self.execute(f"UPDATE {VERSION_TABLE} SET version = ?", (SCHEMA_VERSION,))
         self.version = SCHEMA_VERSION
         if before:
-            told = {"file": "postgresql", "from_version": before, "to_version": SCHEMA_VERSION}
-            log.info("upgrade", extra={"fields": told})
+            fields = {"file": "postgresql", "from_version": before, "to_version": SCHEMA_VERSION}
+            log.info("upgrade", extra={"fields": fields})
 
 
 def _begin() -> str:
-    """Begins a transaction, whose limits are its own: a pooler gives the next one to another
-    connection. A commit waits for the disk, whatever the server's default is.
+    """Returns the statement that begins a transaction and sets limits for it alone: a pooler gives
+    the next transaction to another connection. A commit waits for the disk, whatever the server's
+    default.
     """
     limits = {
         "statement_timeout": STATEMENT_SECONDS,
@@ -208,7 +215,7 @@ def _telling() -> Iterator[None]:
         ACCOUNTS_ERRORS.count()
         for kind, remedy in _REMEDIES:
             if isinstance(error, kind):
-                # For the operator alone: it names hosts and users.
+                # Only in the operator's log: the text names hosts and users.
                 log.warning("accounts_unavailable", extra={"fields": {"reason": str(error)}})
                 raise RequestError(
                     "storage_unavailable", f"Cannot use the accounts database. {remedy}"
@@ -225,8 +232,8 @@ def _check_texts(args: Sequence[Any]) -> None:
 
 @functools.cache
 def as_postgres(sql: str) -> str:
-    """A statement with the placeholders of SQLite (``?``, or all numbered, ``?1``), as psycopg has
-    it. No text in it contains a question mark.
+    """Returns a statement with SQLite's placeholders (``?``, or all numbered, ``?1``) as psycopg
+    takes it. No text in it may contain a question mark.
     """
     numbers = itertools.count(1)
     return re.sub(
@@ -235,7 +242,9 @@ def as_postgres(sql: str) -> str:
 
 
 def _definition(sql: str) -> str:
-    """A statement about tables as PostgreSQL has it. Texts compare by their bytes, as in SQLite."""
+    """Returns a statement about tables as PostgreSQL takes it. Texts compare by their bytes, as in
+    SQLite.
+    """
     for there, here in (
         (r"INTEGER PRIMARY KEY", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"),
         (r"INTEGER", "BIGINT"),

@@ -1,4 +1,4 @@
-"""Protected labels: those that only a token that names them moves, or their owner, signed in.
+"""Protected labels: only their owner, signed in, or a token that names them can move them.
 
 An owner protects a label of one repo, which need not exist, or of all. ``now`` is an aware
 datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
@@ -18,7 +18,7 @@ PROTECTED_MAX = 1000
 class ProtectedLabels:
     """The protected labels of a database. ``repo`` is empty for all of the owner's.
 
-    ``address``, where it is given: of whose request it is, for the account's log.
+    ``address``, where it is given: the client's, for the account's log.
     """
 
     def __init__(self, database: Database) -> None:
@@ -26,13 +26,13 @@ class ProtectedLabels:
         self._events = Events(database)
 
     def of(self, owner: str) -> list[tuple[str, str]]:
-        """The repo and the label of all that an owner protects, sorted."""
+        """Returns the repo and the label of all that an owner protects, sorted."""
         return self._database.execute(
             "SELECT repo, label FROM protected_label WHERE owner = ? ORDER BY repo, label", (owner,)
         )
 
     def in_repo(self, owner: str, repo: str) -> set[str]:
-        """The labels that are protected in a repo."""
+        """Returns the labels that are protected in a repo."""
         rows = self._database.execute(
             "SELECT label FROM protected_label WHERE owner = ? AND repo IN ('', ?)", (owner, repo)
         )
@@ -48,7 +48,7 @@ class ProtectedLabels:
         address: str = "",
         now: datetime | None = None,
     ) -> bool:
-        """Protect a label, or protect it no more; tells whether that is new.
+        """Protects a label, or stops protecting it. True if that changed anything.
 
         Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``;
         ``validation_failed`` for one label too many.
@@ -61,8 +61,8 @@ class ProtectedLabels:
             if is_on == ((repo, label) in there):
                 return False
             if is_on and len(there) >= PROTECTED_MAX:
-                told = f"is one too many: an owner protects at most {PROTECTED_MAX:,} labels"
-                raise validation_failed(Detail("label", told))
+                message = f"is one too many: an owner protects at most {PROTECTED_MAX:,} labels"
+                raise validation_failed(Detail("label", message))
             self._database.execute(
                 "INSERT INTO protected_label VALUES (?, ?, ?)"
                 if is_on

@@ -1,6 +1,6 @@
-"""The accounts database in SQLite: a file in the state folder, yet no cache.
+"""The accounts database in SQLite: a file in the state folder, but not a cache.
 
-Nothing else knows what is in it. So a commit waits for the disk, and a file that cannot be used is
+Its content exists nowhere else. So a commit waits for the disk, and a file that cannot be used is
 reported, never replaced. Several processes may have it open at once; the threads of one share a
 connection and take turns.
 """
@@ -35,7 +35,7 @@ _REMEDIES = {
 
 
 def accounts_file(folder: str) -> DatabaseFile:
-    """The database of a state folder."""
+    """Returns the database of a state folder."""
     return DatabaseFile(
         f"{folder}/{ACCOUNTS_FILE}",
         "accounts",
@@ -45,16 +45,17 @@ def accounts_file(folder: str) -> DatabaseFile:
 
 
 class SqliteEngine:
-    """The accounts database of a state folder; makes both where they are missing."""
+    """The accounts database of a state folder; creates both where they are missing."""
 
     def __init__(self, state_folder: str) -> None:
-        # Reentrant, so that what runs in a transaction may call what would run without one.
+        # Reentrant: code in a transaction may call functions that open one of their own.
         self._turn = threading.RLock()
         self._file = accounts_file(state_folder)
         self.path = self._file.path
         with self._file.telling():
             os.makedirs(state_folder, exist_ok=True)
-            # SQLite does not wait for another that changes the file to WAL at the same time.
+            # SQLite does not wait for another process that changes the file to WAL at the same
+            # time.
             with sqlite.folder_lock(state_folder), contextlib.ExitStack() as failing:
                 sqlite.make_private(self.path)
                 self._db = sqlite3.connect(
@@ -81,7 +82,9 @@ class SqliteEngine:
                 yield
                 self.execute("COMMIT")
             except BaseException:
-                # A full disk makes SQLite itself roll back.
+                # With a full disk, SQLite itself may have rolled back
+                # (https://www.sqlite.org/lang_transaction.html, "Response To Errors Within A
+                # Transaction").
                 if self._db.in_transaction:
                     with self._telling():
                         self._db.execute("ROLLBACK")
@@ -100,18 +103,19 @@ class SqliteEngine:
             db.execute(f"PRAGMA {pragma}")
         if version == SCHEMA_VERSION:
             return
-        # What fails closes the file, which rolls back.
+        # An error closes the file, which rolls back.
         db.execute("BEGIN IMMEDIATE")
         upgrade(version, db.execute, lambda *statement: db.execute(*statement).fetchall())
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
         if version:
-            told = {"file": ACCOUNTS_FILE, "from_version": version, "to_version": SCHEMA_VERSION}
-            log.info("upgrade", extra={"fields": told})
+            fields = {"file": ACCOUNTS_FILE, "from_version": version, "to_version": SCHEMA_VERSION}
+            log.info("upgrade", extra={"fields": fields})
 
     def _check_in_place(self) -> None:
-        # SQLite would go on with a file that was deleted or replaced, and a token that is revoked
-        # in the new one would stay good here.
+        # SQLite would continue to use a file that was deleted or replaced
+        # (https://www.sqlite.org/howtocorrupt.html). A token that is revoked in the new file would
+        # stay good here.
         with contextlib.suppress(OSError):
             if os.path.samestat(self._inode, os.stat(self.path)):
                 return

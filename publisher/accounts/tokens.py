@@ -1,11 +1,11 @@
-"""Who may publish where: the tokens that publish in the name of an owner.
+"""The tokens with which programs publish in the name of an owner.
 
-Personal tokens are made by people and live for days; those of trusted publishers are made for one
-job of a CI, and live for minutes. A token's text is given once and never stored; what is stored is
-its SHA-256, which is enough for a secret of 190 bits. What is done to an account is noted in its
-log. Nothing is remembered between calls, so that a revocation holds at once in every process.
-Times are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
-RequestError ``storage_unavailable`` as the database does.
+Personal tokens are created by people and live for days. Those of trusted publishers are created for
+one CI job, and live for minutes. A token's text is given once and never stored. The database has
+its SHA-256, which is enough for a secret of 190 bits. Changes of an account are noted in its log.
+Nothing is cached between calls, so a revocation takes effect at once in every process. Times are
+epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise RequestError
+``storage_unavailable`` as the database does.
 """
 
 import hmac
@@ -31,20 +31,19 @@ from publisher.accounts.token_text import is_token, make_token
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90
 EXPIRES_DAYS_MAX = 365
-# Tokens that are revoked or expired are kept so long, and so many of an owner.
+# Revoked and expired tokens are kept for so long, and at most so many of an owner.
 ENDED_KEPT_DAYS = 365
 ENDED_KEPT_MAX = 1000
 TRUSTED_ONLY_MAX = 1000
 LABELS_PER_TOKEN_MAX = 20
-# A last use is written at most this often, or each publication would wait for it.
-# After so many, this process looks for each event once more.
+# Beyond this many, this process forgets which events exist, and looks for each one once more.
 ADDRESSES_NOTED_MAX = 10_000
+# A last use is written at most this often: otherwise each publication would wait for it.
 USE_NOTED_EVERY_SECONDS = 60
-# How long a job of a trusted publisher has.
+# The token of a job of a trusted publisher expires after this time.
 TRUSTED_SECONDS = 15 * 60
 
-# What a token may do. Each reads a private hub, whatever else it may; READ is for those that may
-# nothing else.
+# The rights of a token. Each token reads a private hub; READ is for those that may do nothing else.
 READ, PUBLISH, LABEL = "read", "publish", "label"
 RIGHTS = (PUBLISH, LABEL)
 ALL_RIGHTS = (READ, *RIGHTS)
@@ -56,9 +55,10 @@ _REPOS_SHOWN = 5
 
 class Token(NamedTuple):
     """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
-    ``rights`` are of ALL_RIGHTS; with LABEL it moves ``labels``, or if that is empty all that are
-    not protected. ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it
-    was made for; None for a personal token. ``source``: that job.
+
+    ``rights`` are of ALL_RIGHTS. With LABEL it moves ``labels``, or if that is empty all that are
+    not protected. ``trusted_publisher``: the ids, joined by spaces, of the trusted publishers that
+    match the job of this token; None for a personal token. ``source``: that job.
     """
 
     id: str
@@ -75,32 +75,32 @@ class Token(NamedTuple):
     source: Source | None = None
 
     def state(self, now: datetime | None = None) -> str:
-        """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
+        """Returns ``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if clock.seconds(now) >= self.expires_at else "active"
 
     @property
     def only_reads(self) -> bool:
-        """Whether it is good for nothing but reading a private hub, all of it."""
+        """True if the token only reads a private hub, all of it."""
         return self.rights == (READ,)
 
     def scope(self) -> str:
-        """Where it may publish, for people: ``ann/*``, or some repos."""
+        """The repos to which it may publish, for people: ``ann/*``, or some repos."""
         if self.only_reads:
             return "nothing"
         return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
 
     def abilities(self) -> str:
-        """What it may do there, for people: ``publishes, moves production``."""
+        """Its rights, for people: ``publishes, moves production``."""
         moves = f"moves {', '.join(self.labels)}" if self.labels else "moves unprotected labels"
-        told = {READ: "reads", PUBLISH: "publishes", LABEL: moves}
-        return ", ".join(told[right] for right in self.rights)
+        verbs = {READ: "reads", PUBLISH: "publishes", LABEL: moves}
+        return ", ".join(verbs[right] for right in self.rights)
 
 
 class Grant(NamedTuple):
-    """What a new token may do. ``repos`` (``name`` or ``owner/name``): none means all of the
-    owner's. ``rights`` and ``labels`` as Token has them.
+    """The scope and the rights of a new token. ``repos`` (``name`` or ``owner/name``): none means
+    all of the owner's. ``rights`` and ``labels`` as Token has them.
     """
 
     repos: Sequence[str] = ()
@@ -109,7 +109,7 @@ class Grant(NamedTuple):
 
 
 EVERYTHING = Grant()
-# Stored as one text, with spaces between.
+# Each is stored as one text, joined by spaces.
 _JOINED = ("repos", "rights", "labels")
 _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 
@@ -117,14 +117,15 @@ _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 class Accounts(Owners):
     """The owners of a database, and their tokens.
 
-    ``address``, where it is given: of whose request it is, for the account's log.
+    ``address``, where it is given: the client's, for the account's log.
     """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._events = Events(database)
         self._protected = ProtectedLabels(database)
-        # Tokens and addresses that have an event: each publication would look for it again.
+        # Tokens and addresses that have an event: otherwise each publication would look for it
+        # again.
         self._noted: set[tuple[str, str]] = set()
 
     def create_token(
@@ -137,11 +138,11 @@ class Accounts(Owners):
         *,
         address: str = "",
     ) -> tuple[str, Token]:
-        """A new personal token and its text, which nothing can tell again.
+        """Returns a new personal token and its text, which cannot be shown again.
 
         Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``; OperatorError
-        for an unknown owner, a name that cannot be or is another token's, rights that cannot be,
-        and an expiry that is not 1 to 365 days.
+        for an unknown owner, an invalid or a used name, invalid rights, and an expiry that is not 1
+        to 365 days.
         """
         names.check_owner(owner)
         _check_token_name(name)
@@ -175,16 +176,16 @@ class Accounts(Owners):
         labels: Sequence[str] = (),
         source: Source | None = None,
     ) -> tuple[str, Token]:
-        """A token for one job of a trusted publisher, for a quarter of an hour, and its text. It
-        publishes, and moves these ``labels``; without any, none. ``source``: the job, for the
-        records of what it publishes.
+        """Returns a token for one job of a trusted publisher, good for a quarter of an hour, and
+        its text. It publishes, and moves these ``labels``; without any, it moves none. ``source``:
+        the job, for the records of what it publishes.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
         with self._database.transaction():
             if self.locked_at(owner) is not None:
                 raise RequestError("insufficient_scope", LOCKED)
-            # Of no use to anybody any more, and jobs make thousands.
+            # Expired tokens have no use any more, and jobs create thousands.
             self._database.execute(
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
                 (clock.seconds(now) - DAY_SECONDS,),
@@ -214,7 +215,7 @@ class Accounts(Owners):
         token = Token(
             id=token_id,
             owner=owner,
-            # No two tokens of an owner have the same name.
+            # The tokens of an owner have different names.
             name=name or f"job-{token_id}",
             repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in grant.repos)),
             created_at=created_at,
@@ -240,8 +241,8 @@ class Accounts(Owners):
         return text, token
 
     def tokens(self, owner: str | None = None) -> list[Token]:
-        """The personal tokens (of an owner), by owner and age: those that are active, and of those
-        that are revoked or expired the last year's, as far as there is room.
+        """Returns the personal tokens (of an owner), by owner and age: the active ones, and those
+        that were revoked or expired in the last year, up to a limit.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
         """
@@ -255,14 +256,14 @@ class Accounts(Owners):
     def revoke(
         self, owner: str, name_or_id: str, now: datetime | None = None, *, address: str = ""
     ) -> tuple[Token, bool]:
-        """Make a token invalid at once, for ever; tells whether it was not before.
+        """Makes a token invalid at once, for ever. True unless it was revoked before.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner or token.
         """
         names.check_owner(owner)
         with self._database.transaction():
             self.check_known(owner)
-            # Names can be used again, and look like ids; an id is always this one token's.
+            # A name can be used again, and can look like an id; an id always means this one token.
             found = self._find(
                 "WHERE owner = ?1 AND (id = ?2 OR name = ?2) "
                 "ORDER BY id = ?2 DESC, revoked_at IS NULL DESC, revoked_at DESC LIMIT 1",
@@ -288,7 +289,7 @@ class Accounts(Owners):
         return token, True
 
     def authenticate(self, text: str | None, now: datetime | None = None) -> Token:
-        """The token with this text, if it is good at this moment.
+        """Returns the token with this text, if it is good at this moment.
 
         Raises RequestError ``missing_token``, ``invalid_token``, ``token_expired``.
         """
@@ -333,16 +334,16 @@ class Accounts(Owners):
         return token
 
     def note_use(self, token: Token, now: datetime | None = None, *, address: str = "") -> None:
-        """Remember that a token was used, to the minute, and from which addresses.
+        """Notes the use of a token, to the minute, and its new addresses.
 
-        Each job has another address, so those of trusted publishers' tokens tell nothing.
+        Each job has another address, so addresses are not noted for tokens of trusted publishers.
         """
         if address and token.trusted_publisher is None:
             self._note_address(token, address, now)
         seconds = clock.seconds(now)
         stale = seconds - USE_NOTED_EVERY_SECONDS
         if token.last_used_at is None or token.last_used_at <= stale:
-            # Another request may have noted it since the token was read.
+            # Another request may have noted a later use since the token was read.
             self._database.execute(
                 "UPDATE token SET last_used_at = ? "
                 "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)",
@@ -360,14 +361,14 @@ class Accounts(Owners):
         self._noted.add((token.id, address))
 
     def trusted_only(self, owner: str) -> set[str]:
-        """The repos of an owner that take publications from trusted publishers alone."""
+        """Returns the repos of an owner that accept publications only from trusted publishers."""
         rows = self._database.execute("SELECT repo FROM trusted_only WHERE owner = ?", (owner,))
         return {repo for (repo,) in rows}
 
     def set_trusted_only(
         self, owner: str, repo: str, is_on: bool, now: datetime | None = None, *, address: str = ""
     ) -> None:
-        """Let a repo, which need not exist, take publications from trusted publishers alone, or
+        """Makes a repo, which need not exist, accept publications only from trusted publishers, or
         from personal tokens as well.
 
         Raises RequestError ``invalid_name``; ``validation_failed`` for one repo too many.
@@ -378,11 +379,11 @@ class Accounts(Owners):
             if is_on == (repo in now_on):
                 return
             if is_on and len(now_on) >= TRUSTED_ONLY_MAX:
-                told = (
+                message = (
                     f"is one too many: at most {TRUSTED_ONLY_MAX:,} prompts can accept trusted "
                     "publishers only. Allow tokens for another prompt first"
                 )
-                raise validation_failed(Detail("repo", told))
+                raise validation_failed(Detail("repo", message))
             self._database.execute(
                 "INSERT INTO trusted_only VALUES (?, ?)"
                 if is_on
@@ -395,10 +396,11 @@ class Accounts(Owners):
     def check_may_publish(
         self, token: Token, owner: str, name: str, labels: Collection[str] = ()
     ) -> None:
-        """Whether a token that is good may publish to this repo, which need not exist, and move
-        these ``labels`` with it.
+        """Checks that a good token may publish to this repo, which need not exist, and move these
+        ``labels`` with it.
 
-        Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
+        Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
+        exist.
         """
         if PUBLISH not in token.rights:
             raise RequestError(
@@ -411,9 +413,10 @@ class Accounts(Owners):
             self.check_may_label(token, owner, name, labels)
 
     def check_may_label(self, token: Token, owner: str, name: str, labels: Collection[str]) -> None:
-        """Whether a token that is good may change these labels of a repo, none of which need exist.
+        """Checks that a good token may change these labels of a repo; none of them need exist.
 
-        Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
+        Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
+        exist.
         """
         if LABEL not in token.rights:
             raise RequestError(
@@ -438,7 +441,7 @@ class Accounts(Owners):
             )
 
     def _check_repo(self, token: Token, owner: str, name: str) -> None:
-        # Capitals are told of where names are checked.
+        # Capitals are reported where names are checked.
         if owner.lower() != token.owner:
             raise RequestError(
                 "not_owner",
@@ -490,7 +493,7 @@ class Accounts(Owners):
 
 
 def format_time(seconds: int) -> str:
-    """A time as it is shown: RFC 3339, UTC."""
+    """Returns a time as it is shown: RFC 3339, UTC."""
     return records.format_time(datetime.fromtimestamp(seconds, UTC))
 
 

@@ -1,8 +1,9 @@
-"""Signing in elsewhere: what is asked of an OpenID Connect provider, by way of Authlib.
+"""The client of an OpenID Connect provider, built on Authlib.
 
-OpenID Connect Core 1.0: the authorization code flow with PKCE, state and nonce, of a client that
-has a secret. The scope is ``openid`` alone: who it is, in the provider's own words, and nothing
-else. No token is kept. Knows nothing of accounts and pages.
+OpenID Connect Core 1.0 (https://openid.net/specs/openid-connect-core-1_0.html): the authorization
+code flow with PKCE (RFC 7636), state and nonce, of a client that has a secret. The scope is
+``openid`` alone: it gives the provider's own name of the person, and nothing else. No token is
+kept. Knows nothing of accounts and pages.
 """
 
 import base64
@@ -26,12 +27,13 @@ from publisher.outside.private_way import is_private_way
 from publisher.trusted.id_tokens import LEEWAY_SECONDS
 from publisher.trusted.keys import ALGORITHMS
 
-# What the provider has said of itself is asked for again after this time, and after a failure no
-# sooner than that: who waits for an answer holds a thread. So do those who wait for that one.
+# The provider's description of itself is fetched again after the first time, and after a failure no
+# sooner than the second: a request that waits for the provider holds a thread. A request waits at
+# most the third for a fetch of another thread.
 FRESH_SECONDS = 3600
 PAUSE_SECONDS = 2
 WAIT_SECONDS = 1
-# OpenID Connect Core 1.0, section 2.
+# OpenID Connect Core 1.0 §2: a longer subject is refused.
 SUBJECT_CHARS_MAX = 255
 
 _DISCOVERY = "/.well-known/openid-configuration"
@@ -42,7 +44,7 @@ log = logging.getLogger("hub.openid")
 
 
 class Begun(NamedTuple):
-    """What has to be remembered of a sign-in until its visitor comes back."""
+    """The values to keep of a sign-in until its visitor comes back."""
 
     state: str
     nonce: str
@@ -50,15 +52,17 @@ class Begun(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Who somebody is: ``subject`` is the issuer's own name, never given to anybody else."""
+    """The identity of a person. ``subject`` is the issuer's own name, never given to anyone
+    else.
+    """
 
     issuer: str
     subject: str
 
 
 class Client:
-    """Asks a provider. Thread-safe. ``callback_url`` is where visitors come back to, as the
-    provider knows it. ``clock`` gives seconds that never go back.
+    """The client of a provider. Thread-safe. ``callback_url`` is the URL to which visitors come
+    back, as the provider knows it. ``clock`` gives seconds that never go back.
 
     The provider's description of itself is fetched when it is first needed.
     """
@@ -74,25 +78,25 @@ class Client:
         self._ask_at = float("-inf")
 
     def begin(self) -> tuple[str, Begun]:
-        """Where a visitor signs in, and what to remember of that.
+        """Returns the URL at which a visitor signs in, and the values to keep of that.
 
-        Raises RequestError ``unavailable``; OperatorError if the provider is not the one that it
-        should be.
+        Raises RequestError ``unavailable``; OperatorError if the provider is not the configured
+        one.
         """
         made = self._connect().create_authorization_url(self._callback_url)
         return made["url"], Begun(made["state"], made["nonce"], made["code_verifier"])
 
     def finish(self, begun: Begun, answer: Mapping[str, str]) -> Identity:
-        """Who came back with this answer, the query of the callback's URL. Whoever calls has
-        found what was begun by its state.
+        """Returns the identity of the visitor who came back with this answer, the query of the
+        callback's URL. The caller has found ``begun`` by its state.
 
-        Raises RequestError ``invalid_parameter`` for an answer that is another provider's;
-        ``invalid_token`` if the provider, or what it says, does not let the visitor in;
-        ``unavailable``. OperatorError if it does not know this hub.
+        Raises RequestError ``invalid_parameter`` for an answer of another provider;
+        ``invalid_token`` if the provider or its ID token does not let the visitor in;
+        ``unavailable``. OperatorError if the provider does not know this hub.
         """
         name = self._provider.name
         issuer = answer.get("iss", self._provider.issuer)
-        # RFC 9207.
+        # RFC 9207: the answer names its issuer, against mix-up attacks.
         if issuer != self._provider.issuer:
             raise RequestError(
                 "invalid_parameter",
@@ -121,7 +125,7 @@ class Client:
             claims = app.parse_id_token(
                 token,
                 nonce,
-                # Authlib itself looks at the issuer alone.
+                # Authlib itself checks only the issuer.
                 claims_options={
                     "iss": {"essential": True, "value": provider.issuer},
                     "aud": {"essential": True, "values": [provider.client_id]},
@@ -130,11 +134,12 @@ class Client:
                 leeway=LEEWAY_SECONDS,
             )
         except JoseError as error:
-            raise self._untrusted(_told(error)) from error
+            raise self._untrusted(_fault_of(error)) from error
         except requests.RequestException as error:
             raise self._unreachable() from error
         except (KeyError, TypeError, ValueError) as error:
-            # Neither library looks whether what it has got is what it should be.
+            # Neither library checks the type of the values it receives, so any error can come from
+            # them.
             raise self._untrusted(type(error).__name__) from error
         if len(claims["sub"]) > SUBJECT_CHARS_MAX:
             raise self._untrusted("the subject is too long")
@@ -143,7 +148,7 @@ class Client:
     def _connect(self) -> "_App":
         app = self._app
         if app is None or self._clock() >= self._ask_at:
-            # What it said before will do, while another thread asks.
+            # The earlier description is used while another thread fetches a new one.
             if self._turn.acquire(timeout=0 if app else WAIT_SECONDS):
                 try:
                     self._renew()
@@ -155,7 +160,7 @@ class Client:
         return app
 
     def _renew(self) -> None:
-        """Ask the provider, unless it was asked just now, by another thread maybe."""
+        """Fetches the provider's description, unless this or another thread has just tried."""
         if self._clock() < self._ask_at:
             return
         try:
@@ -168,7 +173,7 @@ class Client:
             log_event(log, logging.WARNING, "openid", error, issuer=self._provider.issuer)
 
     def _discover(self) -> "_App":
-        """What the provider says of itself (OpenID Connect Discovery 1.0)."""
+        """Returns the provider's description of itself (OpenID Connect Discovery 1.0)."""
         provider = self._provider
         url = provider.issuer.rstrip("/") + _DISCOVERY
         try:
@@ -179,14 +184,14 @@ class Client:
         if said != provider.issuer:
             raise OperatorError(
                 f"The OpenID issuer is set to {provider.issuer!r}, but {url} says {said!r}. "
-                "Pass --openid-issuer exactly as it is there."
+                "Pass that URL to --openid-issuer, to the letter."
             )
         endpoints = {name: found.get(name) for name in _ENDPOINTS}
         wrong = [name for name, url in endpoints.items() if not is_private_way(url)]
         if wrong:
             raise OperatorError(
                 f"The OpenID provider {provider.issuer} has no {wrong[0]} with https, so "
-                "nobody can sign in with it. Choose another provider."
+                "sign-in with it is not possible. Choose another provider."
             )
         methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         is_basic = "client_secret_basic" in methods
@@ -198,7 +203,7 @@ class Client:
             client_kwargs={
                 "scope": "openid",
                 "code_challenge_method": "S256",
-                # Nothing that is secret follows to another address.
+                # No redirect is followed, so no secret is sent to another address.
                 "max_redirects": 0,
             },
             client_auth_methods=[("client_secret_basic", _authenticate)],
@@ -208,7 +213,7 @@ class Client:
             **endpoints,
         )
 
-    # What goes wrong
+    # Errors
 
     def _refusal(self, code: str, description: str) -> RequestError:
         name = self._provider.name
@@ -261,7 +266,7 @@ class _Session(OAuth2Session):
 
 
 class _App(OAuth2Mixin, OpenIDMixin, BaseApp):
-    """Authlib's client without a framework: the state is kept by whoever calls."""
+    """Authlib's client without a framework: the caller keeps the state."""
 
     client_cls = _Session
 
@@ -269,14 +274,14 @@ class _App(OAuth2Mixin, OpenIDMixin, BaseApp):
 def _authenticate(
     client: Any, method: str, url: str, headers: dict[str, str], body: str
 ) -> tuple[str, dict[str, str], str]:
-    # RFC 6749, section 2.3.1: encoded like the fields of a form, which Authlib leaves out.
+    # RFC 6749 §2.3.1: encoded like the fields of a form, which Authlib leaves out.
     pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     return url, headers, body
 
 
-def _told(error: JoseError) -> str:
-    """What is wrong with an ID token, without anything that is in it."""
+def _fault_of(error: JoseError) -> str:
+    """Returns the fault of an ID token, without any text from the token."""
     reason = error.error or type(error).__name__
     claim = getattr(error, "claim", None)
     return f"{reason} ({claim})" if claim else reason

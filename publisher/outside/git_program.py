@@ -1,6 +1,6 @@
-"""Runs the program git: with limits of time, without questions, and so that it can be stopped.
+"""Runs the program git: with limits of time, without prompts, and so that it can be stopped.
 
-git's own settings count, those of the user who runs the hub: credential helpers, proxies, keys.
+git's own settings apply, those of the user who runs the hub: credential helpers, proxies, keys.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from builder.model.errors import HubError
 from builder.text.one_line import one_line
 
 REMOTE = "hub"
-# Of what git and the remote say, this much is read and told.
+# At most so many bytes of git's and the remote's output are read, and so many characters shown.
 COMPLAINT_BYTES_MAX = 8 * 1024
 COMPLAINT_CHARS_MAX = 500
 
@@ -27,7 +27,7 @@ _OPTIONS = (
     "core.hooksPath=/dev/null",
     "credential.interactive=false",
 )
-# What would name another repository, or ask on somebody's screen.
+# Variables that would name another repository, or prompt on a user's screen.
 _UNWANTED = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CEILING_DIRECTORIES",
@@ -45,14 +45,14 @@ _SSH_OPTIONS = (
     "-o BatchMode=yes -o ControlMaster=no -o ConnectTimeout=15 -o ServerAliveInterval=15 "
     "-o ServerAliveCountMax=2"
 )
-# How long git may take for work on this machine.
+# Work on this machine ends after this time.
 LOCAL_SECONDS = 300.0
 _LAST_WORDS_SECONDS = 2.0
 _user_in_url = re.compile(r"(?<=://)[^/@\s']+@")
 
 
 class GitError(HubError):
-    """git has failed, or the remote has refused. ``why`` is what git said, without credentials."""
+    """git has failed, or the remote has refused. ``why`` is git's message, without credentials."""
 
     def __init__(self, what: str, why: str = "") -> None:
         super().__init__(f"{what}: {why}" if why else f"{what}.")
@@ -64,7 +64,7 @@ class LocalGitError(GitError):
 
 
 class GitStopped(Exception):
-    """The service ends."""
+    """The service is stopping."""
 
 
 class Git:
@@ -81,14 +81,14 @@ class Git:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End the process that runs, and start no other."""
+        """Ends the process that runs, and lets no other start."""
         with self._lock:
             self._is_stopped = True
             if self._process:
                 _kill(self._process)
 
     def run(self, *arguments: str, seconds: float | None = None) -> bytes:
-        """What git prints. Raises GitError, LocalGitError, GitStopped."""
+        """Returns the output of git. Raises GitError, LocalGitError, GitStopped."""
         with self.started(*arguments, seconds=seconds) as process:
             return process.stdout.read()
 
@@ -96,7 +96,7 @@ class Git:
     def started(
         self, *arguments: str, seconds: float | None = None, is_fed: bool = False
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """git while it runs, with a pipe of what it prints and, if ``is_fed``, one to write to;
+        """Yields git while it runs, with a pipe of its output and, if ``is_fed``, one to write to;
         ``seconds`` is for an exchange with the remote. Raises as ``run``, at the end of the block.
         """
         allowed = seconds or LOCAL_SECONDS
@@ -110,7 +110,7 @@ class Git:
         try:
             yield process
         except BrokenPipeError:
-            pass  # it has ended, and says why
+            pass  # git has ended, and its message says why
         except BaseException:
             _kill(process)
             raise
@@ -120,7 +120,8 @@ class Git:
                     process.stdin.close()
             status = process.wait()
             timer.cancel()
-            # What git leaves behind, such as a credential helper's daemon, may hold it open.
+            # A process that git leaves behind, such as a credential helper's daemon, may hold the
+            # pipe open.
             reader.join(_LAST_WORDS_SECONDS)
             process.stdout.close()
             with self._lock:
@@ -150,18 +151,20 @@ class Git:
             return self._process
 
     def censored(self, text: str) -> str:
-        """What git says, on one line of bounded length, without users and passwords of URLs."""
+        """Returns git's message, on one line of bounded length, without users and passwords of
+        URLs.
+        """
         user = _user_in_url.search(self._remote)
         if user:
             text = text.replace(user[0].rstrip("@"), "…")
-        told = _user_in_url.sub("", " ".join(text.split()))
-        return one_line(told, COMPLAINT_CHARS_MAX) or "it does not say why"
+        message = _user_in_url.sub("", " ".join(text.split()))
+        return one_line(message, COMPLAINT_CHARS_MAX) or "it does not say why"
 
 
 def _environment(remote: str) -> dict[str, str]:
     given = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
     count = int(given["GIT_CONFIG_COUNT"]) if given.get("GIT_CONFIG_COUNT", "").isdecimal() else 0
-    # Here and not in a file: the address may have a password in it.
+    # In the environment and not in a file: the address may have a password in it.
     address = {
         "GIT_CONFIG_COUNT": str(count + 1),
         f"GIT_CONFIG_KEY_{count}": f"remote.{REMOTE}.url",
@@ -180,11 +183,11 @@ def _environment(remote: str) -> dict[str, str]:
 
 
 def _ssh_command(environment: Mapping[str, str]) -> str:
-    """The command that the operator has set for git, or ssh."""
+    """Returns the command that the operator has set for git, or ssh."""
     own = environment.get("GIT_SSH_COMMAND")
     if own:
         return own
-    asked = subprocess.run(
+    found = subprocess.run(
         ["git", "config", "--global", "core.sshCommand"],
         capture_output=True,
         text=True,
@@ -192,18 +195,18 @@ def _ssh_command(environment: Mapping[str, str]) -> str:
         check=False,
         timeout=30,
     )
-    return asked.stdout.strip() or "ssh"
+    return found.stdout.strip() or "ssh"
 
 
 def _keep_start(pipe: IO[bytes], kept: bytearray) -> None:
-    """Read to the end, and keep no more than COMPLAINT_BYTES_MAX."""
+    """Reads a pipe to the end, and keeps at most COMPLAINT_BYTES_MAX."""
     with pipe:
         while data := pipe.read1(65536):
             kept.extend(data[: COMPLAINT_BYTES_MAX - len(kept)])
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End git and all that it has started: ssh, helpers of its own."""
+    """Ends git and all that it has started: ssh, helpers of its own."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What the claims of an ID token say of the CI job that holds it."""
+"""The CI job that an ID token describes, as its claims say."""
 
 import re
 import string
@@ -12,8 +12,9 @@ from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Kind
 
 BRANCH_PREFIX = "refs/heads/"
 
-# They run code that anybody can propose, with the rights of the project. A child pipeline may be a
-# merge request's, and then its branch is that of the fork: its token does not tell them apart.
+# These events run code that anyone can propose, with the rights of the project. A child pipeline
+# may belong to a merge request, and its branch is then the fork's: its token does not tell the two
+# apart.
 _REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
     "github": ("pull_request_target",),
     "gitlab": ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
@@ -22,7 +23,7 @@ _GITLAB_PREFIXES = {"branch": BRANCH_PREFIX, "tag": "refs/tags/"}
 _SHOWN_CHARS = 200
 
 _digits = re.compile(r"[0-9]{1,20}")
-# What follows the file is a branch or tag, or a commit; neither can be a part of a file's name.
+# A branch, a tag or a commit follows the file; none of these can be a part of a file's name.
 _github_workflow = re.compile(
     r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
     r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"
@@ -36,18 +37,19 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 class Job(NamedTuple):
     """A CI job, as its issuer vouches for it.
 
-    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is folded (see ``fold``), and
-    ``environment`` at GitHub, which does not tell capitals; there may be none (empty).
-    ``project_id`` stays when the project is renamed. ``workflow`` is the file that defines the job:
-    at GitHub its name, at GitLab its path.
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is folded (see ``fold``).
+    ``environment`` is folded for GitHub, which ignores case, and may be empty. ``project_id`` stays
+    when the project is renamed. ``workflow`` is the file that defines the job: for GitHub its name,
+    for GitLab its path.
 
-    ``ref`` is what the job runs on, in full: ``refs/heads/main`` for a branch, ``refs/tags/v1`` for
-    a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
-    likewise, or a commit's hash. The two differ where a workflow calls another of its repository.
+    ``ref`` is the ref that the job runs on, in full: ``refs/heads/main`` for a branch,
+    ``refs/tags/v1`` for a tag, empty if the issuer names neither. ``workflow_ref`` is the ref from
+    which ``workflow`` was read, likewise, or a commit's hash. The two differ where a workflow calls
+    another of its repository.
 
     ``commit`` is the hash of the commit that it runs on, empty if the issuer does not name it.
-    ``run`` leads to the job's log, or is empty. ``token_hash`` is the same for the same ID token
-    alone, which counts until ``expires_at``, in epoch seconds.
+    ``run`` is the URL of the job's log, or empty. ``token_hash`` identifies the ID token, which is
+    good until ``expires_at``, in epoch seconds.
     """
 
     issuer: str
@@ -65,15 +67,16 @@ class Job(NamedTuple):
 
     @property
     def branch(self) -> str:
-        """The branch that the job runs on and its file was read from; empty if that is not one and
+        """The branch that the job runs on and its file was read from; empty unless that is one and
         the same branch.
         """
-        # Whoever may push elsewhere can start a file of this branch there, or change it there.
+        # A person who may push to another branch can start a file of this branch there, or change
+        # the file there.
         is_one = self.ref == self.workflow_ref and self.ref.startswith(BRANCH_PREFIX)
         return self.ref.removeprefix(BRANCH_PREFIX) if is_one else ""
 
     def source(self) -> Source:
-        """What the record of a version that the job publishes says of it."""
+        """The facts about this job that the record of a version keeps."""
         is_url = self.run.startswith(("https://", "http://"))
         return Source(
             issuer=self.issuer,
@@ -84,23 +87,25 @@ class Job(NamedTuple):
         )
 
     def place(self) -> str:
-        """What it runs on, for people, and where its file is from if that is elsewhere."""
-        told = f"on {self.ref}" if self.ref else "on no branch or tag"
+        """Returns the ref that it runs on, for people, and the origin of its file if that is
+        another.
+        """
+        place = f"on {self.ref}" if self.ref else "on no branch or tag"
         is_one = self.ref == self.workflow_ref
-        return told if is_one else f"{told} with the file of {self.workflow_ref}"
+        return place if is_one else f"{place} with the file of {self.workflow_ref}"
 
 
 def fold(text: str) -> str:
-    """``text`` with ASCII capitals in lower case.
+    """Returns ``text`` with ASCII capitals in lower case.
 
-    Other capitals stay: str.lower() makes the Kelvin sign (U+212A) a k, so that another name would
+    Other capitals stay: str.lower() turns the Kelvin sign (U+212A) into a k, so another name would
     pass for docker.
     """
     return text.translate(_LOWER)
 
 
 def read_job(issuer: Issuer, claims: Mapping[str, Any], token_hash: bytes, expires_at: int) -> Job:
-    """The job that the claims of a token name, whose issuer vouches for them.
+    """Returns the job that the claims of a token describe; the issuer vouches for them.
 
     Raises RequestError ``invalid_token``.
     """
@@ -126,7 +131,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     run_id = _optional_text(claims, "run_id")
     run = f"run {run_id}" if _digits.fullmatch(run_id) else ""
     if run and issuer == DEFAULT_ISSUERS[0]:
-        # Where the pages of an issuer of somebody's own are, its tokens do not say.
+        # Only for github.com: the tokens of other issuers do not say where their pages are.
         run = f"https://github.com/{project}/actions/runs/{run_id}"
     return Job(
         issuer=issuer.url,
@@ -134,7 +139,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         project=fold(project),
         project_id=_number(claims, "repository_id"),
         workflow=found["file"],
-        # GitHub does not tell Prod from prod, GitLab does.
+        # GitHub does not distinguish Prod from prod, GitLab does.
         environment=fold(_optional_text(claims, "environment")),
         ref=_optional_text(claims, "ref"),
         workflow_ref=found["ref"],
@@ -179,10 +184,12 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
 
 
 def _gitlab_ref(claims: Mapping[str, Any]) -> str:
-    """What a job runs on, in full; empty if its token does not tell branches and tags apart."""
+    """Returns the ref that a job runs on, in full; empty if its token does not tell branches and
+    tags apart.
+    """
     path, name = _optional_text(claims, "ref_path"), _optional_text(claims, "ref")
     prefix = _GITLAB_PREFIXES.get(_optional_text(claims, "ref_type"))
-    # Only newer releases of GitLab tell the path.
+    # Only newer releases of GitLab send the path.
     return path or (f"{prefix}{name}" if prefix and name else "")
 
 
@@ -196,7 +203,7 @@ def _check_event(issuer: Issuer, event: str, name: str) -> None:
 
 
 def claimed_text(claims: Mapping[str, Any], name: str) -> str:
-    """A claim that must be there: text that is not empty."""
+    """Returns a required claim: text that is not empty."""
     text = _optional_text(claims, name)
     if not text:
         raise refusal(
@@ -207,7 +214,7 @@ def claimed_text(claims: Mapping[str, Any], name: str) -> str:
 
 
 def _optional_text(claims: Mapping[str, Any], name: str) -> str:
-    """A claim that is text; empty if it is missing or null."""
+    """Returns a claim that is text; empty if it is missing or null."""
     came = claims.get(name)
     if came is None:
         return ""
@@ -220,7 +227,7 @@ def _optional_text(claims: Mapping[str, Any], name: str) -> str:
 
 
 def _number(claims: Mapping[str, Any], name: str) -> str:
-    """A claim that must be there: digits."""
+    """Returns a required claim: digits."""
     text = claimed_text(claims, name)
     if not _digits.fullmatch(text):
         raise refusal(
@@ -231,7 +238,7 @@ def _number(claims: Mapping[str, Any], name: str) -> str:
 
 
 def shown(came: Any) -> str:
-    """A claim as a message quotes it."""
+    """Returns a claim as a message quotes it."""
     if came is None:
         return "missing"
     parts = came if isinstance(came, list) else [came]

@@ -1,8 +1,8 @@
-"""Whether to believe an ID token: who signed it, for whom, and until when.
+"""Verifies an ID token: its signature, its audience and its times.
 
-A token is a JWT (RFC 7519) that an issuer has signed. All that is in it comes from outside: its
-``iss`` before the signature is checked does no more than pick an issuer from the allow list.
-Messages quote claims, never the token.
+A token is a JWT (RFC 7519) that an issuer has signed. All of it comes from outside. Before the
+signature is checked, its ``iss`` only picks an issuer from the allow list. Messages quote claims,
+never the token.
 """
 
 import hashlib
@@ -23,15 +23,17 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import ALGORITHMS, KeyRing
 
 TOKEN_BYTES_MAX = 16 * 1024
-# NIST SP 800-131A.
+# NIST SP 800-131A: shorter RSA keys are refused.
 RSA_BITS_MIN = 2048
-# How far clocks may be apart.
+# Clocks may differ by so much; beyond that, a token counts as not yet valid or expired.
 LEEWAY_SECONDS = 60
 LIFE_SECONDS_MAX = 86_400
 
 
 class _Registry(JWSRegistry):
-    """What a JWS may have in it. The length of a part is bounded by that of the token alone."""
+    """The rules for the header of a JWS. Only the length of the whole token bounds that of its
+    parts.
+    """
 
     max_header_length = max_payload_length = max_signature_length = TOKEN_BYTES_MAX
 
@@ -42,8 +44,8 @@ _registry = _Registry(algorithms=ALGORITHMS, strict_check_header=False)
 def verify(
     token: str, issuers: Iterable[Issuer], keys: KeyRing, audience: str, now: datetime | None = None
 ) -> Job:
-    """The job that an ID token was made for, if an issuer on the list made it for ``audience``,
-    the hub's base URL, and it holds now.
+    """Returns the job that an ID token was created for. An issuer on the list must have created it
+    for ``audience``, the hub's base URL, and it must be valid now.
 
     Raises RequestError ``invalid_token``, ``token_expired``; ``unavailable`` if the issuer's keys
     are.
@@ -60,7 +62,7 @@ def verify(
 
 
 def _read(token: str) -> tuple[CompactSignature, Mapping[str, Any]]:
-    """A JWT and its claims, which nobody has vouched for yet."""
+    """Returns a JWT and its claims, which are not verified yet."""
     if len(token) > TOKEN_BYTES_MAX:
         raise refusal(
             f"The ID token has {len(token):,} bytes, but {TOKEN_BYTES_MAX:,} is the limit. "
@@ -74,10 +76,11 @@ def _read(token: str) -> tuple[CompactSignature, Mapping[str, Any]]:
         jws = extract_compact(token.encode(), registry=_registry)
         claims = json.loads(jws.payload)
     except (JoseError, ValueError, RecursionError):
-        # Without its cause, which may quote the token.
+        # Raised without its cause, which may quote the token.
         raise not_a_jwt from None
     header = jws.headers()
-    # No extension that a header may call critical (crit) is known here, b64 (RFC 7797) neither.
+    # This hub supports no critical extension (``crit``, RFC 7515 §4.1.11), not even ``b64`` (RFC
+    # 7797).
     if not isinstance(header, dict) or not isinstance(claims, dict) or {"crit", "b64"} & {*header}:
         raise not_a_jwt
     return jws, claims
@@ -126,9 +129,10 @@ def _check_signature(jws: CompactSignature, issuer: Issuer, keys: KeyRing) -> No
 
 
 def _check_times(claims: Mapping[str, Any], now: float) -> int:
-    """Whether a token holds at ``now``; returns the second from which on it does not.
+    """Checks that a token is valid at ``now``; returns the second from which on it is not.
 
-    joserfc's own check neither bounds how long a token holds nor tells the times it compares.
+    joserfc's own check neither bounds how long a token is valid nor shows the times that it
+    compares.
     """
     expires = _time(claims, "exp")
     if expires is None:
@@ -150,11 +154,11 @@ def _check_times(claims: Mapping[str, Any], now: float) -> int:
             f"exchange it. If it is new, a clock is wrong: {clock}this hub's says "
             f"{_moment(now)}.",
         )
-    for name, told in (("nbf", "is not valid before"), ("iat", "was created at")):
+    for name, phrase in (("nbf", "is not valid before"), ("iat", "was created at")):
         since = _time(claims, name)
         if since is not None and since > now + LEEWAY_SECONDS:
             raise refusal(
-                f"The ID token {told} ({name}) {_moment(since)}, but here it is "
+                f"The ID token {phrase} ({name}) {_moment(since)}, but here it is "
                 f"{_moment(now)}. Correct the clock that is wrong, then get a new token."
             )
     return math.ceil(expires) + LEEWAY_SECONDS
@@ -170,12 +174,12 @@ def _check_audience(claims: Mapping[str, Any], audience: str) -> None:
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """A claim that is epoch seconds; None if it is missing."""
+    """Returns a claim that is epoch seconds; None if it is missing."""
     if name not in claims:
         return None
     came = claims[name]
     is_number = isinstance(came, int | float) and not isinstance(came, bool)
-    # Python's JSON has infinity and no number that is too large.
+    # Python's JSON accepts infinity, and numbers of any size.
     if not is_number or not 0 <= came < 1e12:
         raise refusal(
             f"The ID token's {name} is {shown(came)}, but must be seconds since 1970. Get the "
@@ -185,5 +189,5 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _moment(seconds: float) -> str:
-    # Within what a date can be; nobody needs the right one beyond.
+    # Later times are shown as the last second of the year 9999, the limit of datetime.
     return format_time(datetime.fromtimestamp(min(seconds, 253_402_300_799), UTC))

@@ -1,7 +1,8 @@
-"""The public keys of issuers, which sign what they say of CI jobs.
+"""The public keys of issuers, which verify the ID tokens of CI jobs.
 
-OpenID Connect Discovery 1.0 leads from an issuer's URL to its keys (JWK, RFC 7517). Only issuers
-that whoever runs the hub has named are ever asked.
+OpenID Connect Discovery 1.0 (https://openid.net/specs/openid-connect-discovery-1_0.html) leads from
+an issuer's URL to its keys (JWK, RFC 7517). The hub only contacts issuers that its operator has
+named.
 """
 
 import logging
@@ -20,8 +21,8 @@ from publisher.outside.fetch import FetchError, fetch_json
 from publisher.outside.private_way import is_private_way
 from publisher.trusted.issuers import Issuer
 
-# Never those with a shared secret (HS256 …), and never "none". The first that fits a key is the
-# usual one for its type.
+# Never the algorithms with a shared secret (HS256 …), and never "none" (RFC 8725 §3.2). The first
+# that fits a key is the usual one for its type.
 ALGORITHMS = (
     "RS256",
     "RS384",
@@ -35,12 +36,14 @@ ALGORITHMS = (
     "EdDSA",
 )
 
-# Keys are good this long, and this long if the issuer cannot be asked for newer ones.
+# Keys are fetched again after the first time. If the issuer cannot be reached, they are used up to
+# the second, then tokens are refused.
 FRESH_SECONDS = 3600
 USABLE_SECONDS = 86_400
-# An issuer is asked at most this often, whatever strangers put into their tokens.
+# An issuer is contacted at most this often, whatever clients put into their tokens.
 PAUSE_SECONDS = 30
-# Whoever needs a key that another thread is asking for holds a thread, too.
+# A request waits at most so long for keys that another thread fetches, as it holds a thread itself.
+# Then it fails with ``unavailable``.
 WAIT_SECONDS = 1
 
 log = logging.getLogger("hub.trusted")
@@ -49,35 +52,35 @@ log = logging.getLogger("hub.trusted")
 class KeyRing:
     """The public keys of issuers, fetched when they are needed and kept in memory. Thread-safe.
 
-    ``clock`` gives seconds that never go back. ``before_asking`` is called before somebody waits
-    for an issuer, who is made to wait no more by what it raises.
+    ``clock`` gives seconds that never go back. ``before_fetching`` is called before a request waits
+    for an issuer; an error that it raises ends the request instead.
     """
 
     def __init__(
         self,
         issuers: Iterable[Issuer],
         clock: Callable[[], float] = time.monotonic,
-        before_asking: Callable[[], None] = lambda: None,
+        before_fetching: Callable[[], None] = lambda: None,
     ) -> None:
         self._kept = {issuer: _Kept() for issuer in issuers}
         self._clock = clock
-        self._before_asking = before_asking
+        self._before_fetching = before_fetching
 
     def key_for(self, issuer: Issuer, kid: str) -> Key:
-        """The key that an issuer calls ``kid``, to check signatures with.
+        """Returns the key that an issuer calls ``kid``, to check signatures with.
 
-        Its ``alg`` is the one it states, else the usual one for its type; it is one of
-        ALGORITHMS. Raises RequestError ``invalid_token`` if the issuer has no such key;
-        ``unavailable`` if it cannot be asked, or another thread waits for its answer.
+        Its ``alg`` is the one it states, else the usual one for its type; it is one of ALGORITHMS.
+        Raises RequestError ``invalid_token`` if the issuer has no such key; ``unavailable`` if it
+        cannot be reached, or another thread waits for its answer.
         """
         kept = self._kept[issuer]
         key = kept.keys.get(kid)
         age = self._age(kept)
         if key is None or age >= FRESH_SECONDS:
-            # Whoever has a key that will do goes on with it while another thread asks.
+            # A request with a usable key continues with it while another thread fetches new ones.
             is_enough = key is not None and age < USABLE_SECONDS
             if not is_enough:
-                self._before_asking()
+                self._before_fetching()
             if kept.turn.acquire(timeout=0 if is_enough else WAIT_SECONDS):
                 try:
                     self._renew(issuer, kept)
@@ -102,11 +105,11 @@ class KeyRing:
         return self._clock() - kept.fetched_at
 
     def _renew(self, issuer: Issuer, kept: "_Kept") -> None:
-        """Ask the issuer, unless it was asked just now, by another thread maybe."""
+        """Fetches the issuer's keys, unless this or another thread has just tried."""
         now = self._clock()
-        if now - kept.asked_at < PAUSE_SECONDS:
+        if now - kept.tried_at < PAUSE_SECONDS:
             return
-        kept.asked_at = now
+        kept.tried_at = now
         try:
             kept.keys, kept.fetched_at, kept.failure = _fetch_keys(issuer), now, ""
         except RequestError as error:
@@ -115,19 +118,19 @@ class KeyRing:
 
 
 class _Kept:
-    """What is known of one issuer. Times are the clock's; ``failure`` is how the last fetch
-    failed, or empty. ``turn`` is held by the thread that fetches.
+    """The state of one issuer. Times are the clock's. ``failure`` describes why the last fetch
+    failed, or is empty. ``turn`` is held by the thread that fetches.
     """
 
     def __init__(self) -> None:
         self.turn = threading.Lock()
         self.keys: dict[str, Key] = {}
-        self.fetched_at = self.asked_at = float("-inf")
+        self.fetched_at = self.tried_at = float("-inf")
         self.failure = ""
 
 
 def _fetch_keys(issuer: Issuer) -> dict[str, Key]:
-    """The issuer's keys by name. Raises RequestError ``unavailable``."""
+    """Returns the issuer's keys by name. Raises RequestError ``unavailable``."""
     discovery = _fetch(issuer, f"{issuer.url}/.well-known/openid-configuration")
     if discovery.get("issuer") != issuer.url:
         raise _unavailable(issuer, "its discovery document belongs to another issuer")
@@ -143,7 +146,7 @@ def _fetch_keys(issuer: Issuer) -> dict[str, Key]:
 
 
 def _parse_key(listed: Any) -> Key | None:
-    """A key for signatures, of a kind that is known here, with a name; None for any other."""
+    """Returns a key for signatures, of a known type and with a name; None for any other."""
     if not isinstance(listed, dict) or listed.get("use", "sig") != "sig":
         return None
     if listed.get("kty") == "oct":
@@ -155,12 +158,13 @@ def _parse_key(listed: Any) -> Key | None:
         fitting = JWSRegistry.filter_algorithms(import_key(listed), ALGORITHMS)
         return import_key(listed, parameters={"alg": fitting[0].name}) if fitting else None
     except (JoseError, LookupError, TypeError, ValueError):
-        # Issuers add kinds of keys before they use them; a token that needs this one is told so.
+        # Issuers add types of keys before they use them. A token that needs this key gets an error
+        # of its own.
         return None
 
 
 def _fetch(issuer: Issuer, url: str) -> dict[str, Any]:
-    """A document of JSON. Raises RequestError ``unavailable``."""
+    """Returns a JSON document. Raises RequestError ``unavailable``."""
     try:
         return fetch_json(url)
     except FetchError as error:

@@ -1,5 +1,5 @@
-"""What an owner enters for a trusted publisher: its fields as they are stored, and what is wrong
-with them. Pure.
+"""The fields that an owner enters for a trusted publisher: as they are stored, and their faults.
+Pure.
 """
 
 import re
@@ -15,13 +15,13 @@ GITLAB_WORKFLOW = ".gitlab-ci.yml"
 ENVIRONMENT_CHARS_MAX = 255
 
 _PROJECT_CHARS_MAX = 1000
-# Of a file's path and of a branch.
+# The longest path of a file, and the longest branch. Longer ones are refused.
 _NAME_CHARS_MAX = 255
 _GITHUB_FOLDER = ".github/workflows/"
 
 
 class _Form(NamedTuple):
-    """What an issuer's projects and workflow files are called, and that in words."""
+    """The syntax of an issuer's projects and workflow files, and its description in words."""
 
     project: re.Pattern[str]
     project_is: str
@@ -29,7 +29,7 @@ class _Form(NamedTuple):
     workflow_is: str
 
 
-# Projects in git's own addresses end in .git, and their names do not.
+# Project URLs in git end in .git, project names do not.
 _FORMS: Mapping[Kind, _Form] = {
     "github": _Form(
         re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)"),
@@ -42,13 +42,14 @@ _FORMS: Mapping[Kind, _Form] = {
         re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)"),
         "must be GROUP/PROJECT with any groups between, as in the address of the project: "
         "acme/team/prompts",
-        # A file of another project would be FILE@GROUP/PROJECT or a URL.
+        # Excludes a file of another project, which is FILE@GROUP/PROJECT or a URL.
         re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]"),
         f"must be the path of a file of the project, from its top folder: {GITLAB_WORKFLOW}",
     ),
 }
-# Nearly what git-check-ref-format(1) says. A whole ref is no branch that anybody means, and quotes
-# could not be written in a rule of GitLab.
+# Nearly the rules of git-check-ref-format(1) (https://git-scm.com/docs/git-check-ref-format). A
+# whole ref is excluded, as no one means it as a branch. So are quotes, as a rule of GitLab cannot
+# contain them.
 _branch = re.compile(
     r"(?!-|refs/)(?!.*(?:\.\.|//|/\.|@\{))[^./\s~^:?*\[\\\"][^\s~^:?*\[\\\"]*(?<![./])"
 )
@@ -56,10 +57,12 @@ _project_id = re.compile(r"[0-9]{1,20}")
 
 
 class Entered(NamedTuple):
-    """A trusted publisher as an owner enters it. White space around the fields is dropped,
-    ``.github/workflows/`` and ``refs/heads/`` too. At GitLab an empty ``workflow`` is the usual
-    one. An empty ``repo`` means all of the owner's. ``project_id`` may be left out: the first job
-    tells it. ``labels``, which its jobs may move, have spaces or commas between them.
+    """A trusted publisher as an owner enters it.
+
+    White space around the fields is dropped, ``.github/workflows/`` and ``refs/heads/`` too. For
+    GitLab an empty ``workflow`` is the usual one. An empty ``repo`` means all of the owner's.
+    ``project_id`` may be left out: it is taken from the first job. ``labels``, which its jobs may
+    move, have spaces or commas between them.
     """
 
     project: str
@@ -72,7 +75,7 @@ class Entered(NamedTuple):
 
 
 def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list[Detail]]:
-    """The fields as they are stored, and what is wrong with them."""
+    """Returns the fields as they are stored, and their faults."""
     labels, faults = parse_labels(entered.labels)
     branch = entered.branch.strip()
     fields = {
@@ -89,20 +92,20 @@ def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list
         fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
     else:
         fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
-    # Of the bare prefix nothing is left, and that would be any branch.
+    # The bare prefix ``refs/heads/`` leaves an empty branch, which would mean any branch: a fault.
     return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch)), *faults]
 
 
 def parse_labels(text: str) -> tuple[str, list[Detail]]:
-    """The labels as they are stored, and what is wrong with them."""
+    """Returns the labels as they are stored, and their faults."""
     labels = list(dict.fromkeys(text.replace(",", " ").split()))
     return " ".join(labels), [*_find_label_faults(labels)]
 
 
 def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
     if len(labels) > names.LABELS_PER_REPO_MAX:
-        told = f"name at most {names.LABELS_PER_REPO_MAX} labels, not {len(labels):,}"
-        yield Detail("labels", told)
+        message = f"name at most {names.LABELS_PER_REPO_MAX} labels, not {len(labels):,}"
+        yield Detail("labels", message)
     for label in labels:
         try:
             names.check_new_label(label)
@@ -136,8 +139,8 @@ def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> 
             "for any",
         )
     if fields["project_id"] and not _project_id.fullmatch(fields["project_id"]):
-        told = "must be digits; leave it empty to take the number of the first job"
-        yield Detail("project_id", told)
+        message = "must be digits; leave it empty to take the number of the first job"
+        yield Detail("project_id", message)
 
 
 def _is_fit(pattern: re.Pattern[str], name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Trusted publishers: which CI jobs may publish for an owner.
+"""Trusted publishers: the CI jobs that may publish for an owner.
 
 An owner names the project, the file that defines the job and, if wanted, the branch and the
-environment. Whoever may change that file, there, may publish. ``now`` is an aware datetime, by
+environment. Everyone who may change that file, there, may publish. ``now`` is an aware datetime, by
 default the present. The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
@@ -22,11 +22,11 @@ PUBLISHERS_PER_OWNER_MAX = 100
 
 
 class TrustedPublisher(NamedTuple):
-    """What a job must be to publish for ``owner``. ``repo`` is empty for all of the owner's.
+    """The conditions that a job must meet to publish for ``owner``. ``repo`` is empty for all of
+    the owner's.
 
-    ``issuer`` is the issuer's URL; ``project`` and, at GitHub, ``environment`` are folded as a
-    Job's.
-    ``project_id`` is the issuer's number of the project, empty until a first job tells it.
+    ``issuer`` is the issuer's URL; ``project`` and, for GitHub, ``environment`` are folded as a
+    Job's. ``project_id`` is the issuer's number of the project, empty until the first job.
     ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
     empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
     before the first use. ``labels`` are those that its jobs may move, joined by spaces.
@@ -46,7 +46,7 @@ class TrustedPublisher(NamedTuple):
     labels: str = ""
 
     def scope(self) -> str:
-        """Where its jobs may publish, for people: ``ann/review``, or ``ann/*``."""
+        """The repos to which its jobs may publish, for people: ``ann/review``, or ``ann/*``."""
         return f"{self.owner}/{self.repo or '*'}"
 
 
@@ -56,7 +56,7 @@ _FIELDS = ", ".join(TrustedPublisher._fields)
 class TrustedPublishers:
     """The trusted publishers of a database.
 
-    ``address``, where it is given: of whose request it is, for the account's log.
+    ``address``, where it is given: the client's, for the account's log.
     """
 
     def __init__(self, database: Database) -> None:
@@ -72,7 +72,7 @@ class TrustedPublishers:
         address: str = "",
         now: datetime | None = None,
     ) -> TrustedPublisher:
-        """Trust the jobs of a workflow file, for a repo, which need not exist, or for all.
+        """Trusts the jobs of a workflow file, for a repo, which need not exist, or for all.
 
         Raises RequestError ``validation_failed``, whose details name the fields of ``entered``;
         OperatorError for an unknown owner.
@@ -106,7 +106,7 @@ class TrustedPublishers:
         return publisher
 
     def of(self, owner: str) -> list[TrustedPublisher]:
-        """All of an owner, by repo, project and age."""
+        """Returns the trusted publishers of an owner, by repo, project and age."""
         return self._find(
             "WHERE owner = ? ORDER BY repo, project, workflow, branch, environment, added_at", owner
         )
@@ -114,7 +114,7 @@ class TrustedPublishers:
     def remove(
         self, owner: str, publisher_id: str, *, address: str = "", now: datetime | None = None
     ) -> TrustedPublisher:
-        """Trust it no more; the tokens that its jobs have are revoked at once.
+        """Removes a trusted publisher; the tokens of its jobs are revoked at once.
 
         Raises RequestError ``not_found``.
         """
@@ -134,8 +134,8 @@ class TrustedPublishers:
         address: str = "",
         now: datetime | None = None,
     ) -> TrustedPublisher:
-        """Let its jobs move these labels, and no others; as for ``add``. Where that takes a label
-        away, the tokens that its jobs have are revoked at once.
+        """Lets its jobs move exactly these labels; as for ``add``. Where that takes a label away,
+        the tokens of its jobs are revoked at once.
 
         Raises RequestError ``not_found``, ``validation_failed`` about ``labels``.
         """
@@ -156,8 +156,9 @@ class TrustedPublishers:
         return publisher
 
     def matching(self, job: Job) -> list[TrustedPublisher]:
-        """Those of all owners that trust a job, by owner and repo."""
-        # Without a number it is not known yet whose the name is: whoever comes first.
+        """Returns the trusted publishers of all owners that match a job, by owner and repo."""
+        # A publisher without a number matches any project of that name: the first job fixes the
+        # number.
         return self._find(
             "WHERE issuer = ? AND project = ? AND workflow = ? AND branch IN ('', ?) "
             "AND environment IN ('', ?) AND project_id IN ('', ?) "
@@ -178,10 +179,10 @@ class TrustedPublishers:
         address: str = "",
         now: datetime | None = None,
     ) -> None:
-        """Remember that a job used it, and that the project's name means this number from now on:
-        whoever gets the name of a project that is gone is another.
+        """Notes that a job used it, and fixes the number of its project. When a project is deleted
+        and another one takes its name, that one has another number.
         """
-        told = f"{job.kind} {job.project} {job.workflow} {job.place()}"
+        used_by = f"{job.kind} {job.project} {job.workflow} {job.place()}"
         with self._database.transaction():
             self._database.execute(
                 "UPDATE trusted_publisher SET used_at = ?, project_id = ? WHERE id = ?",
@@ -192,7 +193,7 @@ class TrustedPublishers:
                 "publisher_used",
                 subject=publisher.id,
                 address=address,
-                note=f"{told} {job.run}".strip(),
+                note=f"{used_by} {job.run}".strip(),
                 now=now,
             )
 
@@ -208,7 +209,7 @@ class TrustedPublishers:
             )
 
     def _get(self, owner: str, publisher_id: str) -> TrustedPublisher:
-        """Raises RequestError ``not_found``."""
+        """Returns a trusted publisher of an owner. Raises RequestError ``not_found``."""
         found = self._find("WHERE owner = ? AND id = ?", owner, publisher_id)
         if not found:
             raise RequestError(
@@ -218,7 +219,7 @@ class TrustedPublishers:
 
     def _revoke_tokens(self, publisher: TrustedPublisher, now: datetime | None) -> None:
         self._database.execute(
-            # A job may have its token by several publishers: their ids, joined by spaces.
+            # A job may have its token through several publishers: their ids, joined by spaces.
             "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
             "AND expires_at > ?1 AND ' ' || trusted_publisher || ' ' LIKE ?3",
             (clock.seconds(now), publisher.owner, f"% {publisher.id} %"),
@@ -248,7 +249,7 @@ class TrustedPublishers:
 
 
 def _note(publisher: TrustedPublisher) -> str:
-    """What a publisher is, for the account's log."""
+    """Returns a description of a publisher, for the account's log."""
     branch = f" branch {publisher.branch}" if publisher.branch else ""
     environment = f" environment {publisher.environment}" if publisher.environment else ""
     return f"{publisher.project} {publisher.workflow}{branch}{environment} for {publisher.scope()}"

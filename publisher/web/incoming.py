@@ -1,8 +1,8 @@
-"""What a request to publish or to change a label says, out of its headers and its body, and what
-is wrong with it.
+"""Reads a request to publish or to change a label from its headers and its body, and checks that it
+is well-formed.
 
-Looks at the request alone: who sends it and what is stored already are not known here. No more
-of a body is read than is looked at.
+Looks at the request alone: does not know its sender or what is stored. Reads no more of a body than
+its limit.
 """
 
 import re
@@ -44,13 +44,13 @@ class LabelRequest(NamedTuple):
 
 
 def bearer_token(authorization: str | None) -> str | None:
-    """The token in an Authorization header, whatever it looks like; None if there is none."""
+    """Returns the token in an Authorization header, in any form; None without one."""
     scheme, _, text = (authorization or "").strip().partition(" ")
     return text.strip() or None if scheme.lower() == "bearer" else None
 
 
 def read_publication(request: Request) -> Incoming:
-    """Read and check a request to publish.
+    """Reads and checks a request to publish.
 
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, and what parse_draft
     does, which for headers is ``validation_failed`` too.
@@ -63,7 +63,8 @@ def read_publication(request: Request) -> Incoming:
 
 
 def read_label_change(request: Request) -> LabelRequest:
-    """Read and check a request to move a label (PUT) or to remove it (DELETE, which needs no body).
+    """Reads and checks a request to move a label (PUT) or to remove it (DELETE, which needs no
+    body).
 
     Raises RequestError as read_publication, with what the parsers of these bodies raise.
     """
@@ -76,8 +77,8 @@ def read_label_change(request: Request) -> LabelRequest:
         body = read_json_body(request, BODY_BYTES_MAX, _LESS)
         draft = parse_label_draft(body)
     if "If-Match" in request.headers:
-        told = "is for publications: send the version that you expect as `expected`, in the body"
-        raise validation_failed(Detail("If-Match", told))
+        message = "is for publications: send the version that you expect as `expected`, in the body"
+        raise validation_failed(Detail("If-Match", message))
     return LabelRequest(draft, body, _read_key(request))
 
 
@@ -91,9 +92,9 @@ def _read_key(request: Request) -> str | None:
 
 
 def read_json_body(request: Request, bytes_max: int, advice: str) -> bytes:
-    """The body of a request that must be JSON; what is in it is not looked at.
+    """Returns the body of a request that must be JSON; does not parse it.
 
-    ``advice``: what to do if there is more of it. Raises RequestError
+    ``advice`` says what to do about a body that is too large. Raises RequestError
     ``unsupported_media_type``, ``content_too_large``, ``invalid_json``.
     """
     _check_media_type(request)
@@ -116,8 +117,8 @@ def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
     if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max, advice)
     is_chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
-    # A server that takes chunks ends the stream after the last, whether it says so or not;
-    # Flask would see no body at all where it does not.
+    # A server that accepts chunks ends the stream after the last one. Not every server announces
+    # that, and without it, Flask would read no body at all.
     stream = request.environ["wsgi.input"] if is_chunked else request.stream
     body = bytearray()
     try:
@@ -127,7 +128,7 @@ def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
                 return bytes(body)
             body += part
     except Exception as error:
-        # Each server has errors of its own for chunks that are none and clients that are gone.
+        # Each server raises errors of its own for invalid chunks and closed connections.
         raise RequestError(
             "invalid_json", "The body arrived incomplete. Send the request again."
         ) from error
@@ -141,16 +142,16 @@ def _too_large(bytes_max: int, advice: str) -> RequestError:
 
 
 def _with_condition(draft: Draft, if_match: str | None) -> Draft:
-    """The draft with the version of If-Match as its base version."""
+    """Returns the draft with the version of If-Match (RFC 9110 §13.1.1) as its base version."""
     if if_match is None:
         return draft
     found = _strong_tag.fullmatch(if_match.strip())
     try:
         base = str(Version.parse(found[1] if found else ""))
     except RequestError:
-        told = 'must be one version in quotes: "1.2.0"'
-        raise validation_failed(Detail("If-Match", told)) from None
+        message = 'must be one version in quotes: "1.2.0"'
+        raise validation_failed(Detail("If-Match", message)) from None
     if draft.base_version not in (UNSET, base):
-        told = f"is {base}, but base_version is {draft.base_version}: send only one of them"
-        raise validation_failed(Detail("If-Match", told))
+        message = f"is {base}, but base_version is {draft.base_version}: send only one of them"
+        raise validation_failed(Detail("If-Match", message))
     return msgspec.structs.replace(draft, base_version=base)

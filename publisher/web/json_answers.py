@@ -19,7 +19,7 @@ from publisher.web.pages.frame import Frame
 from publisher.write.idempotency import TooManyKept
 from server import answers
 
-# The errors of libraries and of the operator's side, as clients get them; the first that fits.
+# The errors of libraries and of the operator's side, as clients get them; the first match counts.
 _MEANT: dict[type[Exception], tuple[str, str]] = {
     CSRFError: (
         "invalid_parameter",
@@ -51,18 +51,18 @@ def json_answer(status: int, body: bytes) -> Response:
 
 
 def monitored(found: dict[str, Any], *, is_well: bool) -> Response:
-    """The answer to a monitor."""
+    """Returns the answer to a monitor."""
     if not is_well:
         g.headers["Retry-After"] = str(RETRY_SECONDS)
     return json_answer(200 if is_well else 503, json_bytes(found))
 
 
 def error_answer(frame: Frame, error: Exception) -> Response:
-    told = _tell(error)
+    shown = _tell(error)
     if isinstance(error, TooManyKept):
         g.headers["Retry-After"] = str(error.wait_seconds)
-    response = frame.error(told) if is_account_url(request.path) else _envelope(told)
-    if told.status == 503:
+    response = frame.error(shown) if is_account_url(request.path) else _envelope(shown)
+    if shown.status == 503:
         response.headers["Retry-After"] = str(RETRY_SECONDS)
     if isinstance(error, MethodNotAllowed):
         response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
@@ -70,20 +70,20 @@ def error_answer(frame: Frame, error: Exception) -> Response:
 
 
 def _tell(error: Exception) -> RequestError:
-    """The error to answer with; the log gets the cause where it is not the client's fault."""
-    told = _as_request_error(error)
-    g.fields["code"] = told.code
-    if told.status >= 500:
+    """Returns the error to answer with. The log gets the cause where the client is not at fault."""
+    shown = _as_request_error(error)
+    g.fields["code"] = shown.code
+    if shown.status >= 500:
         g.failure = error
-    return told
+    return shown
 
 
-def _envelope(told: RequestError) -> Response:
-    answer = answers.error_answer(told)
-    # Headers are set without regard to case, so these replace those of the read server.
+def _envelope(shown: RequestError) -> Response:
+    answer = answers.error_answer(shown)
+    # Names of headers ignore case, so these replace those of the read server.
     response = Response(answer.body, answer.status)
     response.headers.update({key.decode(): value.decode() for key, value in answer.headers})
-    if told.status == 401:
+    if shown.status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
 

@@ -1,6 +1,6 @@
 """Publications and changes of labels over HTTP.
 
-Checks who publishes, waits until readers can see what was published, and answers.
+Checks the token, waits until readers can see the change, and answers.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ from publisher.write.publish import Published, publish
 
 
 def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
-    """Add these views."""
+    """Adds these views."""
     views = _Publishing(frame, tokens)
     app.add_url_rule(_rule(PUBLISH_URL), "publish", views.publish, methods=["POST"])
     app.add_url_rule(_rule(CHECK_URL), "check", views.check, methods=["POST"])
@@ -73,11 +73,11 @@ class _Publishing:
         return self._answer(done, self._make_visible(owner, name, saved))
 
     def check(self, owner: str, name: str) -> Response:
-        """What the same request would do as a publication."""
+        """Returns what the same request would do as a publication."""
         g.publication = "check"
         _note_repo(owner, name)
         may_publish = partial(self._frame.accounts.check_may_publish, owner=owner, name=name)
-        token = self._tokens.admit_asker(may_publish)
+        token = self._tokens.admit_check(may_publish)
         names.check_possible_owner(owner)
         names.check_repo(name)
         incoming = read_publication(request)
@@ -96,7 +96,7 @@ class _Publishing:
         return json_answer(200, single(json_bytes(done)))
 
     def label(self, owner: str, name: str, label: str) -> Response:
-        """Move a label to a version, or remove it."""
+        """Moves a label to a version, or removes it."""
         g.publication = "label"
         _note_repo(owner, name)
         check = partial(
@@ -124,7 +124,7 @@ class _Publishing:
         return None if key is None else self._frame.idempotency_key(token.owner, key, mark)
 
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
-        """Wait until readers see what was ``saved``."""
+        """Waits until readers see what was ``saved``."""
         try:
             visible = self._frame.rebuilder.make_visible(owner, name)
         except RequestError as error:
@@ -159,6 +159,6 @@ class _Publishing:
 
 
 def _note_repo(owner: str, name: str) -> None:
-    # A client may send anything as a name, a token too; the log gets what is one.
+    # A client may send anything as a name, even a token; the log gets only valid names.
     if names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX):
         g.fields |= {"owner": owner, "repo": name}

@@ -1,6 +1,6 @@
-"""Whether all of a hub works: what /readyz and the metrics say of it.
+"""The readiness of a hub, for /readyz and the metrics.
 
-Looks, and never writes, at most once a second, however often it is asked.
+Only reads, at most once a second, however many requests there are.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from builder.pipeline.rebuild import Rebuilder
 from builder.store.site import is_built
 from publisher.accounts.database import Database
 
-# Why a hub is not ready.
+# The reasons why a hub is not ready.
 UNREADY_REASONS = (
     "no_site",
     "builds_failing",
@@ -33,8 +33,8 @@ READY = Gauge("hub_ready", "1 if `/readyz` answers 200, else 0.")
 UNREADY = Gauge("hub_unready", "1 for each reason in `/readyz`, else 0.", reason=UNREADY_REASONS)
 
 ANSWER_KEPT_SECONDS = 1.0
-# On each disk: more than a publication and its pages and differences take, beside what SQLite and
-# the search index write meanwhile.
+# The room that each disk needs: more than a publication, its pages and differences, and what SQLite
+# and the search index write meanwhile. Below it, the hub is unready.
 ROOM_BYTES = 32 * 1024 * 1024
 
 Reason = tuple[str, str]
@@ -44,24 +44,26 @@ _BUILDS_FAIL = (
     "the log have the cause."
 )
 _ACCOUNTS_UNUSABLE = (
-    "The accounts database cannot be used, so nobody can publish or sign in. The log has the "
+    "The accounts database cannot be used, so publishing and sign-in fail. The log has the "
     "cause. Start PostgreSQL if the accounts are there. Otherwise restore the database or fix its "
     "folder, then restart the service."
 )
 
 _STORE_UNAVAILABLE = (
-    "The database cannot be read or written, so nobody can publish; reads go on. The log has the "
-    "cause. Restore the connection or its rights; this node tries again by itself."
+    "The database cannot be read or written, so publishing fails; reads still work. The log has "
+    "the cause. Restore the connection or its rights; this node tries again by itself."
 )
 _OTHER_HISTORY = (
     "The database has another history than this node: it was restored, or its standby took over "
-    "without the last changes. Nobody can publish here. Stop this node, run `hubctl store renew` "
+    "without the last changes. Publishing fails here. Stop this node, run `hubctl store renew` "
     "with its folders, and start it."
 )
 
 
 class Readiness:
-    """Asked from any thread. ``parts`` are shown, but do not make a hub unready."""
+    """The readiness of a hub. For any number of threads. ``parts`` are shown, but do not make a hub
+    unready.
+    """
 
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, database: Database, parts: Parts
@@ -75,8 +77,8 @@ class Readiness:
         self._kept_until = 0.0
 
     def reasons(self) -> list[Reason]:
-        """Why nothing can be served, or publications fail: each a code of UNREADY_REASONS and what
-        to do, without a path. Empty: all is well. At most ANSWER_KEPT_SECONDS old.
+        """Returns why reads or publications fail: each a code of UNREADY_REASONS and what to do,
+        without a path. Empty: all is well. At most ANSWER_KEPT_SECONDS old.
         """
         with self._turn:
             if self._kept_until <= time.monotonic():
@@ -85,7 +87,7 @@ class Readiness:
             return self._reasons
 
     def answer(self) -> dict[str, Any]:
-        """What /readyz says, for JSON."""
+        """Returns the answer of /readyz, for JSON."""
         reasons = self.reasons()
         return {
             "status": "unready" if reasons else "ready",
@@ -94,7 +96,7 @@ class Readiness:
         }
 
     def readings(self) -> Iterator[Reading]:
-        """The gauges of readiness."""
+        """Yields the gauges of readiness."""
         codes = {code for code, _ in self.reasons()}
         yield Reading(READY, not codes)
         for code in UNREADY_REASONS:
@@ -106,7 +108,7 @@ class Readiness:
         if self._rebuilder.fails_publications():
             yield "builds_failing", _BUILDS_FAIL
         folders = self._settings.folders
-        # The first build makes the folder of the site.
+        # The first build creates the folder of the site.
         there = {name: path for name, path in folders.items() if os.path.isdir(path)}
         for name, path in folders.items():
             if not os.access(path, os.W_OK | os.X_OK) and (name in there or name != "site"):
@@ -135,8 +137,8 @@ class Readiness:
 
 
 def _is_full(path: str) -> bool:
-    """Whether a folder's disk has no room for a publication. Some file systems count no inodes."""
-    with contextlib.suppress(FileNotFoundError):  # gone since it was looked at
+    """True if a folder's disk has no room for a publication. Some file systems count no inodes."""
+    with contextlib.suppress(FileNotFoundError):  # removed since it was listed
         disk = os.statvfs(path)
         has_inodes = not disk.f_files or disk.f_favail > 0
         return disk.f_bavail * disk.f_frsize < ROOM_BYTES or not has_inodes

@@ -13,15 +13,15 @@ from publisher.limits import Limits
 from publisher.web.incoming import bearer_token
 from server.throttle import Throttle, network
 
-# A token that was good this short a time ago is not looked up again.
+# A token that was good so short a time ago is not looked up again.
 STILL_GOOD_SECONDS = 1.0
 
 
 class TokenCheck:
     """Checks the tokens of requests. ``publications`` counts those of each owner; None: no limit.
 
-    A ``check`` is a method of ``Accounts`` that raises RequestError for a token that may not write
-    here.
+    A ``check`` calls a method of ``Accounts`` that raises RequestError for a token without the
+    right to write here.
     """
 
     def __init__(self, accounts: Accounts, publications: Throttle | None, limits: Limits) -> None:
@@ -31,7 +31,7 @@ class TokenCheck:
         self._failures = _throttle(limits.wrong_tokens, "failed-auth", limits)
 
     def admit(self, check: Callable[[Token], None]) -> Token:
-        """The token of a request that may write here now, counted as a publication. Raises
+        """Returns the token of a request that may write here now, counted as a publication. Raises
         RequestError.
         """
         token = self._authenticate_or_count()
@@ -40,14 +40,14 @@ class TokenCheck:
         self._accounts.note_use(token, address=request.remote_addr or "")
         check(token)
         if self._publications:
-            # Not by token: an owner may have a hundred, and each job has its own.
+            # Counted by owner, not by token: an owner may have a hundred, and each job has its own.
             reason = f"Too many publications or label changes of {token.owner}"
             _count(self._publications, token.owner, reason)
         return token
 
-    def admit_asker(self, check: Callable[[Token], None]) -> Token | None:
-        """The token of a request that may write here, where it has one. Notes nothing: the request
-        writes nothing, and counts for its address. A token that only reads is as none.
+    def admit_check(self, check: Callable[[Token], None]) -> Token | None:
+        """Returns the token of a request that may write here, if it has one. Notes nothing: the
+        request writes nothing, and counts for its address. A token that only reads counts as none.
         """
         if self._checks:
             g.headers["RateLimit-Policy"] = self._checks.policy
@@ -61,7 +61,9 @@ class TokenCheck:
         return token
 
     def admit_again(self, token: Token, check: Callable[[Token], None]) -> Token:
-        """The token as it is now: one that was revoked while the body came must not publish."""
+        """Returns the token as it is now: one that was revoked while the body arrived must not
+        publish.
+        """
         if time.perf_counter() - g.began < STILL_GOOD_SECONDS:
             return token
         token = self._authenticate()
@@ -83,7 +85,7 @@ class TokenCheck:
         return self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
 
     def count_failure(self) -> None:
-        """Count a wrong token. Raises RequestError ``rate_limited``.
+        """Counts a wrong token. Raises RequestError ``rate_limited``.
 
         Only failures are refused: a right token works, whichever clients share its address.
         """
@@ -92,7 +94,7 @@ class TokenCheck:
             _refuse(wait_seconds, "Too many requests with a wrong token from your address")
 
     def give_back(self) -> None:
-        """Take back one failure of this request's client."""
+        """Takes back one failure of this request's client."""
         if self._failures:
             self._failures.give_back(_client())
 
@@ -109,7 +111,7 @@ def _count(throttle: Throttle, client: str, reason: str) -> None:
 
 
 def _client() -> str:
-    """The key under which checks and failures are counted."""
+    """Returns the key under which checks and failures are counted."""
     return network(request.remote_addr or "")
 
 

@@ -30,13 +30,13 @@ _GRAMMAR = {
 }
 
 _decode = msgspec.json.Decoder(TrustedExchange).decode
-_place = re.compile(r"(?P<told>.*) - at `\$\.(?P<field>\w+)`", re.DOTALL)
+_place = re.compile(r"(?P<message>.*) - at `\$\.(?P<field>\w+)`", re.DOTALL)
 _missing = re.compile(r"Object missing required field `(?P<field>\w+)`")
 _unknown = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 
 
 def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
-    """Add this view."""
+    """Adds this view."""
     view = _Exchange(frame, tokens).exchange
     app.add_url_rule(TRUSTED_URL, "exchange", view, methods=["POST"])
 
@@ -50,21 +50,24 @@ class _Exchange:
 
     @cached_property
     def _verify(self) -> Callable[[str], Job]:
-        # For the first job: to load what reads keys takes as long as all the rest of the service.
+        # Loaded at the start, for the first job: it takes as long to load as the rest of the
+        # service.
         from publisher.trusted.id_tokens import verify
         from publisher.trusted.keys import KeyRing
 
         issuers = tuple(self._frame.issuers.values())
-        keys = KeyRing(issuers, before_asking=self._count_attempt)
+        keys = KeyRing(issuers, before_fetching=self._count_attempt)
         return partial(verify, issuers=issuers, keys=keys, audience=self._frame.settings.base_url)
 
     def _count_attempt(self) -> None:
-        """Count a request that makes this hub ask an issuer as a failure, until it succeeds."""
+        """Counts a request that makes this hub contact an issuer as a failure, until it
+        succeeds.
+        """
         self._tokens.count_failure()
         g.is_counted = True
 
     def exchange(self) -> Response:
-        """A token for a CI job, on its issuer's signature."""
+        """Returns a token for a CI job, on its issuer's signature."""
         id_token, repo = read_exchange(request)
         try:
             job = self._verify(id_token)
@@ -89,7 +92,7 @@ class _Exchange:
 
 
 def read_exchange(request: Request) -> tuple[str, str]:
-    """The ID token in a request, and what it asks for: ``owner/name``, or ``owner/*``.
+    """Returns the ID token in a request, and its target: ``owner/name``, or ``owner/*``.
 
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``,
     ``validation_failed``; none quotes the ID token.
@@ -107,28 +110,30 @@ def read_exchange(request: Request) -> tuple[str, str]:
 
 
 def trusted_token(text: str, token: Token) -> TrustedToken:
-    """What is answered: a token with its text."""
+    """Returns the answer: a token with its text."""
     return TrustedToken(text, token.owner, list(token.repos), format_time(token.expires_at))
 
 
 def _wrong(message: str) -> RequestError:
     if found := _place.fullmatch(message):
         field = found["field"]
-        told = _GRAMMAR.get(field, found["told"])
-        return validation_failed(Detail(field, told))
+        message = _GRAMMAR.get(field, found["message"])
+        return validation_failed(Detail(field, message))
     if found := _missing.fullmatch(message):
         field = found["field"]
-        told = _GRAMMAR.get(field, "is missing: send the ID token that the CI created for this job")
-        return validation_failed(Detail(field, told))
+        message = _GRAMMAR.get(
+            field, "is missing: send the ID token that the CI created for this job"
+        )
+        return validation_failed(Detail(field, message))
     if found := _unknown.fullmatch(message):
         known = TrustedExchange.__struct_fields__
-        told = f"is not a known field{suggest(found['field'], known)}: send {', '.join(known)}"
-        return validation_failed(Detail(found["field"][:_FIELD_SHOWN_CHARS], told))
+        message = f"is not a known field{suggest(found['field'], known)}: send {', '.join(known)}"
+        return validation_failed(Detail(found["field"][:_FIELD_SHOWN_CHARS], message))
     return _not_an_object()
 
 
 def _is_scope(text: str) -> bool:
-    # The record's pattern admits a final newline, and an owner that is too long.
+    # The pattern of the record accepts a final newline, and an owner that is too long.
     owner, _, name = text.partition("/")
     return names.is_name(owner, names.OWNER_CHARS_MAX) and (
         name == ALL or names.is_name(name, names.REPO_CHARS_MAX)

@@ -95,7 +95,9 @@ def write_version(
 
     ``profile`` comes with a repo's first version, for an owner who has nothing yet. Without
     ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it acknowledges the
-    version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
+    version. POSIX lets ``sync`` return early, but Linux waits for the writes
+    (https://man7.org/linux/man-pages/man2/sync.2.html). Raises RequestError
+    ``storage_unavailable``, ``version_conflict``.
     """
     owner, name = repo.split("/")
     folder = repo_path(root, owner, name)

@@ -4,11 +4,11 @@ The header follows the IETF draft
 (https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/).
 
 What a request is about to publish is stored durably before the version is written: the version's
-number and the hash of its record. When the request is sent again, it looks for that record in the
-content. If the content has it, the request is answered from it. If not, the request died before the
-commit point, and is run again. So no crash, at any moment, makes two versions of one request.
-``publish`` does this, and builds the answer from the record and the request. A change of a label
-works alike, with its file instead of a record.
+number and the hash of its record. When the request is sent again, the service looks for that record
+in the content. If the content has it, the request is answered from it. If not, the request died
+before the commit point, and is run again. So no crash, at any moment, makes two versions of one
+request. ``publish`` does this, and builds the answer from the record and the request. A change of a
+label works alike, with its file instead of a record.
 
 Earlier attempts stay stored when the request is run again; the content has at most one of them.
 Where many nodes share a database, the row is stored in the transaction of the version itself.

@@ -1,8 +1,8 @@
-"""From the editor's fields to those of a publication, and what is wrong with them. Pure.
+"""Turns the editor's fields into those of a publication, or reports their faults. Pure.
 
-One rule for metadata: what the front matter of the text sets, it sets, and the form leaves it out.
-All else is the form's. So no block of front matter is changed, or says other things than the
-record.
+One rule for metadata: the front matter of the text decides the fields that it sets, and the form
+leaves these out. The form decides all others. So no block of front matter is changed, and none
+contradicts the record.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, VariableRo
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 
-# Sentences about a field, by its name in the form.
+# The faults of each field, as sentences, by its name in the form.
 Errors = dict[str, list[str]]
 
 
 class WritingError(Exception):
-    """Fields that cannot be published. ``errors``: why; ``status``: of HTTP."""
+    """The fields cannot be published. ``errors``: the reasons; ``status``: of HTTP."""
 
     def __init__(self, errors: Errors, status: int = 422) -> None:
         super().__init__(errors)
@@ -35,12 +35,12 @@ class WritingError(Exception):
 
 
 def front_fields(document: Document) -> dict[str, Any]:
-    """The metadata that the front matter of a text sets."""
+    """Returns the metadata that the front matter of a text sets."""
     return parse_loosely(document.front or {})[0]
 
 
 def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
-    """The publication that the fields ask for: a version after ``base``, or the first one.
+    """Returns the publication that the fields describe: a version after ``base``, or the first one.
 
     Raises WritingError.
     """
@@ -62,7 +62,7 @@ def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
         fields.pop(field, None)
         errors.pop(field, None)
     if "variables" not in fields:
-        errors = {key: told for key, told in errors.items() if not key.startswith("variable-")}
+        errors = {key: found for key, found in errors.items() if not key.startswith("variable-")}
     try:
         draft = make_draft(fields)
     except RequestError as error:
@@ -80,14 +80,14 @@ def _words(text: str) -> list[str]:
 def _plain_fields(
     writing: Writing, name: str, base: Base | None, body: str, errors: Errors
 ) -> dict[str, Any]:
-    """Title, description, tags and license; those that are as in ``base`` are left to it."""
+    """Returns title, description, tags and license, without those that equal ``base``."""
     shown = base.shown if base else Writing()
     tags, notes = parse_loosely({"tags": list(writing.tags)})
     if notes:
         errors["tags"] = [note.removeprefix("Ignored ") for note in notes]
     given = {
         "title": writing.title or title_of(body) or name,
-        # Left empty, both are what they are where the publisher writes none.
+        # An empty title or description becomes what it is in a publication without one.
         "description": writing.description or first_sentence(body),
         "tags": tags.get("tags", []),
         "license": writing.license or None,
@@ -102,7 +102,9 @@ def _plain_fields(
 def _variables(
     writing: Writing, base: Base | None, found: list[str], errors: Errors
 ) -> list[dict[str, Any]]:
-    """The variables of the text; those whose rows are as in ``base``, as they are there."""
+    """Returns the variables of the text; where a row equals ``base``, the variable as it is
+    there.
+    """
     known = {variable.name: variable for variable in base.record.variables} if base else {}
     rows = {row.name: row for row in writing.rows}
     variables = []
@@ -164,7 +166,7 @@ def _given(writing: Writing) -> tuple[dict[str, str], str]:
 
 
 def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> None:
-    """Put what the publish path says of a publication to the fields of the form."""
+    """Adds an error of the publish path to the fields of the form."""
     if not error.details:
         field = "new_labels" if error.code in ("invalid_label", "name_reserved") else "content"
         errors.setdefault(field, []).append(str(error))
@@ -174,7 +176,7 @@ def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> Non
 
 
 def _form_field(field: str, fields: Mapping[str, Any]) -> str:
-    """The form's field for one that a detail names, such as ``variables[2].default``."""
+    """Returns the form's field for one that a detail names, such as ``variables[2].default``."""
     top, _, rest = field.partition("[")
     index, _, part = rest.partition("]")
     if top == "variables" and index.isdigit() and int(index) < len(fields.get("variables", ())):

@@ -1,6 +1,6 @@
 """Moves an author's metadata between the form and the front matter of the text. Pure.
 
-Only when the author asks for it, and never so that something is lost: what cannot be moved whole
+It does so only when the author requests it, and loses nothing: a value that cannot be moved whole
 stays where it is.
 """
 
@@ -19,8 +19,8 @@ from publisher.write.resolve import resolve
 
 
 def into_text(writing: Writing, name: str, base: Base | None) -> Writing:
-    """The fields with all metadata in the front matter of the text. What it has already stays as
-    it is. Raises WritingError.
+    """Returns the fields with all metadata in the front matter of the text. Values that the front
+    matter has already stay as they are. Raises WritingError.
     """
     draft = to_draft(writing, name, base)
     try:
@@ -48,7 +48,7 @@ def into_text(writing: Writing, name: str, base: Base | None) -> Writing:
     if document.front is None:
         content = f"---\n{lines}---\n{document.body}"
     else:
-        # Before the last fence, which ends the head.
+        # Before the last fence, which ends the front matter.
         at = head.rstrip("\n").rfind("\n") + 1
         content = head[:at] + lines + head[at:] + document.body
     moved = structs.replace(writing, content=content)
@@ -62,8 +62,8 @@ def into_text(writing: Writing, name: str, base: Base | None) -> Writing:
 
 
 def out_of_text(writing: Writing) -> Writing:
-    """The fields with what the front matter says, and the text without it. Raises WritingError
-    where a part of it has no place in the form.
+    """Returns the fields with the values of the front matter, and the text without it. Raises
+    WritingError where a part of it has no field in the form.
     """
     document = parse_document(writing.content)
     if document.front is None:
@@ -91,7 +91,7 @@ def out_of_text(writing: Writing) -> Writing:
 
 
 def _spec(variable: Any) -> dict[str, Any]:
-    """What front matter says of a variable: what is not so by itself."""
+    """Returns a variable as front matter has it, without defaults."""
     fields = msgspec.to_builtins(variable)
     is_usual = variable.required is (variable.default is None)
     return {
@@ -106,6 +106,6 @@ def _spec(variable: Any) -> dict[str, Any]:
     }
 
 
-def _refused(told: str) -> WritingError:
-    errors: Errors = {"content": [told]}
+def _refused(reason: str) -> WritingError:
+    errors: Errors = {"content": [reason]}
     return WritingError(errors)

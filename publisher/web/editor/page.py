@@ -1,4 +1,4 @@
-"""Shows the editor, and the page of two changes that met."""
+"""Shows the editor, and the page for two changes that conflict."""
 
 import secrets
 from collections.abc import Sequence
@@ -31,18 +31,18 @@ from publisher.web.editor.writing import (
 from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
 
-# More would make the page of a prompt with many tags no better.
+# The form has at least so many fields for tags. More would not help a prompt with many tags.
 TAG_FIELDS_MIN = 4
-# In the form from which a script makes those of variables that are typed; none is called so.
+# The name in the row that a script copies for each new variable; no variable can have it.
 NAME_TO_COME = "-"
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
 
 
 class Page(NamedTuple):
-    """What the editor is open on. ``repo`` is empty for a new prompt, which has no ``latest``
-    version; ``draft`` is the saved draft that the ``writing`` comes from, if there is one.
-    ``drafts``: those of this prompt to go on with.
+    """The prompt and the draft that the editor is open on. ``repo`` is empty for a new prompt,
+    which has no ``latest`` version. ``draft`` is the saved draft that the ``writing`` comes from,
+    if any. ``drafts`` are those of this prompt that the author can continue.
     """
 
     owner: str
@@ -55,10 +55,10 @@ class Page(NamedTuple):
 
 def show_editor(
     frame: Frame, page: Page, *, plan: PublicationPlan | None = None, errors: Errors | None = None,
-    told: str = "", status: int = HTTPStatus.OK, before: Base | None = None,
+    note: str = "", status: int = HTTPStatus.OK, before: Base | None = None,
 ) -> Response:  # fmt: skip
-    """The editor: with what will happen, where there is a ``plan``; with what others changed since
-    ``before``, to merge by hand.
+    """Shows the editor. With a ``plan``, also the result of a publication; with ``before``, also
+    the changes of others since then, to merge by hand.
     """
     writing = page.writing
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
@@ -74,7 +74,7 @@ def show_editor(
     known = page.latest.shown.rows if page.latest else ()
     return frame.render(
         "editor.html", status, **_shared(frame, page),
-        plan=plan, errors=errors or {}, note=told, drafts=page.drafts,
+        plan=plan, errors=errors or {}, note=note, drafts=page.drafts,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
@@ -90,7 +90,9 @@ def show_editor(
 
 
 def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
-    """The page of a writing that began with ``base``, which is not the latest version any more."""
+    """Shows the page of a writing that began with ``base``, which is no longer the latest
+    version.
+    """
     latest, writing = page.latest, page.writing
     mine = restore_line_ends(writing.content, base.text if base else "")
     name = str(base.version) if base else ""
@@ -109,7 +111,7 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
 
 
 def _shared(frame: Frame, page: Page) -> dict[str, Any]:
-    """What both pages and the fields on them need."""
+    """Returns the values that both pages and the fields on them need."""
     where = f"/prompts/{page.owner}/{page.repo}" if page.repo else "/prompts/new"
     labels = current_labels(frame.settings, page.owner, page.repo) if page.repo else {}
     writing = page.writing
@@ -126,7 +128,7 @@ def _shared(frame: Frame, page: Page) -> dict[str, Any]:
 
 
 def _tag_fields(writing: Writing) -> list[str]:
-    """The tags, and empty fields for more."""
+    """Returns the tags, and empty fields for more."""
     tags = list(writing.tags[: names.TAGS_PER_REPO_MAX * 2])
     empty = max(TAG_FIELDS_MIN - len(tags), 1)
     return tags + [""] * min(empty, max(0, names.TAGS_PER_REPO_MAX - len(tags)))

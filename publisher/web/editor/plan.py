@@ -1,4 +1,6 @@
-"""What will happen if the author publishes now: shown before, so that nothing is a surprise."""
+"""Previews a publication: its number, its difference and its warnings, before the author
+publishes.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -23,14 +25,15 @@ from publisher.write.next_version import Step
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata
 
-# A value that a text names thousands of times could make any page too large.
+# A longer filled-in text is not shown: a value that a text names thousands of times could make any
+# page too large.
 FILLED_CHARS_MAX = 1024 * 1024
 
 _SHOWN_FIELDS = ("title", "description", "tags", "license", "parameters")
 
 
 class Choice(NamedTuple):
-    """A step that the author may take, and the number that comes of it."""
+    """A step that the author may take, and the number that it leads to."""
 
     bump: str
     version: Version
@@ -38,10 +41,11 @@ class Choice(NamedTuple):
 
 
 class PublicationPlan(NamedTuple):
-    """What a publication comes to. ``base`` is None for a first version. ``filled``: the text as a
-    reader sees it who gives the examples; ``is_filled`` is False where that would be too long.
-    ``difference`` is that to ``base``. ``changes``: metadata before and after. ``seal`` is
-    the same as long as text and metadata are.
+    """The result that a publication would have.
+
+    ``base`` is None for a first version. ``filled``: the text with the examples filled in;
+    ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``.
+    ``changes``: metadata before and after. ``seal`` changes with text and metadata.
     """
 
     draft: Draft
@@ -64,10 +68,10 @@ class PublicationPlan(NamedTuple):
 def make_plan(
     root: str, owner: str, name: str, writing: Writing, base: Base | None
 ) -> PublicationPlan:
-    """What will happen. ``base`` is the version that the author began with.
+    """Returns the plan of a publication. ``base`` is the version that the author began with.
 
-    Raises WritingError where it cannot; RequestError ``base_version_mismatch`` where there is a
-    newer version; and what ``publish.preview`` raises.
+    Raises WritingError where it cannot be published; RequestError ``base_version_mismatch`` where
+    there is a newer version; and what ``publish.preview`` raises.
     """
     draft = to_draft(writing, name, base)
     try:
@@ -100,14 +104,16 @@ def make_plan(
 
 
 def as_writing_error(error: RequestError, name: str) -> Exception:
-    """An error of the publish path as one of the form's fields, if it is one of the author's."""
+    """Returns an error of the publish path as one of the form's fields, if the author can fix
+    it.
+    """
     if error.code in ("invalid_name", "name_reserved"):
         fields = {detail.field for detail in error.details}
         field = "new_labels" if "labels" in fields else "tags" if "tags" in fields else "name"
         return WritingError({field: [str(error)]}, error.status)
     if error.code == "not_owner":
-        told = f"You have a prompt {name} already. Choose another name, or edit that prompt."
-        return WritingError({"name": [told]}, 409)
+        message = f"You have a prompt {name} already. Choose another name, or edit that prompt."
+        return WritingError({"name": [message]}, 409)
     if error.code in ("validation_failed", "version_conflict", "idempotency_key_reused"):
         fields = {detail.field.partition("[")[0] for detail in error.details}
         field = "new_labels" if "labels" in fields else "content"
@@ -116,14 +122,14 @@ def as_writing_error(error: RequestError, name: str) -> Exception:
 
 
 def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:
-    """Why a version that asks something of its callers needs a word on that, if it has none."""
+    """Returns an error if a version that breaks its callers has no changelog."""
     if not base or bump == "patch" or changelog.strip():
         return {}
     return {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
 
 
 def _choices(base: Base, chosen: str) -> list[Choice]:
-    """The steps whose numbers are within the limits; at least one always is."""
+    """Returns the steps whose numbers are within the limits; there is always one."""
     choices = []
     for bump in reversed(names.BUMPS):
         try:
@@ -174,6 +180,6 @@ def _shown(value: Any) -> str:
 
 
 def seal_of(draft: Draft) -> str:
-    """A hash of a publication's text and metadata."""
+    """Returns a hash of a publication's text and metadata."""
     words = msgspec.structs.replace(draft, changelog="", bump="patch", labels=[])
     return hashlib.sha256(msgspec.json.encode(words, order="deterministic")).hexdigest()[:32]

@@ -1,7 +1,7 @@
 """Values of variables and parameters as people write them in a form, and back. Pure.
 
-Text stands as it is. A text that would read as something else, as an empty one, stands in quotes,
-as in JSON. Lists and objects are JSON.
+Text is written as it is. An empty text, and one that would read as another value, is in quotes, as
+in JSON. Lists and objects are JSON.
 """
 
 import json
@@ -14,7 +14,7 @@ _whole = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def show_value(value: Any) -> str:
-    """A value in a form; None is an empty field."""
+    """Returns a value as the form shows it; None gives an empty field."""
     if value is None:
         return ""
     if isinstance(value, str) and value and _read_text(value) == value:
@@ -23,7 +23,7 @@ def show_value(value: Any) -> str:
 
 
 def read_value(text: str, kind: str) -> Any:
-    """The value of a variable's type that a field says; None for an empty one.
+    """Returns the value of a field, by its variable's type; None for an empty one.
 
     Raises ValueError with a sentence that says what to write.
     """
@@ -33,7 +33,7 @@ def read_value(text: str, kind: str) -> Any:
 
 
 def show_lines(values: list[Any] | None) -> str:
-    """Values in a field, one on each line."""
+    """Returns the text of a field with these values, one on each line."""
     return "\n".join(
         json.dumps(value, ensure_ascii=False)
         if isinstance(value, str) and ("\n" in value or value != value.strip())
@@ -43,12 +43,14 @@ def show_lines(values: list[Any] | None) -> str:
 
 
 def read_lines(text: str, kind: str) -> list[Any] | None:
-    """The values that a field has on its lines; None for none. Raises as read_value."""
+    """Returns the values on the lines of a field; None for none. Raises as read_value."""
     return [read_value(line.strip(), kind) for line in text.split("\n") if line.strip()] or None
 
 
 def read_json(text: str) -> Any:
-    """What a text is as JSON. Raises ValueError with a sentence that says where it is none."""
+    """Returns the value of a JSON text. Raises ValueError with a sentence that says where it is
+    invalid.
+    """
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -60,7 +62,7 @@ def read_json(text: str) -> Any:
 
 
 def read_number(text: str) -> int | float:
-    """A number. Raises ValueError with a sentence."""
+    """Returns a number. Raises ValueError with a sentence."""
     if _whole.fullmatch(text.strip()):
         return int(text)
     try:
@@ -99,11 +101,11 @@ def _read_truth(text: str) -> bool:
     return found
 
 
-def _read_kind(kind: type, told: str) -> Callable[[str], Any]:
+def _read_kind(kind: type, advice: str) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         value = read_json(text)
         if not isinstance(value, kind):
-            raise ValueError(told)
+            raise ValueError(advice)
         return value
 
     return read

@@ -1,6 +1,6 @@
 """The pages on which owners see, write and publish their prompts. Each works without scripts.
 
-Whatever goes wrong with a form that was sent, its answer has all that was in it.
+Whatever fails after a form was sent, the answer shows everything that the form had.
 """
 
 import re
@@ -55,7 +55,7 @@ _draft_id = re.compile(ID_PATTERN)
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     editor = _Editor(frame)
     frame.add("/prompts", mine)
     frame.add("/prompts/drafts/<draft_id>/discard", discard, "POST")
@@ -70,7 +70,7 @@ def mine(frame: Frame, owner: str) -> Response:
     try:
         found, missing = list_mine(frame.settings, owner, words, number), ""
     except RequestError as error:
-        # Drafts are there all the same, and so is the way to the editor.
+        # Drafts, and the link to the editor, are shown without the list too.
         found, missing = Mine([], 1, 1, 0, False), str(error)
     drafts = SavedDrafts(frame.database).of(owner)
     return frame.render("prompts.html", mine=found, missing=missing, drafts=drafts, q=words)
@@ -93,7 +93,7 @@ def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
 
 
 def signed_out(frame: Frame, **_: str) -> Response:
-    """Keeps a form that somebody sends whose session is over, as far as it is small."""
+    """Keeps a small form that arrives after its session is over."""
     is_kept = (request.content_length or 0) <= VISITOR_BYTES_MAX
     sent = list(request.form.items(multi=True)) if is_kept else []
     fields = [pair for pair in sent if pair[0] not in ("csrf_token", "action")]
@@ -104,7 +104,7 @@ def signed_out(frame: Frame, **_: str) -> Response:
 
 
 class _Sent(NamedTuple):
-    """A form that was sent: ``name`` is the prompt's, ``base`` the version that it began with."""
+    """A form that was sent. ``name`` is the prompt's, ``base`` the version that it began with."""
 
     owner: str
     name: str
@@ -155,7 +155,9 @@ class _Editor:
         return show_editor(frame, page)
 
     def _saved(self, owner: str, name: str) -> tuple[SavedDraft | None, Writing | None]:
-        """The saved draft that the URL names, and its fields; raises RequestError if it is gone."""
+        """Returns the saved draft that the URL names, and its fields. Raises RequestError if it is
+        gone.
+        """
         draft_id = request.args.get("draft")
         if draft_id is None:
             return None, None
@@ -168,7 +170,7 @@ class _Editor:
             )
         return found[0], decode_writing(found[1])
 
-    # What was sent
+    # Sent forms
 
     def _receive(self, owner: str, repo: str | None) -> Response:
         writing = read_writing(request.form)
@@ -181,7 +183,7 @@ class _Editor:
             base = there and read_base(self._root, owner, name, there)
         sent = _Sent(owner, name, repo is None, base, latest, writing, _sent_draft())
         if not self._frame.is_form_ours():
-            return self._again(sent, told=EXPIRED, status=HTTPStatus.BAD_REQUEST)
+            return self._again(sent, note=EXPIRED, status=HTTPStatus.BAD_REQUEST)
         wait_seconds = self._frame.changes_wait_seconds(owner)
         if wait_seconds:
             return self._wait(sent, wait_seconds, "Too many changes to this account")
@@ -196,14 +198,14 @@ class _Editor:
             return self._again(sent, errors={"content": [str(error)]}, status=error.status)
 
     def _again(self, sent: _Sent, writing: Writing | None = None, **shown: Any) -> Response:
-        """The editor with what was sent, or with the ``writing`` that came of it."""
+        """Returns the editor with the fields that were sent, or with ``writing`` instead."""
         repo = "" if sent.is_new else sent.name
         page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
         return show_editor(self._frame, page, **shown)
 
     def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
-        told = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
-        response = self._again(sent, told=told, status=HTTPStatus.TOO_MANY_REQUESTS)
+        note = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
+        response = self._again(sent, note=note, status=HTTPStatus.TOO_MANY_REQUESTS)
         response.headers["Retry-After"] = str(wait_seconds)
         return response
 
@@ -218,13 +220,13 @@ class _Editor:
     def _save(self, sent: _Sent) -> Response:
         draft = self._keep(sent)
         where = "/prompts/new" if sent.is_new else f"/prompts/{sent.owner}/{sent.name}"
-        told = "The draft is saved. Only you can see it."
+        note = "The draft is saved. Only you can see it."
         if sent.draft and sent.draft.id != draft.id:
-            told = (
+            note = (
                 "This draft was saved or discarded in another window meanwhile, so yours is saved "
                 "as another draft."
             )
-        return self._frame.redirect(f"{where}?draft={draft.id}", told)
+        return self._frame.redirect(f"{where}?draft={draft.id}", note)
 
     def _keep(self, sent: _Sent) -> SavedDraft:
         writing = sent.writing
@@ -240,11 +242,11 @@ class _Editor:
     def _move(self, sent: _Sent, *, is_into_text: bool) -> Response:
         if is_into_text:
             writing = into_text(sent.writing, sent.name, sent.base)
-            told = "The details are in the front matter of the text now."
+            note = "The details are in the front matter of the text now."
         else:
             writing = out_of_text(sent.writing)
-            told = "The front matter is in the form now, and the text is without it."
-        return self._again(sent, writing, told=f"{told} Nothing is published yet.")
+            note = "The front matter is in the form now, and the text is without it."
+        return self._again(sent, writing, note=f"{note} Nothing is published yet.")
 
     # Publish
 
@@ -252,7 +254,7 @@ class _Editor:
         seal = request.form.get("seal", "")
         draft = to_draft(sent.writing, sent.name, sent.base)
         if seal != seal_of(draft) or (sent.base and not sent.writing.bump):
-            return self._again(sent, plan=self._plan(sent), told=CHECK)
+            return self._again(sent, plan=self._plan(sent), note=CHECK)
         missing = missing_changelog(sent.base, sent.writing.bump, sent.writing.changelog)
         if missing:
             return self._again(
@@ -283,7 +285,7 @@ class _Editor:
             raise RequestError("base_version_mismatch", "This version is not there any more.")
         body = msgspec.json.encode(draft)
         mark = fingerprint(sent.owner, sent.name, "editor", body=body)
-        # The same form again, by a double click or a reload, is the same publication.
+        # The same form sent again, by a double click or a reload, is the same publication.
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
         terms = Terms(
             idempotency_key=self._frame.idempotency_key(sent.owner, key, mark),
@@ -295,20 +297,20 @@ class _Editor:
         )
 
     def _tell(self, done: Published) -> str:
-        """Have everybody see the version; returns what came of it, for its author."""
+        """Makes the version visible to readers. Returns the message for its author."""
         if done.unchanged and done.labels is not msgspec.UNSET:
-            told = f"Nothing else changed since {done.version}; the labels name it now."
+            note = f"Nothing else changed since {done.version}; the labels name it now."
         elif done.unchanged:
-            told = f"Nothing changed since {done.version}, so there is no new version."
+            note = f"Nothing changed since {done.version}, so there is no new version."
         else:
-            told = f"{done.owner}/{done.name} {done.version} is published."
-        return show_readers(self._frame.rebuilder, done.owner, done.name, told)
+            note = f"{done.owner}/{done.name} {done.version} is published."
+        return show_readers(self._frame.rebuilder, done.owner, done.name, note)
 
-    # Somebody else has published meanwhile
+    # Another person has published meanwhile
 
     def _conflict(self, sent: _Sent) -> Response:
         repo = "" if sent.is_new else sent.name
-        # It may have come after the look at the start of this request.
+        # The other version may have come after this request read the latest one.
         latest = read_base(self._root, sent.owner, sent.name)
         if not latest:
             raise RequestError("repo_not_found", f"{sent.owner}/{sent.name} has no version.")
@@ -321,22 +323,22 @@ class _Editor:
             return self._preview(sent)
         writing = rebase(sent.writing, sent.base, latest)
         if request.form.get("action") == "merge":
-            told = "Copy what you want to keep of theirs into your text, then press Preview."
-            return self._again(sent, writing, told=told, before=sent.base)
+            note = "Copy what you want to keep of theirs into your text, then press Preview."
+            return self._again(sent, writing, note=note, before=sent.base)
         return self._again(
-            sent, writing, plan=self._plan(sent._replace(base=latest), writing), told=CHECK
+            sent, writing, plan=self._plan(sent._replace(base=latest), writing), note=CHECK
         )
 
     def _take_theirs(self, sent: _Sent) -> Response:
         self._keep(sent)
         return self._frame.redirect(
             f"/prompts/{sent.owner}/{sent.name}",
-            "You go on with the latest version. Your own text is saved as a draft.",
+            "You continue with the latest version. Your own text is saved as a draft.",
         )
 
 
 def _sent_draft() -> SavedDraft | None:
-    """The saved draft that a form began as, by what it says of it."""
+    """Returns the saved draft that a form began as, by the form's hidden fields."""
     draft_id, revision = request.form.get("draft", ""), request.form.get("revision", "")
     if not _draft_id.fullmatch(draft_id) or not re.fullmatch("[0-9]{1,9}", revision):
         return None

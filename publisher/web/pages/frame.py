@@ -1,7 +1,7 @@
-"""What all account pages have in common: who is signed in, safety, the look, errors.
+"""The frame of all account pages: sessions, safety, layout, errors.
 
-Nothing of these pages may be kept by caches, put into frames or read by other origins. A form is
-taken only with the token that the visitor got with the page (Flask-WTF).
+No cache, frame or other origin may get these pages. A form is accepted only with the token that the
+visitor got with the page (Flask-WTF).
 """
 
 import contextlib
@@ -50,12 +50,12 @@ from server.access import ANY, Access
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle
 
-# Forms that an owner sends a minute: each may write to the disk, and build pages.
+# Forms that an owner may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
-# For the next page; those of pages that nobody looked at are dropped.
+# Only so many messages wait for the next page; older ones are dropped.
 FLASHES_MAX = 5
-# Where to go on after a sign-in is kept in a cookie.
-ONWARDS_CHARS_MAX = 1600
+# The target after a sign-in is kept in a cookie; a longer one is dropped.
+TARGET_CHARS_MAX = 1600
 # The places of the account settings, in the order in which they are shown.
 PLACES = (
     ("prompts", "My prompts"),
@@ -77,7 +77,7 @@ _page_query = re.compile(r"[A-Za-z0-9%=&+:@!$'()*,;~._/-]{1,1000}")
 _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
     "Cache-Control": CACHE_CONTROL["none"],
     "Cross-Origin-Opener-Policy": "same-origin",
-    # Also of this site's own pages: an address may name what is nobody else's business.
+    # Also for this site's own pages: their addresses may name private things.
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
 }
@@ -128,8 +128,8 @@ class Frame:
         )
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
-        # A form is good as long as its visitor's secret. Where the page came from is not looked at,
-        # as browsers are told not to say it: the token tells.
+        # A form is good as long as its visitor's secret. The referrer is not checked, as browsers
+        # are asked not to send it: the token is enough.
         app.config |= {
             "WTF_CSRF_CHECK_DEFAULT": False,
             "WTF_CSRF_TIME_LIMIT": None,
@@ -140,8 +140,8 @@ class Frame:
         app.after_request(self._add_headers)
 
     def idempotency_key(self, owner: str, key: str, mark: bytes) -> IdempotencyKey:
-        """The key of a publication. More are kept than the limit lets an owner publish in the time
-        that answers are kept: a window that began before, and one that ends after, add one.
+        """Returns the key of a publication. It keeps one window more than fits into the time that
+        answers are kept, as windows do not begin with it.
         """
         kept_max = self.limits.publications * (KEPT_SECONDS // WINDOW_SECONDS + 1)
         return IdempotencyKey(self.database, owner, key, mark, kept_max)
@@ -149,10 +149,10 @@ class Frame:
     # Views
 
     def add(self, path: str, view: View, *methods: str, is_open: bool = False) -> None:
-        """Answer requests to a path below the account settings with a view; by default GET.
+        """Adds a view for a path below the account settings; by default GET.
 
-        It is called with this frame and the owner's handle by those who are signed in; others are
-        sent to sign in. One that ``is_open`` is for everybody, and gets no handle.
+        The view is called with this frame and the handle of the owner, who is signed in; other
+        visitors are sent to sign in. One that ``is_open`` is for everyone, and gets no handle.
         """
 
         def guarded(**params: str) -> Response:
@@ -171,14 +171,16 @@ class Frame:
         self._add_rule(path, guarded, methods)
 
     def add_writing(self, path: str, view: View, signed_out: View) -> None:
-        """As ``add``, for a page whose form may be as large as a publication. What was sent must
-        not be lost: so the view looks at ``is_form_ours`` and ``changes_wait_seconds`` itself, and
-        of those who are signed out, ``signed_out`` gets a form that is as small as others.
+        """As ``add``, for a page whose form may be as large as a publication.
+
+        No sent form may be lost. So the view itself uses ``is_form_ours`` and
+        ``changes_wait_seconds``, and ``signed_out`` gets the forms of signed-out visitors, up to
+        the usual size.
         """
 
         def guarded(**params: str) -> Response:
             self._check_is_safe()
-            # Before the body is read: a stranger's is not waited for.
+            # Before the body is read: the service does not wait for a stranger's.
             owner = self.signed_in()
             bytes_max = VISITOR_BYTES_MAX if owner is None else PUBLICATION_BYTES_MAX
             request.max_content_length = request.max_form_memory_size = bytes_max
@@ -193,7 +195,7 @@ class Frame:
         self._app.add_url_rule(rule, endpoint, guarded, methods=methods or ("GET",))
 
     def is_form_ours(self) -> bool:
-        """Whether a form was sent from a page that this visitor got from us in this session."""
+        """True if a form was sent from a page that this visitor got in this session."""
         try:
             self._csrf.protect()
         except CSRFError:
@@ -201,7 +203,7 @@ class Frame:
         return True
 
     def changes_wait_seconds(self, owner: str) -> int:
-        """Count one more change of an owner; how long that one has to wait, or 0."""
+        """Counts one more change of an owner. Returns 0, or the seconds to wait."""
         return self._changes.hit(owner)
 
     @property
@@ -210,7 +212,7 @@ class Frame:
         return request.remote_addr or ""
 
     def signed_in(self) -> str | None:
-        """The handle of the owner who is signed in."""
+        """Returns the handle of the owner who is signed in; None without one."""
         found = self.session()
         return found and found.owner
 
@@ -223,14 +225,14 @@ class Frame:
         return g.account_session
 
     def begin_session(self, owner: str) -> None:
-        """Sign a visitor in, with a secret that nobody has seen before."""
+        """Signs a visitor in, with a new secret that no one has seen before."""
         self._forget_session()
         agent = request.headers.get("User-Agent", "")
         self.sessions.begin(owner, session.renew(), address=self.address, agent=agent)
         session.is_signed_in = True
 
     def end_session(self) -> None:
-        """Sign the visitor out, if signed in."""
+        """Signs the visitor out, if signed in."""
         self._forget_session()
         session.renew()
 
@@ -251,7 +253,7 @@ class Frame:
 
     def _check_is_safe(self) -> None:
         base_url = self.settings.base_url
-        # With http, what is private is this machine's own: not what others send to it.
+        # With http, only requests from this machine itself are private.
         is_here = is_loopback(self.address)
         if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
             raise RequestError(
@@ -264,34 +266,34 @@ class Frame:
     # Answers
 
     def url(self, path: str = "") -> str:
-        """The URL, without host, of a path below the account settings."""
+        """Returns the URL, without host, of a path below the account settings."""
         return self.settings.base_path + ACCOUNT_URL + path
 
-    def redirect(self, path: str, told: str = "") -> Response:
-        """To another page, which says what was done."""
-        if told:
-            flash(told)
+    def redirect(self, path: str, message: str = "") -> Response:
+        """Redirects to another page, which shows the message ``message``."""
+        if message:
+            flash(message)
             session["_flashes"] = session["_flashes"][-FLASHES_MAX:]
         return _go_to(self.url(path))
 
-    def asked_onwards(self) -> str:
-        """What the address of a sign-in says about where to go on; see ``go_on``."""
+    def requested_target(self) -> str:
+        """Returns the target that the URL of a sign-in names; see ``open_target``."""
         query = request.query_string.decode("latin-1")
-        is_known = query.startswith(("page=", "next=")) and len(query) <= ONWARDS_CHARS_MAX
+        is_known = query.startswith(("page=", "next=")) and len(query) <= TARGET_CHARS_MAX
         return query if is_known else ""
 
-    def go_on(self, asked: str) -> Response:
-        """To where a sign-in leads: a page of the site (``page=`` and all that follows), or one of
-        our own places (``next=``), whatever a link asks for.
+    def open_target(self, target: str) -> Response:
+        """Redirects to the target of a sign-in: a page of the site (``page=`` and all that
+        follows), or an account page (``next=``). Nowhere else, whatever a link names.
         """
-        page = site_page(self.settings, asked.removeprefix("page="))
-        if asked.startswith("page=") and page:
+        page = site_page(self.settings, target.removeprefix("page="))
+        if target.startswith("page=") and page:
             return _go_to(page)
-        return self.redirect(after_login(unquote(asked.removeprefix("next="))))
+        return self.redirect(after_login(unquote(target.removeprefix("next="))))
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
-        """A page from a template of this package. ``place``: below which of PLACES it stands, where
-        its address does not tell.
+        """Returns a page from a template of this package. ``place``: the one of PLACES to which the
+        page belongs, where its URL does not say so.
         """
         return self._render(template, status, owner=self.signed_in(), **values)
 
@@ -301,7 +303,7 @@ class Frame:
             "places": PLACES,
             "place": request.path.removeprefix(ACCOUNT_URL).strip("/"),
             "here": self.here(),
-            "told": get_flashed_messages(),
+            "messages": get_flashed_messages(),
             "csrf": _csrf_field,
             "time": format_time,
             "has_signup": self.sign_in.open_signup,
@@ -311,11 +313,11 @@ class Frame:
         return Response(body, status, content_type=HTML)
 
     def status_of(self, form: FlaskForm) -> int:
-        """The status of a page with a form that was sent, or not yet."""
+        """Returns the status of a page with a form that was sent, or not yet."""
         return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
 
     def limit(self, wait_seconds: int, reason: str) -> None:
-        """Answer those who have to wait with a page that says so; 0: nobody has to."""
+        """Raises an answer that says how long to wait; 0: does nothing."""
         if not wait_seconds:
             return
         minutes = -(-wait_seconds // 60)
@@ -325,9 +327,9 @@ class Frame:
         abort(response)
 
     def error(self, error: RequestError) -> Response:
-        """The page that tells what went wrong."""
+        """Returns the page that shows an error."""
         owner = None
-        # Whose session it is may be just what cannot be found out.
+        # The lookup of the session may be just what failed.
         with contextlib.suppress(RequestError, OperatorError):
             owner = self.signed_in()
         title = HTTPStatus(error.status).phrase
@@ -340,7 +342,7 @@ class Frame:
         return self.redirect(LOGIN if after_login(self.here()) == START else path)
 
     def here(self) -> str:
-        """The page that was asked for, below the account settings, with its draft."""
+        """Returns the requested path below the account settings, with its draft."""
         draft = request.args.get("draft")
         path = request.path.removeprefix(ACCOUNT_URL)
         return f"{path}?draft={draft}" if draft else path
@@ -352,16 +354,16 @@ class Frame:
 
 
 def after_login(path: str | None) -> str:
-    """Where to go on after a sign-in: one of our own places, whatever a link asks for."""
+    """Returns the path to open after a sign-in: an account page, whatever a link names."""
     known = {f"/{place}" for place, _ in PLACES}
     return path if path and (path in known or _own_page.fullmatch(path)) else START
 
 
-def site_page(settings: Settings, asked: str) -> str | None:
-    """The URL, without host, of a page of the site, by a path and query as they stand in a URL;
-    None where the table has no such page. Made anew from the table, so it leads nowhere else.
+def site_page(settings: Settings, target: str) -> str | None:
+    """Returns the URL, without host, of a page of the site, from a path and query as in a URL; None
+    if the table of pages has no such page. It is rebuilt from the table, so it leads nowhere else.
     """
-    path, _, query = asked.partition("?")
+    path, _, query = target.partition("?")
     found = match_url(unquote(path).removeprefix(settings.base_path) or "/")
     if found is None or found.route.media != HTML:
         return None
@@ -374,7 +376,7 @@ def _go_to(url: str) -> Response:
 
 
 def check_owner(owner: str, whose: str) -> None:
-    """Raises RequestError ``not_owner`` for pages of somebody else's prompt, ``invalid_name``."""
+    """Raises RequestError ``not_owner`` for another owner's prompt, ``invalid_name``."""
     if whose != owner:
         names.check_owner(whose)
         raise RequestError(
@@ -385,5 +387,5 @@ def check_owner(owner: str, whose: str) -> None:
 
 
 def _csrf_field() -> Markup:
-    """What every form has in it."""
+    """Returns the hidden field that every form has."""
     return Markup('<input type="hidden" name="csrf_token" value="{}">').format(generate_csrf())

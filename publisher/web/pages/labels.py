@@ -1,4 +1,4 @@
-"""The page of an owner's labels: which prompts have some, and which labels are protected."""
+"""The page of an owner's labels: the prompts that have some, and the protected labels."""
 
 from functools import partial
 from typing import NamedTuple
@@ -28,21 +28,21 @@ class ProtectForm(FlaskForm):
 
 
 class _Labelled(NamedTuple):
-    """A prompt that has had labels; ``versions`` are those that they name, by label."""
+    """A prompt that has had labels; ``versions`` are the versions of its labels, by label."""
 
     name: str
     versions: dict[str, str | None]
 
 
 def add_to(frame: Frame) -> None:
-    """Add this page."""
+    """Adds this page."""
     frame.add("/labels", labels)
     frame.add("/labels/protect", partial(protect, is_on=True), "POST")
     frame.add("/labels/unprotect", partial(protect, is_on=False), "POST")
 
 
 def labels(frame: Frame, owner: str) -> Response:
-    """The page; with a ``repo`` in the address, on to its release board."""
+    """Shows the page; with a ``repo`` in the URL, redirects to its release board."""
     form = OpenForm(request.args if "repo" in request.args else None, meta={"csrf": False})
     if "repo" in request.args and form.validate():
         with errors_shown(form, form.repo):
@@ -58,8 +58,8 @@ def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
         with errors_shown(form, form.label):
             protected = ProtectedLabels(frame.database)
             protected.set(owner, repo, label, is_on, address=frame.address)
-            told = "is protected" if is_on else "is no longer protected"
-            return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {told}.")
+            state = "is protected" if is_on else "is no longer protected"
+            return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {state}.")
     return _show(frame, owner, OpenForm(None, meta={"csrf": False}), form, 422)
 
 

@@ -1,9 +1,9 @@
-"""Signing in with an OpenID provider: buttons beside the password on the pages of ``sign_in``,
-and identities on the page Security.
+"""Signing in with an OpenID provider: buttons beside the password on the pages of ``sign_in``, and
+identities on the page Security.
 
-A form that leads to another site is refused by browsers, as our Content-Security-Policy has it,
-however many redirects are between. So what is sent with a form is answered by a page that goes on
-by itself; where there is nothing to send, a link will do.
+Our Content-Security-Policy (``form-action``) makes browsers refuse a form that leads to another
+site, through any number of redirects. So the answer to a form is a page that continues by itself;
+where there is nothing to send, a link is enough.
 """
 
 from http import HTTPStatus
@@ -27,7 +27,7 @@ from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
-# ask the provider.
+# send a request to the provider. Beyond that, the visitor has to wait.
 START_LIMIT = ANSWER_LIMIT = 30
 
 _SECURITY = "/security"
@@ -35,9 +35,9 @@ _KEPT = "openid"
 
 
 class _Way(msgspec.Struct):
-    """What is kept in the visitor's cookie of a sign-in that is under way. It gives no rights:
-    ``given``, where to go on, the code of an invitation or the handle wanted, is looked at like
-    anything that a visitor sends.
+    """The sign-in that is under way, in the visitor's cookie. It gives no rights: ``given`` (the
+    target, the code of an invitation or the handle wanted) is checked like anything that a visitor
+    sends.
     """
 
     begun: Begun
@@ -46,7 +46,7 @@ class _Way(msgspec.Struct):
 
 
 def add_to(frame: Frame, provider: Provider) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     views = _OpenID(frame, provider)
     frame.add("/openid", views.start, is_open=True)
     frame.add("/openid/connect", views.connect, "POST")
@@ -57,7 +57,7 @@ def add_to(frame: Frame, provider: Provider) -> None:
 
 
 class _OpenID:
-    """The views that ask a provider."""
+    """The views that use a provider."""
 
     def __init__(self, frame: Frame, provider: Provider) -> None:
         self._name = provider.name
@@ -72,25 +72,25 @@ class _OpenID:
         if frame.sign_in.open_signup:
             self._finishes["signup"] = self._finish_signup
 
-    # There
+    # To the provider
 
     def start(self, frame: Frame) -> Response:
-        onwards = frame.asked_onwards()
+        target = frame.requested_target()
         if frame.signed_in():
-            return frame.go_on(onwards)
+            return frame.open_target(target)
         self._limit(frame, self._starts)
-        there = self._begin("login", onwards)
+        there = self._begin("login", target)
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
 
     def connect(self, frame: Frame, owner: str) -> Response:
-        return self._go_on(frame, "connect")
+        return self._continue(frame, "connect")
 
     def invitation(self, frame: Frame) -> Response:
         form = InvitationForm()
         if form.code.validate(form):
             with errors_shown(form, form.code):
                 frame.invitations.look(form.code.data)
-                return self._go_on(frame, "invitation", ".".join(parse_code(form.code.data)))
+                return self._continue(frame, "invitation", ".".join(parse_code(form.code.data)))
         return frame.render("invitation.html", frame.status_of(form), form=form)
 
     def signup(self, frame: Frame) -> Response:
@@ -99,15 +99,17 @@ class _OpenID:
             handle = form.handle.data.strip()
             with errors_shown(form, form.handle):
                 names.check_new_owner(handle)
-                return self._go_on(frame, "signup", handle)
+                return self._continue(frame, "signup", handle)
         return frame.render("signup.html", frame.status_of(form), form=form)
 
-    def _go_on(self, frame: Frame, to: str, given: str = "") -> Response:
+    def _continue(self, frame: Frame, to: str, given: str = "") -> Response:
         self._limit(frame, self._starts)
         return frame.render("openid_go.html", there=self._begin(to, given))
 
     def _begin(self, to: str, given: str = "") -> str:
-        """Where the visitor signs in; what is needed afterwards is in the cookie then."""
+        """Returns the URL at which the visitor signs in; keeps in the cookie what the answer
+        needs.
+        """
         url, begun = self._client.begin()
         session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
         return url
@@ -116,7 +118,7 @@ class _OpenID:
         wait_seconds = counted.hit(network(frame.address))
         frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
 
-    # And back
+    # Back from the provider
 
     def callback(self, frame: Frame) -> Response:
         way = _kept_way()
@@ -134,13 +136,13 @@ class _OpenID:
             raise
         return self._finishes[way.to](frame, identity, way.given)
 
-    def _finish_login(self, frame: Frame, identity: Identity, onwards: str) -> Response:
+    def _finish_login(self, frame: Frame, identity: Identity, target: str) -> Response:
         owner = frame.identities.find(*identity)
         if owner is None:
             FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
         frame.begin_session(owner)
-        return frame.go_on(onwards)
+        return frame.open_target(target)
 
     def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
         owner = frame.signed_in()
@@ -152,8 +154,8 @@ class _OpenID:
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
         owner = frame.invitations.accept_identity(code, *identity, address=frame.address)
         frame.begin_session(owner)
-        told = f"Welcome, {owner}. You sign in with {self._name}."
-        return welcome_back(frame, owner, told, tuple(identity))
+        message = f"Welcome, {owner}. You sign in with {self._name}."
+        return welcome_back(frame, owner, message, tuple(identity))
 
     def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
         address = frame.address
@@ -172,12 +174,12 @@ class _OpenID:
 
 
 def _kept_way() -> _Way | None:
-    """The sign-in that this request answers, which is forgotten: an answer is good once."""
+    """Returns the sign-in that this request answers, and forgets it: an answer is good once."""
     try:
         way = msgspec.convert(session.get(_KEPT), _Way)
     except msgspec.ValidationError:
-        return None  # none, or what a visitor has made up
-    # Somebody else's link must not end what the visitor has begun.
+        return None  # none, or one that the visitor has made up
+    # Another person's link must not end a sign-in that the visitor has begun.
     if request.args.get("state") != way.begun.state:
         return None
     del session[_KEPT]

@@ -1,4 +1,4 @@
-"""The page of an owner's trusted publishers, and of the repos that take nothing else."""
+"""The page of an owner's trusted publishers, and of the repos that accept only these."""
 
 from collections.abc import Mapping
 
@@ -65,7 +65,9 @@ class LabelsForm(FlaskForm):
 
 
 class OnlyForm(FlaskForm):
-    """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
+    """Sets who publishes to a repo: ``who`` is ONLY for trusted publishers alone, TOO for tokens as
+    well.
+    """
 
     repo = StringField(
         "Prompt name (may be new)", [DataRequired("Enter the prompt name.")], id="only-repo"
@@ -74,7 +76,7 @@ class OnlyForm(FlaskForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     frame.add("/publishers", publishers, "GET", "POST")
     frame.add("/publishers/<publisher_id>/labels", set_labels, "POST")
     frame.add("/publishers/<publisher_id>/remove", remove, "POST")
@@ -89,11 +91,11 @@ def publishers(frame: Frame, owner: str) -> Response:
         with errors_shown(form, form.project):
             issuer = frame.issuers[form.issuer.data]
             added = frame.trusted.add(owner, issuer, entered, address=frame.address)
-            told = (
+            message = (
                 f"{added.project} is a trusted publisher now. Its workflow is below, ready to "
                 "paste."
             )
-            return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
+            return frame.redirect(f"/publishers?added={added.id}#{added.id}", message)
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
 
@@ -109,14 +111,16 @@ def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
         show_errors(form, error, form.labels)
         new = _new_form(frame, formdata=None)
         return _show(frame, owner, new, OnlyForm(formdata=None), 422, {publisher_id: form})
-    told = f"Jobs of {changed.project} may move {', '.join(changed.labels.split()) or 'no labels'}."
-    return frame.redirect(f"/publishers#{changed.id}", told)
+    message = (
+        f"Jobs of {changed.project} may move {', '.join(changed.labels.split()) or 'no labels'}."
+    )
+    return frame.redirect(f"/publishers#{changed.id}", message)
 
 
 def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
     removed = frame.trusted.remove(owner, publisher_id, address=frame.address)
-    told = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
-    return frame.redirect("/publishers", told)
+    message = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
+    return frame.redirect("/publishers", message)
 
 
 def only(frame: Frame, owner: str) -> Response:
@@ -125,8 +129,8 @@ def only(frame: Frame, owner: str) -> Response:
         repo, is_on = repo_in(form.repo.data, owner), form.who.data == ONLY
         with errors_shown(form, form.repo):
             frame.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
-            told = "only trusted publishers" if is_on else "tokens and trusted publishers"
-            return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {told}.")
+            message = "only trusted publishers" if is_on else "tokens and trusted publishers"
+            return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {message}.")
     form.repo.errors = [*form.repo.errors, *form.who.errors]
     return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 
@@ -139,7 +143,7 @@ def _show(
     status: int,
     label_forms: Mapping[str, LabelsForm] | None = None,
 ) -> Response:
-    """``label_forms``: those that were wrong, by publisher."""
+    """Shows the page. ``label_forms``: those that had faults, by publisher."""
     listed = frame.trusted.of(owner)
     mine = repos_of(frame.settings.content, owner)
     tokens_refused = frame.accounts.trusted_only(owner)
@@ -170,9 +174,9 @@ def _show(
 
 
 def _labels_form(publisher: TrustedPublisher, sent: LabelsForm | None) -> LabelsForm:
-    """The form with which the labels of a publisher change, as it was ``sent``."""
+    """Returns the form that changes the labels of a publisher, as it was ``sent``."""
     form = sent or LabelsForm(formdata=None, labels=publisher.labels)
-    # A page has one for each publisher.
+    # A page has one form for each publisher, so each needs ids of its own.
     form.labels.id = form.labels.label.field_id = f"{publisher.id}-labels"
     return form
 
@@ -183,7 +187,7 @@ def _provider(frame: Frame, publisher: TrustedPublisher) -> str:
 
 
 def _file_of(frame: Frame, publisher: TrustedPublisher) -> str | None:
-    """The workflow to paste; None where this hub believes its issuer no more."""
+    """Returns the workflow to paste; None if this hub no longer trusts its issuer."""
     issuer = frame.issuers.get(publisher.issuer)
     return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
 

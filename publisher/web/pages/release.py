@@ -1,8 +1,8 @@
-"""The release board of a prompt: which version each label names, and the steps to change that.
+"""The release board of a prompt: the version of each label, and the steps to change it.
 
-A change has two requests. The first shows the difference from the version that the label names to
-the chosen one, and changes nothing. The second changes it, only if the label still names what the
-page said. To roll back, the board sends the second at once.
+A change takes two requests. The first shows the difference from the label's version to the chosen
+one, and changes nothing. The second changes the label, only if it still names the version that the
+page showed. To roll back, the board sends the second at once.
 """
 
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
 
-# Of a prompt with more, the others are not offered one by one: one writes the version.
+# A prompt's versions beyond so many are not listed: the owner types the number.
 OFFERED_VERSIONS_MAX = 200
 CHANGES_A_PAGE = 50
 _OF_VERSION = ("invalid_version", "version_not_found")
@@ -50,7 +50,7 @@ class MoveForm(FlaskForm):
 
 class _Prompt(NamedTuple):
     """A prompt and its labels. ``versions`` and ``changes``: newest first. ``changes_left``: how
-    many more it can have, beside those that come with versions.
+    many more changes it can have, beside those that come with versions.
     """
 
     owner: str
@@ -62,14 +62,14 @@ class _Prompt(NamedTuple):
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     path = "/prompts/<whose>/<name>/labels"
     frame.add(path, board)
     frame.add(f"{path}/move", move, "GET", "POST")
 
 
 def board_path(owner: str, name: str) -> str:
-    """Where the release board of a prompt is, below the account settings."""
+    """Returns the path of a prompt's release board, below the account settings."""
     return f"/prompts/{owner}/{name}/labels"
 
 
@@ -78,28 +78,30 @@ def board(frame: Frame, owner: str, whose: str, name: str) -> Response:
 
 
 def move(frame: Frame, owner: str, whose: str, name: str) -> Response:
-    """The step before a change (GET), and the change (POST)."""
+    """Shows the step before a change (GET), or makes the change (POST)."""
     if request.method == "GET":
-        form, told, status = MoveForm(request.args, meta={"csrf": False}), "", 200
+        form, message, status = MoveForm(request.args, meta={"csrf": False}), "", 200
         form.validate()
-        return _show_step(frame, _read(frame, owner, whose, name), form, told, status)
-    form, told, status = MoveForm(), "", 422
+        return _show_step(frame, _read(frame, owner, whose, name), form, message, status)
+    form, message, status = MoveForm(), "", 422
     check_owner(owner, whose)
     if form.validate():
         try:
             done = _change(frame, owner, name, form)
         except RequestError as error:
             if error.code == "label_moved":
-                told, status = _tell_moved(form), error.status
+                message, status = _tell_moved(form), error.status
             else:
                 show_errors(form, error, _field_of(form, error))
         else:
             return frame.redirect(board_path(owner, name), _tell(frame, done))
-    return _show_step(frame, _read(frame, owner, whose, name), form, told, status)
+    return _show_step(frame, _read(frame, owner, whose, name), form, message, status)
 
 
 def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
-    """Raises RequestError ``not_owner``, ``invalid_name``, ``repo_not_found``; ContentError."""
+    """Returns the prompt. Raises RequestError ``not_owner``, ``invalid_name``, ``repo_not_found``;
+    ContentError.
+    """
     check_owner(owner, whose)
     names.check_repo(name)
     root = frame.settings.content
@@ -116,7 +118,7 @@ def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
 
 
 def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
-    """Do what a form asks for. Raises RequestError."""
+    """Makes the change that a form describes. Raises RequestError."""
     g.publication = "label"
     version, expected = _version_in(form), form.expected.data or None
     fields: dict[str, str | None] = {"note": form.note.data or ""}
@@ -138,14 +140,14 @@ def _version_in(form: MoveForm) -> str:
 
 
 def _field_of(form: MoveForm, error: RequestError) -> StringField:
-    """Where to say what no field is named for."""
+    """Returns the field at which to show an error that names no field."""
     if error.code == "secret_detected":
         return form.note
     return form.version if error.code in _OF_VERSION else form.label
 
 
 def _tell(frame: Frame, done: LabelChange) -> str:
-    """Have everybody see the change; returns what came of it, for the owner."""
+    """Makes the change visible to readers. Returns the message for the owner."""
     if done.unchanged:
         return f"{done.label} names {done.version} already."
     became = f"now names {done.version}" if done.version else "is removed"
@@ -187,7 +189,7 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
 
 
 def _page_number() -> int:
-    """Which page of the history is asked for. Raises RequestError ``invalid_parameter``."""
+    """Returns the requested page of the history. Raises RequestError ``invalid_parameter``."""
     text = request.args.get("page", "1")
     if not fits("page", text):
         raise RequestError("invalid_parameter", "The page must be a number from 1, such as 2.")
@@ -195,13 +197,17 @@ def _page_number() -> int:
 
 
 def _is_older(change: LabelMove) -> bool:
-    """Whether the version before a change is lower than the one since."""
+    """True if the change moved the label to a lower version."""
     before, since = change.previous, change.version
     return bool(before and since and Version.parse(before) < Version.parse(since))
 
 
-def _show_step(frame: Frame, prompt: _Prompt, form: MoveForm, told: str, status: int) -> Response:
-    """What a change would do, and the form that does it; the board where it cannot be done."""
+def _show_step(
+    frame: Frame, prompt: _Prompt, form: MoveForm, message: str, status: int
+) -> Response:
+    """Shows the result that a change would have, and the form that makes it; the board where it
+    cannot be made.
+    """
     label, version = _label_in(form), _version_in(form)
     current = prompt.labels.versions().get(label)
     if not form.label.errors and not form.version.errors:
@@ -218,7 +224,7 @@ def _show_step(frame: Frame, prompt: _Prompt, form: MoveForm, told: str, status:
         place="labels",
         prompt=prompt,
         form=form,
-        told_moved=told,
+        moved_message=message,
         label=label,
         version=version,
         current=current,
@@ -230,7 +236,7 @@ def _show_step(frame: Frame, prompt: _Prompt, form: MoveForm, told: str, status:
 
 
 def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
-    """Put at the fields why nothing can come of them."""
+    """Adds to the fields the reasons why the change cannot be made."""
     label, version = _label_in(form), _version_in(form)
     try:
         names.check_new_label(label)
@@ -255,7 +261,7 @@ def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
 
 
 def _text(frame: Frame, prompt: _Prompt, version: str) -> str:
-    """Raises ContentError."""
+    """Returns the text of a version. Raises ContentError."""
     _, text = content.read_version(
         frame.settings.content, prompt.owner, prompt.name, Version.parse(version)
     )

@@ -1,4 +1,4 @@
-"""The page of who is signed in, and what was done to the account."""
+"""The page of an account's sessions and ways to sign in, and its security log."""
 
 import re
 
@@ -24,11 +24,11 @@ class ChangePasswordForm(NewPasswordForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     frame.add("/security", security)
     frame.add("/password", password, "POST")
     frame.add("/sign-out-everywhere", sign_out_everywhere, "POST")
-    # Of the provider that the hub has, or of another that it had.
+    # For the hub's present provider, and for earlier ones.
     frame.add("/openid/remove", remove_identity, "POST")
 
 
@@ -56,13 +56,13 @@ def password(frame: Frame, owner: str) -> Response:
             return _show(frame, owner, form, 422)
         frame.attempts.succeeded(owner, address)
     try:
-        # Before the transaction, in which everybody else would wait for the hash.
+        # Hashed before the transaction: all other writers would wait for it.
         password_hash = hash_new(owner, form.password.data)
     except RequestError as error:
         show_errors(form, error, form.password)
         return _show(frame, owner, form, 422)
     with frame.database.transaction():
-        # All of this took long: meanwhile the owner may have shut out whoever asks.
+        # The hash took long: meanwhile the owner may have ended the session of this request.
         is_in = frame.sessions.find(visitor.sent_secret) is not None
         if not is_in or not frame.passwords.is_still(owner, verified):
             frame.end_session()
@@ -73,8 +73,8 @@ def password(frame: Frame, owner: str) -> Response:
         frame.events.note(owner, kind, address=address)
         frame.sessions.end_all(owner)
         frame.begin_session(owner)
-    told = "Your password is changed, and you are signed out everywhere else."
-    return frame.redirect("/security", told)
+    message = "Your password is changed, and you are signed out everywhere else."
+    return frame.redirect("/security", message)
 
 
 def sign_out_everywhere(frame: Frame, owner: str) -> Response:
@@ -95,7 +95,9 @@ def remove_identity(frame: Frame, owner: str) -> Response:
 
 
 def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
-    """Who signs in elsewhere, and has no password, needs none to set the first."""
+    """Returns the form for a new password. An owner who has none and signs in elsewhere needs no
+    old one.
+    """
     return (ChangePasswordForm if frame.passwords.has(owner) else NewPasswordForm)(**options)
 
 

@@ -1,4 +1,4 @@
-"""Signing in and out, signing up, and taking an invitation."""
+"""Signing in and out, signing up, and accepting an invitation."""
 
 from flask import Response, request
 from flask_wtf import FlaskForm
@@ -55,7 +55,7 @@ class SignUpForm(NewPasswordForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     frame.add("", account)
     frame.add("/", with_slash, is_open=True)
     frame.add(LOGIN, login, "GET", "POST", is_open=True)
@@ -74,29 +74,31 @@ def with_slash(frame: Frame) -> Response:
 
 
 def login(frame: Frame) -> Response:
-    onwards = frame.asked_onwards()
+    target = frame.requested_target()
     if request.method == "GET" and frame.signed_in():
-        return frame.go_on(onwards)
+        return frame.open_target(target)
     form = LoginForm()
     if not form.validate_on_submit():
-        return frame.render("login.html", form=form, onwards=onwards)
-    # Handles have no capitals; phones begin with one.
+        return frame.render("login.html", form=form, target=target)
+    # Handles have no capitals, but phones capitalise the first letter.
     handle, address = form.handle.data.strip().lower(), frame.address
     verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
     if verified and _begin_if_still(frame, handle, verified):
         frame.attempts.succeeded(handle, address)
-        return frame.go_on(onwards)
+        return frame.open_target(target)
     form.password.errors = [WRONG]
-    response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
-    # Only known handles have a log: written before the answer, its time would tell of them.
+    response = frame.render("login.html", frame.status_of(form), form=form, target=target)
+    # Written after the answer: only known handles have a log, so the time of the answer would
+    # reveal them.
     response.call_on_close(lambda: _note_failure(frame, handle, address))
     return response
 
 
 def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
-    """``Passwords.verify``, as one more attempt. ``reason`` goes to a client with too many.
+    """As ``Passwords.verify``, counted as one more attempt. ``reason`` goes to a client with too
+    many.
 
-    Raises RequestError; an attempt that nobody looked at does not count.
+    Raises RequestError; an attempt whose password was not checked does not count.
     """
     address = frame.address
     frame.limit(frame.attempts.take(handle, address), reason)
@@ -111,8 +113,8 @@ def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
 
 
 def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:
-    """Sign in, unless the password was changed while it was verified: that ends all sessions,
-    and this one would outlive it.
+    """Signs in, unless the password changed while it was verified: that ended all sessions, and
+    this one would outlive it.
     """
     with frame.database.transaction():
         is_still = frame.passwords.is_still(handle, verified)
@@ -130,7 +132,7 @@ def logout(frame: Frame) -> Response:
     frame.end_session()
     response = frame.redirect(LOGIN, "You are signed out.")
     if frame.settings.private:
-        # Who uses this browser next must not find pages that only members read.
+        # The next user of this browser must not find pages that only members read.
         response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
@@ -166,10 +168,11 @@ def signup(frame: Frame) -> Response:
 
 
 def welcome_back(
-    frame: Frame, owner: str, told: str, new: tuple[str, str] | None = None
+    frame: Frame, owner: str, message: str, new: tuple[str, str] | None = None
 ) -> Response:
-    """Where an invitation leads: one who gets back into an account looks through what an intruder
-    may have left there. ``new``: the identity (issuer, subject) that was added by it.
+    """Redirects to the target of an invitation. An owner who returns to an account is sent to what
+    an intruder may have left there. ``new``: the identity (issuer, subject) that the invitation
+    added.
     """
     identities = [one for one in frame.identities.of(owner) if (one.issuer, one.subject) != new]
     active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
@@ -180,9 +183,9 @@ def welcome_back(
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:
-        return frame.redirect(START, told)
+        return frame.redirect(START, message)
     return frame.redirect(
         "/security#recovery",
-        f"{told} These still work: {counts}. Check them, and revoke or remove what you do not "
+        f"{message} These still work: {counts}. Check them, and revoke or remove what you do not "
         "recognize.",
     )

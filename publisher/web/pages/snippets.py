@@ -1,7 +1,8 @@
-"""What to paste into a CI to publish from it: a step with a stored token, whole workflows without.
+"""Steps and workflows to paste into a CI to publish from it: a step with a stored token, or whole
+workflows without.
 
-Pure functions; nothing secret is in what they give. docs/generate.py writes the workflows into
-docs/use/publish-from-ci.md, which says why they are as they are.
+Pure functions; the results have no secrets. docs/generate.py writes the workflows into
+docs/use/publish-from-ci.md, which explains them.
 """
 
 import json
@@ -14,16 +15,16 @@ from builder.model.settings import Settings
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
 
-# Stands for a repo's name where it is not known.
+# Stands for an unknown repo's name.
 ANY_NAME = "NAME"
 SECRET_COMMAND = "gh secret set HUB_TOKEN"
 
 # The label of the version that users get: a job that is started by hand moves it.
 RELEASED = "production"
-# By its commit: a tag can move.
+# Pinned by its commit: a tag can move.
 CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 
-# In these, <name> is a gap.
+# In these templates, <name> is a gap.
 _GITHUB = """\
 name: Publish prompts
 on:
@@ -220,10 +221,10 @@ exit "$failed"
 
 
 def github_step(settings: Settings, owner: str, repo: str) -> str:
-    """A step of a GitHub Actions job that publishes a repo with a stored token."""
+    """Returns a step of a GitHub Actions job that publishes a repo with a stored token."""
     links = Links(settings.base_url)
     urls = " ".join(links.file(route) for route in ("client_release", "client_checksum"))
-    # Each ends a job that it fails in.
+    # Each command ends the job if it fails.
     install = f"curl -fsS --remote-name-all {urls}\nsha256sum -c hub.sha256\nchmod +x hub\n"
     file = f"prompts/{repo}.md"
     # An old job may be run again.
@@ -238,18 +239,18 @@ def github_step(settings: Settings, owner: str, repo: str) -> str:
 
 
 def shell_line(owner: str, repo: str) -> str:
-    """How to publish a repo by hand; with a gap where the token goes."""
+    """Returns the command that publishes a repo by hand, with a gap for the token."""
     return f'HUB_TOKEN=… ./hub push {owner}/{repo} prompts/{repo}.md "What has changed"'
 
 
 def releases(publisher: TrustedPublisher) -> bool:
-    """Whether its workflow moves labels by hand, and publishes nothing."""
+    """True if its workflow moves labels by hand, and publishes nothing."""
     return RELEASED in publisher.labels.split()
 
 
 def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
-    """The whole file, as YAML, of which a trusted publisher trusts the jobs; of one that releases
-    at GitLab, the job to add to that file.
+    """Returns the whole file, as YAML, whose jobs a trusted publisher trusts. For a publisher that
+    releases with GitLab, it is the job to add to that file.
 
     Where any branch is trusted, it publishes from the default one.
     """
@@ -276,7 +277,7 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         "label": RELEASED,
     }
     default = "format('refs/heads/{0}', github.event.repository.default_branch)"
-    told = f"environment: {_scalar(environment)}\n" if environment else ""
+    environment_line = f"environment: {_scalar(environment)}\n" if environment else ""
     at, script_at = ("    ", 10) if kind == "github" else ("  ", 6)
     return _fill(
         template,
@@ -286,9 +287,9 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         checkout=CHECKOUT,
         pattern=_scalar(_as_pattern(branch or "main")),
         ref=_expression(f"refs/heads/{branch}") if branch else default,
-        # Within quotes of such a rule nothing is special, and a branch has no such quotes.
+        # In the quotes of such a rule no character is special, and a branch has no such quotes.
         branch=f'"{branch}"' if branch else "$CI_DEFAULT_BRANCH",
-        environment=indent(told, at),
+        environment=indent(environment_line, at),
         check=indent(_fill(_FETCH_CLIENT + _CHECK, **shell), " " * script_at),
         script=indent(_fill(script, **shell), " " * script_at),
     )
@@ -299,17 +300,19 @@ def _fill(text: str, **gaps: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML: plain where it can be nothing else, or a string of JSON, which is YAML."""
+    """Returns a text as YAML: plain where that is unambiguous, else a string of JSON, which is
+    YAML.
+    """
     is_plain = re.fullmatch(r"[A-Za-z][\w./:-]*[\w/]", text, re.ASCII)
     is_word = re.fullmatch(r"yes|no|on|off|true|false|null", text, re.IGNORECASE)
     return text if is_plain and not is_word else json.dumps(text, ensure_ascii=False)
 
 
 def _expression(text: str) -> str:
-    """A text as a string of GitHub's expressions."""
+    """Returns a text as a string of GitHub's expressions."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _as_pattern(branch: str) -> str:
-    """What matches this branch alone, of GitHub's patterns for branches."""
+    """Returns the pattern of GitHub for branches that matches this branch alone."""
     return re.sub(r"^!|\+", r"\\\g<0>", branch)

@@ -1,4 +1,4 @@
-"""The page of an owner's tokens: make one, see all, revoke."""
+"""The page of an owner's tokens: creates, lists and revokes them."""
 
 import re
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import OFFERED_MAX, offered, repos_of
 
-# Of one owner, that are active; and how many of the others are shown.
+# The most active tokens of an owner, and the most others that the page shows.
 ACTIVE_MAX, ENDED_SHOWN = 100, 100
 EXPIRES_DAYS = (7, 30, 90, 180, 365)
 ALL, SOME = "all", "some"
@@ -51,7 +51,8 @@ class TokenForm(FlaskForm):
     )
     scope = RadioField(
         "Where it may publish",
-        # Left out, it would be the default, which is more than somebody may have meant.
+        # Without this, a missing choice would be the default, which is more than the owner may have
+        # meant.
         [InputRequired("Choose one.")],
         choices=[
             SelectChoice(ALL, "All my prompts, including future ones"),
@@ -101,7 +102,7 @@ class TokenForm(FlaskForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add these pages."""
+    """Adds these pages."""
     frame.add("/tokens", tokens, "GET", "POST")
     frame.add("/tokens/<token_id>/revoke", revoke, "POST")
 
@@ -128,36 +129,36 @@ def tokens(frame: Frame, owner: str) -> Response:
 
 
 def revoke(frame: Frame, owner: str, token_id: str) -> Response:
-    # By its id alone: a name may be that of several, one after the other.
+    # By its id alone: several tokens may have had the same name, one after the other.
     if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
         raise RequestError("not_found", "You have no such token. Reload the list.")
     token, is_new = frame.accounts.revoke(owner, token_id, address=frame.address)
-    told = "is revoked and cannot be used any more." if is_new else "was already revoked."
-    return frame.redirect("/tokens", f"The token {token.name} {told}")
+    message = "is revoked and cannot be used any more." if is_new else "was already revoked."
+    return frame.redirect("/tokens", f"The token {token.name} {message}")
 
 
 def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
-    """The token that a form asks for, and its text. Raises RequestError."""
+    """Returns the token that a form describes, and its text. Raises RequestError."""
     name, address = form.name.data, frame.address
     repos = _chosen(owner, form)
     rights, labels = form.rights.data.split(), _chosen_labels(form)
     if rights == [READ] and repos:
-        told = "a token that only reads reads the whole hub. Choose all prompts"
-        raise validation_failed(Detail("scope", told))
-    # One transaction, so that of two such forms at once one makes a token.
+        message = "a token that only reads reads the whole hub. Choose all prompts"
+        raise validation_failed(Detail("scope", message))
+    # One transaction: of two concurrent forms with the same name, one creates a token.
     with frame.database.transaction():
         tokens = frame.accounts.tokens(owner)
         active = [token for token in tokens if token.state() == "active"]
         if any(token.name == name for token in active):
-            told = (
+            message = (
                 "you already have a token of this name, whose text cannot be shown again. "
                 "Choose another name, or revoke that one first"
             )
-            raise validation_failed(Detail("name", told))
+            raise validation_failed(Detail("name", message))
         if len(active) >= ACTIVE_MAX:
-            told = f"you have {ACTIVE_MAX} tokens, which is the limit. Revoke one first"
-            raise validation_failed(Detail("name", told))
-        # One that is over keeps its name as long as it is not revoked.
+            message = f"you have {ACTIVE_MAX} tokens, which is the limit. Revoke one first"
+            raise validation_failed(Detail("name", message))
+        # An expired token keeps its name until it is revoked.
         for token in tokens:
             if token.name == name and token.state() == "expired":
                 frame.accounts.revoke(owner, token.id, address=address)
@@ -167,42 +168,44 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
 
 
 def _chosen(owner: str, form: TokenForm) -> list[str]:
-    """The repos that a form names; none for all. Raises RequestError ``validation_failed``."""
+    """Returns the repos that a form names; none for all. Raises RequestError
+    ``validation_failed``.
+    """
     typed = [repo for repo in re.split(r"[\s,]+", form.more.data or "") if repo]
     repos = [
         *dict.fromkeys([*form.repos.data, *(name.removeprefix(f"{owner}/") for name in typed)])
     ]
     if form.scope.data == ALL and repos:
-        told = "you named prompts but chose all. Choose “Only these”, or remove the names"
-        raise validation_failed(Detail("scope", told))
+        message = "you named prompts but chose all. Choose “Only these”, or remove the names"
+        raise validation_failed(Detail("scope", message))
     if form.scope.data == SOME and not repos:
         raise validation_failed(Detail("more", "name at least one prompt"))
     if len(repos) > OFFERED_MAX:
-        told = f"a token is for all prompts, or for {OFFERED_MAX} at most, not {len(repos):,}"
-        raise validation_failed(Detail("more", told))
+        message = f"a token is for all prompts, or for {OFFERED_MAX} at most, not {len(repos):,}"
+        raise validation_failed(Detail("more", message))
     for repo in repos:
         try:
             names.check_repo(repo)
         except RequestError as error:
             shown = repo[: names.REPO_CHARS_MAX]
-            told = f"{shown!r} cannot be the name of a prompt. {error}".removesuffix(".")
-            raise validation_failed(Detail("more", told)) from None
+            message = f"{shown!r} cannot be the name of a prompt. {error}".removesuffix(".")
+            raise validation_failed(Detail("more", message)) from None
     return repos
 
 
 def _chosen_labels(form: TokenForm) -> list[str]:
-    """The labels that a form names. Raises RequestError ``validation_failed``."""
+    """Returns the labels that a form names. Raises RequestError ``validation_failed``."""
     labels, faults = parse_labels(form.labels.data or "")
     if labels and LABEL not in form.rights.data.split():
-        told = "you named labels, but the token moves none. Let it move labels, or remove them"
-        raise validation_failed(Detail("labels", told))
+        message = "you named labels, but the token moves none. Let it move labels, or remove them"
+        raise validation_failed(Detail("labels", message))
     if faults:
         raise validation_failed(*faults)
     return labels.split()
 
 
 def _show(frame: Frame, text: str, token: Token) -> Response:
-    """The page that shows a new token, this once."""
+    """Shows a new token, this once."""
     repo = token.repos[0] if token.repos else snippets.ANY_NAME
     return frame.render(
         "token_made.html",

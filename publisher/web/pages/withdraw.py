@@ -1,5 +1,5 @@
-"""The page on which an owner withdraws a version of a prompt, or the whole prompt: what and why,
-then what that comes to, then done.
+"""The page on which an owner withdraws a version of a prompt, or the whole prompt, in three steps:
+the choice, the consequences, the withdrawal.
 """
 
 from flask import Response, g, request
@@ -39,7 +39,7 @@ class WithdrawForm(FlaskForm):
 
 
 class ConfirmForm(FlaskForm):
-    """What the first form said, and ``seen``: what its sender was told that would happen."""
+    """The fields of the first form, and ``seen``: the consequences that the page showed."""
 
     version = HiddenField()
     reason = HiddenField(validators=[DataRequired()])
@@ -48,22 +48,24 @@ class ConfirmForm(FlaskForm):
 
 
 def add_to(frame: Frame) -> None:
-    """Add this page."""
+    """Adds this page."""
     path = "/prompts/<whose>/<name>/withdraw"
     frame.add(path, choose, "GET", "POST")
     frame.add(f"{path}/confirm", confirm, "POST")
 
 
 def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
-    """Ask what is to be withdrawn, and why; then say what that comes to."""
+    """Shows the form for the choice and the reason; then the consequences."""
     check_owner(owner, whose)
     names.check_repo(name)
     form = WithdrawForm(version=request.args.get("version", "") if request.method == "GET" else "")
     if form.validate_on_submit():
         version = (form.version.data or "").strip()
         if (form.what.data == _WHOLE) == bool(version):
-            told = "Empty this field, or choose “One version”." if version else "Enter the version."
-            form.version.errors = [*form.version.errors, told]
+            message = (
+                "Empty this field, or choose “One version”." if version else "Enter the version."
+            )
+            form.version.errors = [*form.version.errors, message]
         else:
             with errors_shown(form, form.version):
                 draft = _draft(form)
@@ -72,7 +74,7 @@ def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
 
 
 def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
-    """Withdraw it, if that still comes to what its owner was told."""
+    """Withdraws it, if the consequences are still those that the owner has seen."""
     check_owner(owner, whose)
     names.check_repo(name)
     form = ConfirmForm()
@@ -91,7 +93,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
 
 
 def _draft(form: FlaskForm) -> WithdrawalDraft:
-    # A browser sends line breaks as two characters.
+    # A browser sends a line break as two characters.
     note = (form.note.data or "").replace("\r\n", "\n").strip()
     return make_withdrawal_draft({"reason": form.reason.data, "note": note})
 
@@ -103,7 +105,7 @@ def _preview(
 
 
 def _consequences(planned: Withdrawn) -> str:
-    """What is different where a withdrawal comes to something else."""
+    """Returns a text that differs where a withdrawal has other consequences."""
     return " ".join(
         [str(planned.unchanged), str(planned.latest), *planned.versions, *planned.labels]
     )
@@ -114,19 +116,19 @@ def _what(done: Withdrawn) -> str:
 
 
 def _tell(frame: Frame, done: Withdrawn) -> str:
-    """Wait until it is off the site; returns the message for its owner."""
+    """Waits until it is off the site; returns the message for its owner."""
     if done.unchanged:
-        told = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
+        message = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
     else:
-        told = f"{_what(done)} is withdrawn."
+        message = f"{_what(done)} is withdrawn."
     late = why_late(frame.rebuilder, done.owner, done.name)
     if late:
         return (
-            f"{told} Its text is deleted, but still on the site: {late} It is taken off as soon "
+            f"{message} Its text is deleted, but still on the site: {late} It is taken off as soon "
             "as possible."
         )
     labels = "" if done.unchanged else done.about_labels
-    return f"{told} Its text is deleted and off the site. {labels}".rstrip()
+    return f"{message} Its text is deleted and off the site. {labels}".rstrip()
 
 
 def _review(
