@@ -158,9 +158,9 @@ _JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
 
 
 def upload_options(*prefixes: str) -> Callable:
-    """How to deploy, as parameters ``endpoint_url`` and ``upload``: Options. ``prefixes``: of the
-    flags; with the longest one they are settings. The ``dry_run`` and ``everything`` of a command
-    go into Options, too.
+    """Adds the flags of a deployment, as parameters ``endpoint_url`` and ``upload``: Options.
+    ``prefixes`` begin the flags; those with the longest prefix are settings. The ``dry_run`` and
+    ``everything`` of a command go into Options, too.
     """
 
     def option(name: str, **rest: object) -> Callable:

@@ -44,10 +44,11 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, yes: bool) -> None:
     """Withdraw VERSION of OWNER/NAME; without @VERSION, the whole prompt.
 
-    Deletes the text from the content, and updates the site that was built last. Readers are told
-    when and why it was withdrawn, with status 410. The number is never given again; the name of a
-    prompt that is withdrawn whole is not, either. This cannot be undone. Copies in backups, in a
-    git history, in caches and on other hosts stay. If a secret leaked, revoke it first.
+    Deletes the text from the content, and updates the site that was built last. Readers get
+    status 410, which says when and why it was withdrawn. The number is never given again, and
+    neither is the name of a prompt that is withdrawn whole. This cannot be undone. Copies in
+    backups, in a git history, in caches and on other hosts stay. If a secret leaked, revoke it
+    first.
 
     \b
       hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."

@@ -129,7 +129,7 @@ def _row(route: Route) -> str:
     """
     url, file, media, cache = map(_js, (route.url, route.file, route.media, route.cache))
     reasons = [
-        [one.witness, one.code, *([one.told] if one.told else [])] for one in missing.reasons(route)
+        [one.witness, one.code, *([one.text] if one.text else [])] for one in missing.reasons(route)
     ]
     last = f", missing: {_js(reasons)}" if route.has_json_errors else ""
     withdrawn = missing.withdrawn(route)

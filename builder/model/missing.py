@@ -35,16 +35,16 @@ LANGFUSE_NO_PAGE = (
 
 class Reason(NamedTuple):
     """The error has ``code`` if the file of the template ``witness`` exists. A reason without a
-    witness always applies. ``told`` is the message, if it is not the code's.
+    witness always applies. ``text`` replaces the message of the code.
     """
 
     witness: str
     code: str
-    told: str = ""
+    text: str = ""
 
     @property
     def message(self) -> str:
-        return self.told or MESSAGES[self.code]
+        return self.text or MESSAGES[self.code]
 
 
 def withdrawn(route: Route) -> list[str]:
@@ -65,8 +65,8 @@ def reasons(route: Route) -> list[Reason]:
     if route.scope == "langfuse":
         # This also covers withdrawn versions: the SDKs treat any other status as a failure and
         # continue to use their cached copy.
-        told = "" if "{name}" in route.file else LANGFUSE_NO_PAGE
-        return [Reason("", LANGFUSE_NOT_FOUND, told)]
+        text = "" if "{name}" in route.file else LANGFUSE_NO_PAGE
+        return [Reason("", LANGFUSE_NOT_FOUND, text)]
     found = []
     if route.name == "diff":
         found.append(Reason(BY_NAME["version"].file, "not_found"))

@@ -2,7 +2,7 @@
 
 Always an index of parts, even of one: the same form for a hub of any size. The pages of versions
 are left out: they are near copies of their repo's page, which links to them, and crawlers that
-visit them reach fewer prompts. Of each list, only the first page is included.
+visit them reach fewer prompts. It includes only the first page of each list.
 """
 
 from collections.abc import Iterator

@@ -199,7 +199,7 @@ class Repository:
             yield State(commit, int(at or 0), subject, ""), changed
 
     def _tokens(self, *arguments: str) -> Iterator[str]:
-        """The tokens that git prints, each of which ends with a NUL."""
+        """Yields the tokens that git prints, split at NUL."""
         with self._git.started(*arguments) as process:
             rest = b""
             while part := process.stdout.read(_PART_BYTES):

@@ -60,8 +60,8 @@ def read_rows(
 
 
 class _Lines:
-    """The lines of a table for csv. Of a row that is too large, keeps only whether quotes are open:
-    enough to find the next row without keeping this one.
+    """The lines of a table for csv. For a row that is too large, it remembers only whether
+    quotes are open: enough to find the next row without keeping this one.
     """
 
     def __init__(self, file: TextIO) -> None:

@@ -9,7 +9,7 @@ tags of a repo's commits). A document is one of these:
   ``pull_prompt_commit`` of the SDK returns,
 - a manifest alone, as ``langchain_core.load.dumps`` writes.
 
-Of what manifests say, see ``langchain_manifests``. Not taken: who wrote a commit (``full_name``),
+``langchain_manifests`` reads the manifests. Not taken: who wrote a commit (``full_name``),
 ``readme``, examples, counts of likes, views and downloads, archived prompts, agents and skills.
 """
 

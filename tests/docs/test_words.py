@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from tests.support.servers import PROJECT
 
 WORDS = re.compile(
-    r"\b(?:told|mend(?:s|ed|ing)?|somebody|nobody|whoever|anew|of which|(?:goes|going|went) on)\b"
+    r"\b(?:told(?! apart| from)|mend(?:s|ed|ing)?|somebody|nobody|whoever|anew|of which)\b"
+    r"|\b(?:goes|going|went) on\b"
     r"|(?-i:(?:^[-* |]*|[.!?|] )Of\b)",
     re.IGNORECASE | re.MULTILINE,
 )
 FIRST_WORDS = ("What", "Whether", "Where", "Who", "Whom", "How", "Of", "When")
 # Packages whose docstrings hold to this; the other packages follow.
-PACKAGES = ("clients", "docs", "mcp_app", "operate")
+PACKAGES = ("builder", "cli", "clients", "docs", "mcp_app", "moving", "operate", "server")
 # Each file and a phrase of it that stays. At most ten.
-EXCEPTIONS: set[tuple[str, str]] = set()
+EXCEPTIONS = {
+    (
+        "builder/text/formats.py",
+        "When to use a skill",
+    ),  # a part of the shell client, whose hash it is
+}
 
 
 def texts_of_documents() -> Iterator[tuple[str, str]]:
