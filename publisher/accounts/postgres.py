@@ -142,8 +142,8 @@ class PostgresEngine:
             ) from error
 
     def _make_first_table(self) -> None:
-        """Creates the table that transactions lock. Of several nodes that do so at once, one
-        succeeds.
+        """Creates the table that transactions lock. If several nodes do so at once,
+        one succeeds.
         """
         with contextlib.suppress(errors.UniqueViolation, errors.DuplicateTable), self._begun(""):
             connection = self._own.connection

@@ -190,8 +190,8 @@ def replace_profile(
     ``may``, called under the lock of the owner's folder, returns True.
 
     Readers find the old or the new profile, whole: ``rename`` is atomic (POSIX,
-    https://pubs.opengroup.org/onlinepubs/9799919799/functions/rename.html). Of two concurrent
-    writers, the last one wins. Creates the owner's folder. Raises RequestError
+    https://pubs.opengroup.org/onlinepubs/9799919799/functions/rename.html). If two
+    writers are concurrent, the last one wins. Creates the owner's folder. Raises RequestError
     ``storage_unavailable``, and what ``may`` raises.
     """
     folder = f"{root}/{owner}"

@@ -79,7 +79,7 @@ def read_profile(root: str, owner: str) -> OwnerFile | None:
 def write_profile(store: Store, owner: str, profile: OwnerFile) -> None:
     """Replaces an owner's profile, durably when this returns.
 
-    Readers find the old or the new profile, whole. Of two concurrent writers, the last one wins.
+    Readers find the old or the new profile, whole. The last of concurrent writers wins.
     Creates the owner's folder. Raises RequestError ``storage_unavailable``.
     """
     data = render(profile)

@@ -2,7 +2,7 @@
 a database that many machines share.
 
 With any store, published files are read from the folder ``Store.root``. Files are written through
-the store's methods, each of which has committed when it returns.
+the store's methods. When one returns, its change is committed.
 
 A decision that depends on what a repo has is made by ``decide``, with a function without arguments,
 ``work``. It reads everything that it depends on, from the answer that is kept for an

@@ -13,8 +13,17 @@ WORDS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 FIRST_WORDS = ("What", "Whether", "Where", "Who", "Whom", "How", "Of", "When")
-# Packages whose docstrings hold to this; the other packages follow.
-PACKAGES = ("builder", "cli", "clients", "docs", "mcp_app", "moving", "operate", "server")
+PACKAGES = (
+    "builder",
+    "cli",
+    "clients",
+    "docs",
+    "mcp_app",
+    "moving",
+    "operate",
+    "publisher",
+    "server",
+)
 # Each file and a phrase of it that stays. At most ten.
 EXCEPTIONS = {
     (
