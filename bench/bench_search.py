@@ -288,7 +288,7 @@ def texts(settings: Settings, state: State) -> Iterator[tuple[CatalogueLine, str
 
 
 def ask_full_text(database: sqlite3.Connection, query: ListQuery) -> None:
-    """The 50 best by BM25, and how many there are; any word, the last one as a beginning."""
+    """The 50 best by BM25, and the number of matches; of any word, the last one as a prefix."""
     parts = [f'"{word.surface}"' for word in words.query_words(query.q)]
     match = " OR ".join([*parts[:-1], f"{parts[-1]}*"])
     database.execute(

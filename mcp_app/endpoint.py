@@ -164,7 +164,7 @@ class Endpoint:
     async def _post(
         self, scope: Scope, headers: dict[bytes, bytes], receive: Receive
     ) -> Answer | None:
-        """The answer to a message; None where the client has gone. Raises Refusal."""
+        """The answer to a message; None if the client has disconnected. Raises Refusal."""
         if self._throttle:
             wait_seconds = self._throttle.hit(client_of(scope))
             if wait_seconds:

@@ -193,7 +193,7 @@ class _Task:
 
     def _name_histories(self, histories: list[History]) -> dict[int, tuple[str, str]]:
         """The owner and the name of each, by its id: the same each time, in any order. If several
-        derive the same name, the one that is spelled so gets it.
+        derive the same name, the history that already has it in the source gets it.
         """
         named: dict[int, tuple[str, str]] = {}
         first: dict[tuple[str, str], str] = {}
