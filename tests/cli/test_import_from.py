@@ -14,7 +14,7 @@ from cli.hubctl import main
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.vendors import MODULES
 from moving.vendors.api import Api
-from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "sk-a-secret-of-one-test"
 
@@ -112,10 +112,10 @@ def example_api() -> Iterator[FakeApi]:
         "/prompts/b": {"name": "B", "texts": ["one", "two"]},
     }
 
-    def answer(asked: Asked) -> Said:
-        if asked.headers.get("Authorization") != f"Bearer {KEY}":
+    def answer(request: Request) -> Said:
+        if request.headers.get("Authorization") != f"Bearer {KEY}":
             return Said(401, {"message": f"who are you, {KEY}?"})
-        return Said(200, answers[asked.path])
+        return Said(200, answers[request.path])
 
     with fake_api(answer) as api:
         yield api
@@ -136,10 +136,10 @@ def test_an_api(folder: Path, example_api: FakeApi):
     # The same command imports the kept answers without the API, and then requests the API again.
     kept = run("import", "--from", "opik", "opik-export")
     assert kept.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
-    asked = len(example_api.asked)
+    before = len(example_api.requests)
     again = run(*args, "--save", "other", EXAMPLE_KEY=KEY)
     assert again.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
-    assert len(example_api.asked) == asked + 3
+    assert len(example_api.requests) == before + 3
 
 
 def test_a_download_that_is_stopped(

@@ -299,16 +299,16 @@ def pytest_runtest_makereport(
     if not area or (report.when != "call" and report.passed):
         return report
     check = item.stash.get(_check, None) or Check()
-    told = ""
+    reason = ""
     if call.excinfo and not isinstance(call.excinfo.value, NotConforming):
-        told = _tell(call.excinfo)
-    deviations = [*check.shown(), *filter(None, [told])]
+        reason = _tell(call.excinfo)
+    deviations = [*check.shown(), *filter(None, [reason])]
     if report.failed and deviations:
         report.longrepr = "\n".join([f"{area}, {_host_of(item)}:", *deviations])
     found = {
         "area": area,
         "held": check.held,
-        "failed": len(check.deviations) + bool(told),
+        "failed": len(check.deviations) + bool(reason),
         "deviations": deviations,
         "notes": list(check.notes),
     }
@@ -396,7 +396,7 @@ def _write_areas(write: Any, found: list[dict[str, Any]]) -> None:
     for area in sorted(areas):
         held = sum(one["held"] for one in found if one["area"] == area)
         failed = sum(one["failed"] for one in found if one["area"] == area)
-        told = f"{failed} of {held + failed} failed" if failed else f"{held} held"
+        result = f"{failed} of {held + failed} failed" if failed else f"{held} held"
         if not held + failed:
-            told = "nothing there to look at"
-        write(f"  {area:<22} {told}", red=bool(failed))
+            result = "nothing there to look at"
+        write(f"  {area:<22} {result}", red=bool(failed))

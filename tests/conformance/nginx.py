@@ -22,7 +22,7 @@ def started_nginx(site: HostedSite, folder: Path, *options: str) -> Iterator[str
     config = folder / nginx.FILE
     config.write_text(nginx.files(site)[nginx.FILE], encoding="utf-8")
     as_root = ["user root;"] if os.geteuid() == 0 else []
-    told = " ".join(["daemon off;", *as_root, *options])
-    process = Process("nginx", "-c", str(config), "-e", "stderr", "-g", told)
+    directives = " ".join(["daemon off;", *as_root, *options])
+    process = Process("nginx", "-c", str(config), "-e", "stderr", "-g", directives)
     with listening(site, "[emerg]", process) as url:
         yield url

@@ -148,13 +148,13 @@ def test_preflight(check: Check, client: Client, catalogue: Catalogue, template:
     path = catalogue.fill(template)
     if path is None:
         return
-    asked = ["authorization", "content-type", "idempotency-key", "if-match"]
+    requested = ["authorization", "content-type", "idempotency-key", "if-match"]
     answer = client.ask(
         "OPTIONS", path,
         {
             "Origin": "https://elsewhere.example",
             "Access-Control-Request-Method": "POST",
-            "Access-Control-Request-Headers": ", ".join(asked),
+            "Access-Control-Request-Headers": ", ".join(requested),
         },
     )  # fmt: skip
     check.status(answer, 200, 204)
@@ -163,7 +163,7 @@ def test_preflight(check: Check, client: Client, catalogue: Catalogue, template:
     check.that(answer, methods >= {"get", "head", "post"}, "GET, HEAD and POST allowed",
                f"{answer.status}, {sorted(methods)}")  # fmt: skip
     allowed = header_list(answer, "Access-Control-Allow-Headers")
-    check.that(answer, allowed >= set(asked), f"the headers {', '.join(asked)} allowed",
+    check.that(answer, allowed >= set(requested), f"the headers {', '.join(requested)} allowed",
                f"{answer.status}, {sorted(allowed)}")  # fmt: skip
 
 

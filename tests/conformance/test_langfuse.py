@@ -87,9 +87,9 @@ def test_prompts_are_the_versions(check: Check, client: Client, catalogue: Catal
             )
             messages = version.messages
             came = (prompt.name, prompt.version, prompt.type, prompt.prompt, prompt.config)
-            told = "text" if messages is None else "chat"
+            kind = "text" if messages is None else "chat"
             text = version.body if messages is None else messages
-            right = (f"{owner}/{name}", version.ordinal, told, text, version.parameters)
+            right = (f"{owner}/{name}", version.ordinal, kind, text, version.parameters)
             check.that(answer, came == right, f"the version's {right!r}"[:500])
             check.that(
                 answer, prompt.commit_message == (version.changelog or None), "the changelog"
@@ -101,10 +101,10 @@ def test_prompts_are_the_versions(check: Check, client: Client, catalogue: Catal
 def test_versions_and_labels_by_query(check: Check, client: Client, catalogue: Catalogue) -> None:
     for owner, name in catalogue.repos:
         rows = catalogue.versions(owner, name)
-        asked = [(f"version={row['ordinal']}", row["ordinal"]) for row in rows]
+        queries = [(f"version={row['ordinal']}", row["ordinal"]) for row in rows]
         labels = catalogue.labels(owner, name) or [LATEST]
-        asked += [(f"label={label}", label) for label in labels]
-        for query, ref in asked:
+        queries += [(f"label={label}", label) for label in labels]
+        for query, ref in queries:
             wanted = client.get(file_of("langfuse_ref", owner=owner, name=name, ref=ref))
             for path in (f"{owner}/{name}?{query}", f"{owner}%2F{name}?{query}&resolve=false"):
                 answer = client.get(f"{LANGFUSE}/{path}")
@@ -179,9 +179,9 @@ def test_lists(check: Check, client: Client, catalogue: Catalogue) -> None:
         for row in found["data"]:
             prompt = prompt_in(check, client.get(f"{LANGFUSE}/{row['name']}@latest"))
             if prompt:
-                told = (row["type"], row["tags"], row["lastConfig"])
+                summary = (row["type"], row["tags"], row["lastConfig"])
                 right = (prompt.type, prompt.tags, prompt.config)
-                check.that(answer, told == right, f"{row['name']} as its latest version")
+                check.that(answer, summary == right, f"{row['name']} as its latest version")
                 check.that(
                     answer, max(row["versions"]) >= prompt.version and LATEST in row["labels"],
                     f"the versions and labels of {row['name']}",
@@ -245,11 +245,15 @@ def test_what_was_withdrawn(check: Check, client: Client, catalogue: Catalogue) 
     # 404, since at any other status the SDKs continue to use the cached prompt.
     for owner, name in catalogue.repos:
         for row in catalogue.withdrawn(owner, name):
-            for asked in (f"@{row['version']}", f"@{row['ordinal']}", f"?version={row['ordinal']}"):
-                answer = client.get(f"{LANGFUSE}/{owner}/{name}{asked}")
+            for suffix in (
+                f"@{row['version']}",
+                f"@{row['ordinal']}",
+                f"?version={row['ordinal']}",
+            ):
+                answer = client.get(f"{LANGFUSE}/{owner}/{name}{suffix}")
                 refused(check, answer, LANGFUSE_NOT_FOUND)
-    for asked in ("", "@1.0.0", "@1", "@latest", "?version=1", "?label=latest"):
-        answer = client.get(f"{LANGFUSE}/{'%2F'.join(WITHDRAWN)}{asked}")
+    for suffix in ("", "@1.0.0", "@1", "@latest", "?version=1", "?label=latest"):
+        answer = client.get(f"{LANGFUSE}/{'%2F'.join(WITHDRAWN)}{suffix}")
         refused(check, answer, LANGFUSE_NOT_FOUND)
 
 

@@ -70,8 +70,9 @@ def check_hidden(check: Check, answer: Answer) -> None:
     """Check that no other origin reads an answer, and that no shared cache keeps it."""
     shared = [name for name in answer.headers if name.lower().startswith("access-control-")]
     check.that(answer, not shared, "no CORS", ", ".join(shared))
-    told = answer.headers.get("Cache-Control", "")
-    check.that(answer, "public" not in told and "s-maxage" not in told, "private", told)
+    directives = answer.headers.get("Cache-Control", "")
+    is_shared = "public" in directives or "s-maxage" in directives
+    check.that(answer, not is_shared, "private", directives)
 
 
 @pytest.mark.parametrize("route", GUARDED, ids=lambda route: f"GET /{route.file}")
@@ -128,14 +129,14 @@ def test_members_ask_as_everybody_asks_elsewhere(
     owner, name = catalogue.repos[0]
     repo = f"/api/v1/repos/{owner}/{name}"
     version = catalogue.versions(owner, name)[0]["version"]
-    for asked, file in (
+    for address, file in (
         ("/api/v1/repos?sort=new&page=1", "/api/v1/repos/_/new/1.json"),
         (f"{repo}/raw?version={version}", f"{repo}/versions/{version}.txt"),
         (f"{repo}/body", f"{repo}/body.txt"),
         ("/", "/index.html"),
         (f"/{owner}/{name}?x=1", f"/{owner}/{name}.html"),
     ):
-        check.same_body(client.ask("GET", asked), client.get(file), file)
+        check.same_body(client.ask("GET", address), client.get(file), file)
     raw = client.get(f"{repo}/raw")
     etag = {"If-None-Match": raw.headers.get("ETag", "")}
     check.status(client.ask("GET", f"{repo}/raw", etag), 304)
@@ -172,8 +173,8 @@ def test_no_path_leads_around_the_guard(
     check.that(answer, answer.status in (303, 400, 401, 404), "a refusal")
     check_hidden(check, answer)
     for owner, name in catalogue.ids:
-        told = f"{owner}/{name}".encode() in answer.body
-        check.that(answer, not told, "nothing of the content")
+        is_named = f"{owner}/{name}".encode() in answer.body
+        check.that(answer, not is_named, "nothing of the content")
     if answer.status == 404:
         # The account's own 404 page is public, and so is the answer that metadata does not exist.
         check.that(answer, path.startswith((ACCOUNT_URL, WELL_KNOWN)), "401 or 303")

@@ -260,8 +260,9 @@ def test_a_bump_that_the_variables_ask_for(check: Check, publisher: Publisher) -
         if record and base:
             wanted = str(Version.parse(base.version).bump("patch" if is_warned else "major"))
             check.that(answer, record.version == wanted, f"version {wanted}", record.version)
-            told = [one for one in record.warnings if one.startswith("breaking_variables")]
-            check.that(answer, bool(told) == is_warned, f"{is_warned} for a warning", str(told))
+            warnings = [one for one in record.warnings if one.startswith("breaking_variables")]
+            right = bool(warnings) == is_warned
+            check.that(answer, right, f"{is_warned} for a warning", str(warnings))
 
 
 @area("publishing")

@@ -93,11 +93,11 @@ def test_a_filter_is_applied_or_told(
     check.that(answer, answer.status in (200, 400, 404, 501, 503), "an answer, or an error")
     found = check.rows(answer, records.RepoSummary) if answer.status == 200 else None
     if found:
-        asked = "q" if "q=" in path else "tag"
-        applied = getattr(found.meta, asked)
+        parameter = "q" if "q=" in path else "tag"
+        applied = getattr(found.meta, parameter)
         check.that(
             answer, applied is None or applied in path.replace("%2c", ","),
-            f"a meta.{asked} that was asked for, or null", f"meta.{asked} {applied!r}",
+            f"a meta.{parameter} of the request, or null", f"meta.{parameter} {applied!r}",
         )  # fmt: skip
     elif answer.status >= 400:
         check.envelope(answer)
@@ -167,9 +167,9 @@ def test_parameters_of_other_addresses(
 
 def check_misplaced(check: Check, answer: Answer) -> None:
     if check.error(answer, 400, "invalid_parameter"):
-        told = answer.json["error"]["message"]
+        message = answer.json["error"]["message"]
         for address in ("/versions/", "/raw?version=", "/labels/", "/raw?label=", "/api/v1/repos."):
-            check.that(answer, address in told, f"a message that names {address}", told)
+            check.that(answer, address in message, f"a message that names {address}", message)
 
 
 @area("parameters")

@@ -234,8 +234,8 @@ def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -
             next((one.version for one in found.data[at + 1 :] if not one.withdrawn), None)
             for at in range(len(found.data))
         ]
-        told = "previous: the next one below that was not withdrawn"
-        check.that(answer, previous == wanted, told, f"{previous}")
+        rule = "previous: the next one below that was not withdrawn"
+        check.that(answer, previous == wanted, rule, f"{previous}")
         for entry in found.data:
             check.that(
                 answer, bool(entry.diff_url) == bool(entry.previous and not entry.withdrawn),

@@ -81,7 +81,7 @@ def search(check: Check, client: Client, q: str, **given: str) -> Found:
     return Found(ids, False, match)
 
 
-def asked(q: str) -> str:
+def search_path(q: str) -> str:
     return f"/api/v1/repos?q={quote(q)}"
 
 
@@ -103,7 +103,8 @@ def word_of(title: str) -> str | None:
 def check_found(check: Check, client: Client, q: str, wanted: Id, found: Found) -> None:
     if found.is_whole:
         check.that(
-            client.get(asked(q)), wanted in found.ids, f"{'/'.join(wanted)}, as it is in its title",
+            client.get(search_path(q)), wanted in found.ids,
+            f"{'/'.join(wanted)}, as it is in its title",
             f"{len(found.ids)} others: {found.ids[:3]}",
         )  # fmt: skip
 
@@ -126,7 +127,7 @@ def test_a_word_finds_its_repo_in_any_case(
             wide = "".join(chr(ord(char) + 0xFEE0) for char in word)
             for other in (word.upper(), word.lower(), f"  {word}  ", wide):
                 check.that(
-                    client.get(asked(other)), search(check, client, other) == found,
+                    client.get(search_path(other)), search(check, client, other) == found,
                     f"the repos of q={word}",
                 )  # fmt: skip
 
@@ -148,15 +149,15 @@ def test_words_that_say_nothing(check: Check, client: Client, catalogue: Catalog
         word = word_of(title)
         if word:
             alone = search(check, client, word)
-            check.that(client.get(asked(word)), alone.match == "all", "match all")
+            check.that(client.get(search_path(word)), alone.match == "all", "match all")
             with_stop_word = f"{STOP_WORDS[0]} {word}"
             check.that(
-                client.get(asked(with_stop_word)),
+                client.get(search_path(with_stop_word)),
                 search(check, client, with_stop_word).ids == alone.ids, f"the repos of q={word}",
             )  # fmt: skip
             with_unknown = f"zzqxjzz{NOBODY.replace('-', '')} {word}"
             check.that(
-                client.get(asked(with_unknown)),
+                client.get(search_path(with_unknown)),
                 search(check, client, with_unknown) == alone._replace(match="some"),
                 f"the repos of q={word}, and match some",
             )  # fmt: skip
@@ -194,7 +195,7 @@ def test_a_search_in_an_order(
         if not word:
             continue
         found, sorted_ones = search(check, client, word), search(check, client, word, sort=sort)
-        answer = client.get(f"{asked(word)}&sort={sort}")
+        answer = client.get(f"{search_path(word)}&sort={sort}")
         if found.is_whole:
             same = sorted(found.ids) == sorted(sorted_ones.ids)
             check.that(answer, same, f"the repos of q={word}")
@@ -214,7 +215,7 @@ def test_a_search_within_a_tag(check: Check, client: Client, catalogue: Catalogu
             if found.is_whole:
                 wanted = [one for one in found.ids if tag in tags_of.get(one, ())]
                 check.that(
-                    client.get(f"{asked(word)}&tag={quote(tag)}"), within.ids == wanted,
+                    client.get(f"{search_path(word)}&tag={quote(tag)}"), within.ids == wanted,
                     f"those repos of q={word} that have the tag, in the same order",
                 )  # fmt: skip
 
@@ -236,9 +237,9 @@ def test_headers_of_a_search(check: Check, client: Client) -> None:
 @area("search")
 def test_a_search_in_any_encoding(check: Check, client: Client) -> None:
     """A cache on the way may keep its first answer, so each encoding is the first once."""
-    wanted = client.get(asked("a"))
+    wanted = client.get(search_path("a"))
     for place in range(len(ENCODINGS)):
-        path = f"{asked('a')}&unknown={secrets.token_hex(8)}"
+        path = f"{search_path('a')}&unknown={secrets.token_hex(8)}"
         for accepted in ENCODINGS[place:] + ENCODINGS[:place]:
             answer = client.ask("GET", path, {"Accept-Encoding": accepted})
             check.status(answer, 200)

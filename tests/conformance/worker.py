@@ -44,8 +44,8 @@ def running_miniflare(worker: Path, **options: object) -> Iterator[str]:
     assert node.exists() and (PROGRAMS / "workerd").exists(), (
         "Node and workerd are not there; install them with: sh tests/install-tools"
     )
-    told = json.dumps({"worker": str(worker), **options})
-    process = Process(str(node), str(SCRIPT), told, env=clean_environment())
+    config = json.dumps({"worker": str(worker), **options})
+    process = Process(str(node), str(SCRIPT), config, env=clean_environment())
     try:
         line = process.wait_for_line("Worker at ")
         yield line.partition("Worker at ")[2].rstrip("/")

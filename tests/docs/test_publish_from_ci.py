@@ -112,8 +112,8 @@ def test_pushes(trusting: Trusting, trusted: TrustedProject, platform: str):
     })  # fmt: skip
     done = trusted.run(platform, NOTHING, first)
     named = "prompts/deep/other.md: not published: move it to prompts/\n"
-    told = "Declared variables that are not in the text: who."
-    assert done.status == 0 and told in done.output and named in done.output
+    message = "Declared variables that are not in the text: who."
+    assert done.status == 0 and message in done.output and named in done.output
     assert done.output.startswith(FETCHED + published(trusted, "bye-2", "1.0.0"))
     assert done.output.endswith(published(trusted, "hello", "1.0.0"))
     trusted.commit("Aside", {"prompts/hello.md": "Hello.\n"})
@@ -252,7 +252,7 @@ def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platfo
 
 
 @pytest.mark.parametrize(
-    ("platform", "claims", "told"),
+    ("platform", "claims", "message"),
     [
         ("github", {"repository": "eve/fork", "repository_id": "1000001"}, "project eve/fork"),
         ("github", {"repository": "acme/renamed"}, "project acme/renamed"),
@@ -270,12 +270,12 @@ def test_a_bump_that_is_none(trusting: Trusting, trusted: TrustedProject, platfo
     ],
 )
 def test_jobs_that_are_not_trusted(
-    trusting: Trusting, trusted: TrustedProject, platform: str, claims: dict[str, str], told: str
+    trusting: Trusting, trusted: TrustedProject, platform: str, claims: dict[str, str], message: str
 ):
     after = trusted.push_files("Begin", {"prompts/a.md": "A"})
     trusted.claims = claims
     done = trusted.run(platform, NOTHING, after)
-    assert done.status != 0 and told in done.output
+    assert done.status != 0 and message in done.output
     assert not versions(trusting.server, trusted, "a")
 
 
@@ -328,10 +328,10 @@ def test_a_job_shows_no_secrets(
     seen = (tmp_path / "seen").read_text()
     assert done.status == 0, done.output
     assert "trusted-publishing/token" in seen
-    told = done.output + seen + trusting.server.process.text
-    assert RUNTIME_SECRET not in told and trusted.id_token not in told
+    output = done.output + seen + trusting.server.process.text
+    assert RUNTIME_SECRET not in output and trusted.id_token not in output
     # Patterns of any token of a job, and of the hub.
-    assert not re.search(r"eyJ[\w-]+\.|hub_[0-9A-Za-z]{38}", told)
+    assert not re.search(r"eyJ[\w-]+\.|hub_[0-9A-Za-z]{38}", output)
 
 
 @pytest.mark.parametrize("kind", ["check", "publish"])

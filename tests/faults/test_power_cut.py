@@ -126,10 +126,10 @@ def test_a_label_does_not_outlive_its_version(writers: Writers, tmp_path: Path):
         for tree in disk.outcomes():
             with TemporaryDirectory() as folder:
                 trees.write(tree, f"{folder}/content")
-                told = [*check(f"{folder}/content")]
-                assert not [fault for fault in told if "which is not a version" in fault.reason], (
-                    call
-                )
+                faults = [*check(f"{folder}/content")]
+                assert not [
+                    fault for fault in faults if "which is not a version" in fault.reason
+                ], call
 
 
 @pytest.mark.parametrize("writer", ["unsynced", "careless"])

@@ -81,6 +81,6 @@ def test_the_sweep_bites(writers: Writers, fault: str, kinds: set[str], tmp_path
         (tmp_path / name).mkdir()
         situation = SITUATIONS[name]
         found = sweep(writers, "careless", situation, fault, tmp_path / name)
-        told = {re.search(r"\): (\w+): ", complaint)[1] for complaint in found}
+        found_kinds = {re.search(r"\): (\w+): ", complaint)[1] for complaint in found}
         missed = {"build"} if situation.work.startswith("@") else set()
-        assert told >= kinds - missed, found
+        assert found_kinds >= kinds - missed, found

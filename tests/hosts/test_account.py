@@ -38,14 +38,14 @@ pytestmark = pytest.mark.usefixtures("installed_tools")
 
 
 class Answer(NamedTuple):
-    """An answer of a host. ``told``: the stand-in's report of the request."""
+    """An answer of a host. ``report`` is the stand-in's report of the request."""
 
     status: int
     headers: HTTPMessage
     body: bytes
 
     @property
-    def told(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return json.loads(self.body.partition(b"\n")[0])
 
     @property
@@ -70,21 +70,21 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         self.server.requests += 1
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
-        told = {
+        query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+        report = {
             "line": f"{self.command} {self.path}", "body": body.decode("latin-1"),
             "headers": {name.lower(): value for name, value in self.headers.items()},
             "number": self.server.requests,
         }  # fmt: skip
-        page = f"{json.dumps(told)}\n{PADDING}".encode()
-        self.send_response(int(asked.get("status", "200")))
+        page = f"{json.dumps(report)}\n{PADDING}".encode()
+        self.send_response(int(query.get("status", "200")))
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))
-        self.send_header("Cache-Control", asked.get("cache", "no-store"))
+        self.send_header("Cache-Control", query.get("cache", "no-store"))
         for cookie in COOKIES:
             self.send_header("Set-Cookie", cookie)
-        if "location" in asked:
-            self.send_header("Location", asked["location"])
+        if "location" in query:
+            self.send_header("Location", query["location"])
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(page)
@@ -116,14 +116,14 @@ Started = Callable[..., contextlib.AbstractContextManager[str]]
 
 
 def _worker(site: HostedSite, folder: Path) -> contextlib.AbstractContextManager[str]:
-    told: dict[str, Any] = {"files": "assets"}
+    options: dict[str, Any] = {"files": "assets"}
     if site.upstream:
-        told["variables"] = {"UPSTREAM": f"http://{site.upstream}"}
+        options["variables"] = {"UPSTREAM": f"http://{site.upstream}"}
     if site.reads_per_minute:
-        told["reads"] = site.reads_per_minute
+        options["reads"] = site.reads_per_minute
     # The configuration for Cloudflare needs an upstream with a public name.
     public = site._replace(upstream="hub-origin.example.org")
-    return started_worker(public, folder, **told)
+    return started_worker(public, folder, **options)
 
 
 STARTED: dict[str, Started] = {"nginx": started_nginx, "caddy": started_caddy, "worker": _worker}
@@ -207,14 +207,14 @@ def test_all_below_account_is_passed_on_as_it_came(ask: Asker, target: str):
             Origin="https://elsewhere.example", Referer="https://x.example/",
             Content_Type="application/x-www-form-urlencoded",
         )  # fmt: skip
-        told = answer.told
-        assert told["line"] == f"{method} {ask.parts.path}{target}"
-        assert told["body"].encode("latin-1") == (sent or b"")
+        report = answer.report
+        assert report["line"] == f"{method} {ask.parts.path}{target}"
+        assert report["body"].encode("latin-1") == (sent or b"")
         for name, value in {
             "cookie": "hub_session=abc; x=1", "origin": "https://elsewhere.example",
             "referer": "https://x.example/", "content-type": "application/x-www-form-urlencoded",
         }.items():  # fmt: skip
-            assert told["headers"][name] == value
+            assert report["headers"][name] == value
         check_untouched(answer)
 
 
@@ -222,7 +222,7 @@ def test_the_service_is_asked_for_plain_pages(ask: Asker):
     answer = ask("/account/login", Accept_Encoding="gzip")
     is_packed = answer.headers["Content-Encoding"] == "gzip"
     plain = answer._replace(body=gzip.decompress(answer.body)) if is_packed else answer
-    assert plain.told["headers"].get("accept-encoding") in (None, "identity")
+    assert plain.report["headers"].get("accept-encoding") in (None, "identity")
 
 
 def check_untouched(answer: Answer) -> None:
@@ -238,19 +238,19 @@ def check_untouched(answer: Answer) -> None:
 
 @pytest.mark.parametrize("method", ["HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_every_method_is_passed_on(ask: Asker, method: str):
-    before = ask("/account/x").told["number"]
+    before = ask("/account/x").report["number"]
     for target in ("/account", "/account/tokens"):
         answer = ask(target, method)
         assert answer.status == 200
         if method != "HEAD":
-            assert answer.told["line"] == f"{method} {ask.parts.path}{target}"
+            assert answer.report["line"] == f"{method} {ask.parts.path}{target}"
             check_untouched(answer)
-    assert ask("/account/x").told["number"] == before + 3
+    assert ask("/account/x").report["number"] == before + 3
 
 
 def test_nothing_is_kept_and_no_limit_of_reads_counts(ask: Asker):
     for target in ("/account/tokens?cache=public,+max-age=600", "/account/site.css", TRUSTED_URL):
-        numbers = [ask(target).told["number"] for _ in range(4)]
+        numbers = [ask(target).report["number"] for _ in range(4)]
         assert numbers == list(range(numbers[0], numbers[0] + 4))
 
 
@@ -274,18 +274,18 @@ def test_the_service_learns_who_signs_in(ask: Asker):
     given = {"X_Forwarded_For": "198.51.100.1", "X_Forwarded_Proto": "ftp"}
     # This is how Cloudflare says it to a Worker; to the others it is any header.
     for target, method in (("/account/login", "POST"), (TRUSTED_URL, "POST"), ("/account", "GET")):
-        told = ask(target, method, CF_Connecting_IP="127.0.0.1", **given).told["headers"]
-        assert told["x-forwarded-for"] == "127.0.0.1"
-        assert told["x-forwarded-proto"] == "http"
-        assert told["host"]
+        report = ask(target, method, CF_Connecting_IP="127.0.0.1", **given).report["headers"]
+        assert report["x-forwarded-for"] == "127.0.0.1"
+        assert report["x-forwarded-proto"] == "http"
+        assert report["host"]
 
 
 @pytest.mark.parametrize("target", ["/account/login", "/mcp"])
 def test_the_service_learns_which_host_was_asked(ask: Asker, stand_in: str, target: str):
     for host in ("hub.example", "hub.example:8443", "evil.example"):
-        told = ask(target, Host=host).told["headers"]
+        report = ask(target, Host=host).report["headers"]
         # A Worker can only send the name of the upstream.
-        assert told["host"] == (stand_in if ask.name == "worker" else host)
+        assert report["host"] == (stand_in if ask.name == "worker" else host)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_what_takes_only_post_is_passed_on(ask: Asker, url: str, method: str):
     answer = ask(target, method, b'{"token": "x"}' if method == "POST" else None)
     assert answer.status == 405
     if method != "HEAD":
-        assert answer.told["line"] == f"{method} {ask.parts.path}{target}"
-        assert answer.told["body"] == ('{"token": "x"}' if method == "POST" else "")
+        assert answer.report["line"] == f"{method} {ask.parts.path}{target}"
+        assert answer.report["body"] == ('{"token": "x"}' if method == "POST" else "")
 
 
 def test_a_browser_may_ask_for_the_exchange(ask: Asker):
@@ -356,8 +356,8 @@ def check_unavailable(answer: Answer) -> None:
 
 def test_no_condition_and_no_range_makes_less_of_that_page(down: Asker):
     page = down("/account").body
-    asked = {"If_None_Match": "*", "If_Modified_Since": "Fri, 01 Jan 2100 00:00:00 GMT"}
-    for headers in (asked, {"Range": "bytes=0-9"}, {"If_Match": '"x"'}):
+    conditions = {"If_None_Match": "*", "If_Modified_Since": "Fri, 01 Jan 2100 00:00:00 GMT"}
+    for headers in (conditions, {"Range": "bytes=0-9"}, {"If_Match": '"x"'}):
         answer = down("/account", **headers)
         assert (answer.status, answer.body) == (503, page)
         check_unavailable(answer)
@@ -392,7 +392,7 @@ def test_cloudflare_is_told_not_to_compress(ask: Asker):
 
 def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: str, tmp_path: Path):
     with place.started("nginx", tmp_path, upstream=stand_in) as ask:
-        number = ask("/account").told["number"]
+        number = ask("/account").report["number"]
         answer = ask("/account/profile", "POST", b"x" * (4 << 20))
         assert (answer.status, answer.body.decode()) == (413, ACCOUNT_TOO_LARGE)
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
@@ -400,8 +400,8 @@ def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: str, tmp_pat
         assert "Access-Control-Allow-Origin" not in answer.headers
         assert ask(TRUSTED_URL, "POST", b"x" * (4 << 20)).code == "content_too_large"
         large = b"x" * (2 << 20)
-        assert len(ask("/account/profile", "POST", large).told["body"]) == len(large)
-        assert ask("/account").told["number"] == number + 2
+        assert len(ask("/account/profile", "POST", large).report["body"]) == len(large)
+        assert ask("/account").report["number"] == number + 2
 
 
 @pytest.mark.parametrize(("name", "expected"), [("nginx", "192.0.2.1"), ("caddy", None)])
@@ -411,9 +411,9 @@ def test_behind_another_proxy_the_service_still_learns_it(
     changes = {"upstream": stand_in, "trusted_proxies": ("127.0.0.0/8",)}
     with place.started(name, tmp_path, **changes) as ask:
         given = "203.0.113.9, 192.0.2.1"
-        told = ask("/account/login", "POST", X_Forwarded_For=given).told["headers"]
+        report = ask("/account/login", "POST", X_Forwarded_For=given).report["headers"]
         # Behind a Caddy that trusts both proxies, the client stays the same.
-        assert told["x-forwarded-for"] == (expected or f"{given}, 127.0.0.1")
+        assert report["x-forwarded-for"] == (expected or f"{given}, 127.0.0.1")
 
 
 @pytest.mark.parametrize("name", ["nginx", "worker"])

@@ -122,9 +122,9 @@ def test_reads_go_on_when_the_service_has_died(small, tmp_path):
             # Caddy serves an acknowledged version from the files.
             assert get(f"{url}/api/v1/repos/ada/hello/raw").text == "Hello {{name}}."
             assert get(f"{url}/api/v1/repos?q=care").json()["meta"]["total"] == 1
-            told = get(f"{url}/api/v1/repos/Ada/hello").json()["error"]
-            assert told["code"] == "invalid_name"
-            assert "'ada'" in told["message"]
+            error = get(f"{url}/api/v1/repos/Ada/hello").json()["error"]
+            assert error["code"] == "invalid_name"
+            assert "'ada'" in error["message"]
             server.close()
             for path in (
                 "/", "/ada/hello", "/api/v1/repos", "/api/v1/repos?sort=new&page=1", "/api/v1/tags",
@@ -226,7 +226,7 @@ def test_conditions_that_are_for_writing_refuse_no_read(alone):
 # Requests that are passed on to `hubctl serve`
 
 
-class Told(BaseHTTPRequestHandler):
+class Echo(BaseHTTPRequestHandler):
     """Answers with the request that it received."""
 
     protocol_version = "HTTP/1.1"
@@ -243,9 +243,9 @@ class Told(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def telling() -> Iterator[str]:
+def echoing() -> Iterator[str]:
     """The address of a server that answers with each request."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Told)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     with in_thread(server):
         yield f"127.0.0.1:{server.server_port}"
 
@@ -255,9 +255,9 @@ def telling() -> Iterator[str]:
     ("trusted", "expected"), [((), "127.0.0.1"), (("127.0.0.0/8", "::1"), "192.0.2.1, 127.0.0.1")]
 )
 def test_the_service_learns_the_address_of_the_client(
-    settings, tmp_path, telling, trusted, expected
+    settings, tmp_path, echoing, trusted, expected
 ):
-    site = hosted(settings, tmp_path, upstream=telling, trusted_proxies=trusted)
+    site = hosted(settings, tmp_path, upstream=echoing, trusted_proxies=trusted)
     with started_caddy(site, tmp_path) as url:
         for path in (
             "/healthz",
@@ -266,11 +266,11 @@ def test_the_service_learns_the_address_of_the_client(
             "/api/v1/repos?q=sql&x=%2e",
             "/api/v1/repos/A/b%20c?x=%2F",
         ):
-            told = json.loads(raw(url, path, "X-Forwarded-For: 192.0.2.1").body)
+            echo = json.loads(raw(url, path, "X-Forwarded-For: 192.0.2.1").body)
             # Unchanged, as decoding twice would change the meaning.
-            assert told["path"] == path
-            assert told["headers"]["X-Forwarded-For"] == expected
-            assert told["headers"]["Host"] == "x"
+            assert echo["path"] == path
+            assert echo["headers"]["X-Forwarded-For"] == expected
+            assert echo["headers"]["Host"] == "x"
 
 
 # Contents of the log, and how long it is kept
@@ -330,7 +330,7 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
             ["logrotate", "--force", "--state", f"{tmp_path}/rotated", str(config)], check=True
         )
 
-    def asked(path: Path) -> list[str]:
+    def targets(path: Path) -> list[str]:
         return [json.loads(line)["request"]["uri"] for line in path.read_bytes().splitlines()]
 
     with started_caddy(site, tmp_path) as url:
@@ -340,8 +340,8 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
             rotate()
         get(f"{url}/third")
         wait_until(lambda: log.stat().st_size, "/third")
-        assert asked(log) == ["/third"]
-        assert asked(Path(f"{log}.1")) == ["/second"]
+        assert targets(log) == ["/third"]
+        assert targets(Path(f"{log}.1")) == ["/second"]
         # After a quiet week no log contains a client's address.
         for _ in range(8):
             rotate()
@@ -429,8 +429,8 @@ def test_it_runs_without_root_as_the_command_says(open_folder):
     lines = Path(small.state, "caddy", "access.log").read_text().splitlines()
     entries = [json.loads(line) for line in lines]
     # As requested, before rewriting.
-    asked = [(entry["request"]["uri"], entry["status"]) for entry in entries]
-    assert asked.count((f"{REPO}/raw?version=1.0.0", 206)) == 2
+    requested = [(entry["request"]["uri"], entry["status"]) for entry in entries]
+    assert requested.count((f"{REPO}/raw?version=1.0.0", 206)) == 2
     assert {entry["request"]["remote_ip"] for entry in entries} == {"127.0.0.1"}
     counted = subprocess.run(
         [HUBCTL, "stats", "ingest", f"{small.state}/caddy/access.log", "--json", "--out",

@@ -447,12 +447,12 @@ def test_the_worker_is_a_module_that_runs_nothing_but_itself(tmp_path: Path):
 
 
 def test_what_wrangler_is_told():
-    told = tomllib.loads(files(base_url="https://prompts.example.org")["wrangler.toml"])
-    assert told["main"] == "worker.js"
-    assert told["routes"] == [{"pattern": "prompts.example.org", "custom_domain": True}]
-    assert told["r2_buckets"] == [{"binding": "SITE", "bucket_name": "hub"}]
-    assert told["ratelimits"][0]["simple"] == {"limit": 120, "period": 60}
-    assert "vars" not in told and "assets" not in told
+    config = tomllib.loads(files(base_url="https://prompts.example.org")["wrangler.toml"])
+    assert config["main"] == "worker.js"
+    assert config["routes"] == [{"pattern": "prompts.example.org", "custom_domain": True}]
+    assert config["r2_buckets"] == [{"binding": "SITE", "bucket_name": "hub"}]
+    assert config["ratelimits"][0]["simple"] == {"limit": 120, "period": 60}
+    assert "vars" not in config and "assets" not in config
 
 
 def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
@@ -460,8 +460,8 @@ def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
     text = files(out=folder)["wrangler.toml"]
     lines = [line.removeprefix("# ") for line in text.splitlines()]
     start = lines.index("[assets]")
-    told = tomllib.loads("\n".join(lines[start : lines.index("", start)]))
-    assert told["assets"] == {
+    config = tomllib.loads("\n".join(lines[start : lines.index("", start)]))
+    assert config["assets"] == {
         "directory": folder, "binding": "ASSETS", "html_handling": "none",
         "not_found_handling": "none", "run_worker_first": True,
     }  # fmt: skip
@@ -469,8 +469,8 @@ def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
 
 
 def test_a_base_url_with_a_path():
-    told = tomllib.loads(files(base_url="https://example.org/some/prompts")["wrangler.toml"])
-    assert [route["pattern"] for route in told["routes"]] == [
+    config = tomllib.loads(files(base_url="https://example.org/some/prompts")["wrangler.toml"])
+    assert [route["pattern"] for route in config["routes"]] == [
         "example.org/some/prompts", "example.org/some/prompts/*",
     ]  # fmt: skip
 
@@ -487,8 +487,8 @@ def test_a_site_that_only_this_machine_has_gets_no_route(base_url: str):
      ("127.0.0.1:8000", None), ("localhost:8000", None), ("10.0.0.3:8000", None)],
 )  # fmt: skip
 def test_an_upstream_is_one_that_cloudflare_reaches(upstream: str, url: str | None):
-    told = tomllib.loads(files(upstream=upstream)["wrangler.toml"])
-    assert told.get("vars") == ({"UPSTREAM": url} if url else None)
+    config = tomllib.loads(files(upstream=upstream)["wrangler.toml"])
+    assert config.get("vars") == ({"UPSTREAM": url} if url else None)
 
 
 @pytest.mark.parametrize(

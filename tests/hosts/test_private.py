@@ -25,29 +25,28 @@ READS = ("/", "/bob", "/api/v1/repos", "/api/v1/repos?sort=new", "/api/v1/repos/
 
 
 class Service(ThreadingHTTPServer):
-    """Answers each request with ``status`` and the headers ``told``, and notes it. If ``told`` is
-    None, it breaks the connection.
+    """Answers each request with ``status`` and the headers ``reply_headers``, and notes it.
 
-    If ``told`` is None, it breaks the connection.
+    If ``reply_headers`` is None, it breaks the connection.
     """
 
     daemon_threads = True
     status = 401
-    told: dict[str, str] | None = None
+    reply_headers: dict[str, str] | None = None
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
 
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         sent = {name.lower(): value for name, value in self.headers.items()}
-        self.server.asked.append((f"{self.command} {self.path}", sent))
-        if self.server.told is None:
+        self.server.requests.append((f"{self.command} {self.path}", sent))
+        if self.server.reply_headers is None:
             return
         self.send_response(self.server.status)
-        for name, value in self.server.told.items():
+        for name, value in self.server.reply_headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -88,7 +87,7 @@ def check_shut(ask: Asker, path: str, *statuses: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told", "statuses"),
+    ("status", "reply_headers", "statuses"),
     [
         (401, {"Hub-Access": "missing_token", "Cache-Control": "no-store"}, (401, 303)),
         (200, {"Hub-Access": "invalid_token"}, (303, 401, 404, 503)),
@@ -105,30 +104,30 @@ def test_only_one_word_opens(
     ask: Asker,
     service: Service,
     status: int,
-    told: dict[str, str] | None,
+    reply_headers: dict[str, str] | None,
     statuses: tuple[int, ...],
 ):
-    service.status, service.told = status, told
+    service.status, service.reply_headers = status, reply_headers
     for path in READS:
         check_shut(ask, path, *statuses)
 
 
 def test_the_service_is_asked_before_each_read_and_told_only_who_asks(ask: Asker, service: Service):
-    service.status, service.told = 204, {"Hub-Access": "read"}
+    service.status, service.reply_headers = 204, {"Hub-Access": "read"}
     for method in ("GET", "HEAD"):
-        service.asked.clear()
+        service.requests.clear()
         answer = ask(
             "/api/v1/repos/bob/sql/raw?version=1.0.0", method,
             Authorization="Bearer x", Cookie="a=b", Content_Length="0",
         )  # fmt: skip
         assert answer.status == 200 and (method == "HEAD" or answer.body)
         assert answer.headers["Cache-Control"].startswith("private, ")
-        ((line, headers),) = service.asked
+        ((line, headers),) = service.requests
         assert line == f"GET {ask.parts.path}/account/access"
         assert (headers["authorization"], headers["cookie"]) == ("Bearer x", "a=b")
-    service.asked.clear()
+    service.requests.clear()
     assert ask("/assets/style.css").status == 200
-    assert not service.asked, "what is open needs no word"
+    assert not service.requests, "what is open needs no word"
 
 
 def test_nginx_counts_reads_by_token_or_session(place: Place, service: Service):
@@ -136,13 +135,16 @@ def test_nginx_counts_reads_by_token_or_session(place: Place, service: Service):
     with started("nginx", place, upstream, reads_per_minute=2) as ask:
         service.status = 204
         for reader in ("a", "b"):
-            service.told = {"Hub-Access": "read", "Hub-Reader": reader}
+            service.reply_headers = {"Hub-Access": "read", "Hub-Reader": reader}
             assert [ask("/api/v1/repos").status for _ in range(3)] == [200, 200, 429]
 
 
 def test_refusals_say_why(ask: Asker, service: Service):
     for code in ("missing_token", "invalid_token", "token_expired"):
-        service.status, service.told = 401, {"Hub-Access": code, "WWW-Authenticate": "Bearer"}
+        service.status, service.reply_headers = (
+            401,
+            {"Hub-Access": code, "WWW-Authenticate": "Bearer"},
+        )
         answer = ask("/api/v1/repos")
         assert answer.headers.get_all("WWW-Authenticate") == ["Bearer"]
         # Caddy passes on the service's own words, which the stand-in does not have.

@@ -175,9 +175,9 @@ def test_their_commands_make_a_hub(tmp_path):
         wait_until(lambda: json.loads(repo.read_bytes())["data"]["pulls"] == 1, "the pull")
         (back_up,) = commands("hub-backup.service", "ExecStart")
         backup = environment(tmp_path, HUB_BACKUP=f"{tmp_path}-backup")
-        told = subprocess.run(
+        done = subprocess.run(
             placed(back_up, tmp_path), env=backup, check=True, capture_output=True
         )
-        assert b"1 snapshot kept" in told.stdout
+        assert b"1 snapshot kept" in done.stdout
     finally:
         service.stop()

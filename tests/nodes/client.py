@@ -103,8 +103,8 @@ def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) ->
             page = visitor.submit("/withdraw", **fields)
         if any(form.action.endswith("/confirm") for form in page.forms):
             page = visitor.submit("/confirm")
-    for told, result in OUTCOMES.items():
-        if page.status == 200 and told in page.words:
+    for words, result in OUTCOMES.items():
+        if page.status == 200 and words in page.words:
             return result
     return f"{page.status}: {page.words}"
 

@@ -248,8 +248,8 @@ class Cluster:
             wait_until(lambda: not differing(), "one site")
         except AssertionError as error:
             serials = {node.number: node.serial for node in self.nodes}
-            told = f"{error}: {serials} {json.dumps(sorted(differing())[:40], indent=1)}"
-            raise AssertionError(f"{told}\n{self.output}") from None
+            message = f"{error}: {serials} {json.dumps(sorted(differing())[:40], indent=1)}"
+            raise AssertionError(f"{message}\n{self.output}") from None
         for node in others:
             assert tree(node.settings.content) == tree(first.settings.content)
         return tree(first.settings.out)

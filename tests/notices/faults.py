@@ -26,13 +26,13 @@ When = Callable[[Scope, Reply], bool]
 
 
 class Fault(NamedTuple):
-    """A fault that ``area`` of the suite has to report, with ``told`` in a message.
+    """A fault that ``area`` of the suite has to report, with ``message`` in its report.
 
     The host changes a ``request`` before it is answered, and the answer if ``when`` is true for it.
     """
 
     area: str
-    told: str
+    message: str
     change: Change = lambda _, reply: reply
     when: When = lambda _, reply: True
     request: Callable[[Scope], Scope] = lambda scope: scope

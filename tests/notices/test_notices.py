@@ -106,7 +106,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             thread.join()
 
 
-class Told:
+class Report:
     """A plugin that keeps what a run of the suite says, by host."""
 
     def __init__(self) -> None:
@@ -125,14 +125,14 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(urls: dict[str, str]) -> Told:
+def report(urls: dict[str, str]) -> Report:
     """Reports of the suite for every host, from one run inside this process."""
     lacks = dict.fromkeys(("mcp", "token", "rate limit"), "they have tests of their own")
     rows = {SOUND: Host("full", partial(at, urls[SOUND]), lacks)}
     for name, fault in TRIED.items():
         level = "full" if name in SERVICE else "queries"
         rows[name] = Host(level, partial(at, urls[name]), areas={fault.area})
-    found = Told()
+    found = Report()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hosts, "HOSTS", rows)
         options = [*QUIET, "--tb=no", "-r", "N"]
@@ -145,16 +145,16 @@ def at(url: str, workshop: object) -> contextlib.AbstractContextManager[Deployme
     return contextlib.nullcontext(Deployment(url, may_lack_data=True))
 
 
-def test_a_sound_host_passes(told: Told) -> None:
-    assert told.failures.get(SOUND, []) == []
-    assert told.passed > 500
+def test_a_sound_host_passes(report: Report) -> None:
+    assert report.failures.get(SOUND, []) == []
+    assert report.passed > 500
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_a_fault_is_noticed_and_named(told: Told, name: str) -> None:
-    failures = told.failures.get(name, [])
+def test_a_fault_is_noticed_and_named(report: Report, name: str) -> None:
+    failures = report.failures.get(name, [])
     text = "\n".join(failures)
-    assert FAULTS[name].told in text, text[:3000] or "nothing was noticed"
+    assert FAULTS[name].message in text, text[:3000] or "nothing was noticed"
     assert "did not expect this" not in text, text
     # The report has a command that repeats the request.
     assert "curl -sgi --path-as-is" in text

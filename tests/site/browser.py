@@ -99,11 +99,11 @@ class Visits:
         context.on("request", self._check_request)
         return Tab(context.new_page(), scripts)
 
-    def _check_console(self, told: ConsoleMessage) -> None:
+    def _check_console(self, message: ConsoleMessage) -> None:
         # The browser reports on the console that a page itself is missing or withdrawn.
-        is_missing = "404" in told.text or "410" in told.text
-        if not (told.location["url"] == told.page.url and is_missing):
-            self.faults.append(f"console: {told.text} {told.location}")
+        is_missing = "404" in message.text or "410" in message.text
+        if not (message.location["url"] == message.page.url and is_missing):
+            self.faults.append(f"console: {message.text} {message.location}")
 
     def _check_dialog(self, dialog: Dialog) -> None:
         self.faults.append(f"dialog: {dialog.message}")

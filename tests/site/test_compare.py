@@ -11,7 +11,7 @@ from tests.site.catalogue import ALERT, BREAKOUT, CUT, INVISIBLE, MARKUP, RELEAS
 from tests.site.comparing import COMPARE, expect_compared
 
 
-def told(page: Page) -> str:
+def summary(page: Page) -> str:
     return page.locator("#told").inner_text()
 
 
@@ -28,7 +28,7 @@ def on_each_host(request: pytest.FixtureRequest, installed_tools: None) -> Visit
 def test_words_are_marked_and_the_rest_is_folded(on_each_host):
     page = on_each_host.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    assert told(page) == "1 line removed, 1 line added; 311 bytes became 316 bytes (+5 bytes)."
+    assert summary(page) == "1 line removed, 1 line added; 311 bytes became 316 bytes (+5 bytes)."
     assert page.locator(".changes ins").all_text_contents() == ["very"]
     expect(page.locator(".changes del")).to_have_count(0)
     expect(page.locator(".changes .gap")).to_have_text("17 lines unchanged")
@@ -270,12 +270,12 @@ def test_the_moves_of_a_label_lead_to_what_changed(visits):
 
 
 def test_its_scripts_are_loaded_there_alone(visits):
-    asked: list[str] = []
+    requested: list[str] = []
     page = visits.open("/tags")
-    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.on("request", lambda request: requested.append(request.url.rpartition("/")[2]))
     for path in ("/", f"/{SQL_REVIEW}", f"/{SQL_REVIEW}/1.0.0", f"/{RELEASED}/versions"):
         page.goto(visits.url + path, wait_until="networkidle")
     alone = {"compare.js", "changes.js", "changes_table.js", "jsdiff.js"}
-    assert not alone & {*asked}
+    assert not alone & {*requested}
     page.goto(visits.url + COMPARE, wait_until="networkidle")
-    assert alone <= {*asked}
+    assert alone <= {*requested}

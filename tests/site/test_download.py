@@ -86,16 +86,16 @@ def test_each_format_is_saved_with_what_it_cannot_hold(visits, hub, repo):
     for control in page.locator("#fill [data-variable]:is(textarea, input)").all():
         control.fill("7")
     open_menu(page)
-    told = page.locator(".download [role=status]")
+    status = page.locator(".download [role=status]")
     for format in MADE:
         file = download(page, format)
         text, losses = write_as(record, format)
         assert file.suggested_filename == record["name"] + SUFFIXES[format]
         assert Path(file.path()).read_bytes() == text.encode()
-        expect(told).to_contain_text(f"Downloaded {file.suggested_filename}.")
+        expect(status).to_contain_text(f"Downloaded {file.suggested_filename}.")
         for loss in losses:
-            expect(told).to_contain_text(loss)
-        assert losses or "cannot hold" not in (told.text_content() or "")
+            expect(status).to_contain_text(loss)
+        assert losses or "cannot hold" not in (status.text_content() or "")
     file = download(page, "Skill")
     assert file.suggested_filename == "SKILL.md"
     assert Path(file.path()).read_bytes() == hub.get(f"/{repo}/{latest}/SKILL.md").content
@@ -136,25 +136,25 @@ def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits, hub):
 
 
 def test_its_script_is_loaded_for_a_download_alone(visits):
-    asked: list[str] = []
+    requested: list[str] = []
     page = visits.open("/tags")
-    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.on("request", lambda request: requested.append(request.url.rpartition("/")[2]))
     page.goto(f"{visits.url}/{SQL_REVIEW}", wait_until="networkidle")
     open_menu(page)
-    assert "prompt.js" in asked and not {"download.js", "1.1.0.json"} & {*asked}
+    assert "prompt.js" in requested and not {"download.js", "1.1.0.json"} & {*requested}
     download(page, "prompty")
-    assert {"download.js", "1.1.0.json"} <= {*asked}
+    assert {"download.js", "1.1.0.json"} <= {*requested}
 
 
 def test_a_record_that_cannot_be_loaded_is_told_and_asked_again(visits):
     page = visits.open(f"/{SQL_REVIEW}")
-    told = page.locator(".download [role=status]")
+    status = page.locator(".download [role=status]")
     page.route("**/1.1.0.json", lambda route: route.fulfill(status=503))
     open_menu(page)
     page.get_by_role("button", name="prompty").click()
-    expect(told).to_have_text("The text could not be loaded. Try again in a moment.")
+    expect(status).to_have_text("The text could not be loaded. Try again in a moment.")
     page.unroute("**/1.1.0.json")
     download(page, "prompty")
-    expect(told).to_have_text(re.compile("^Downloaded sql-review.prompty"))
+    expect(status).to_have_text(re.compile("^Downloaded sql-review.prompty"))
     assert all(one.startswith("console: Failed to load") for one in visits.faults)
     visits.faults.clear()

@@ -50,11 +50,11 @@ def check(*files: Path) -> list[str]:
         capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stderr)["messages"]
+    messages = json.loads(done.stderr)["messages"]
     return sorted(
         f"{Path(one['url']).name}:{one.get('lastLine')}: {one['message']}: "
         f"{one.get('extract', '')!r}"
-        for one in told
+        for one in messages
         if not one["message"].startswith(MEANT)
     )
 
@@ -76,9 +76,9 @@ def test_the_checker_finds_faults(tmp_path):
     }
     for name, text in faulty.items():
         (tmp_path / name).write_text(text)
-    told = [one.partition(":")[0] for one in check(*(tmp_path / name for name in faulty))]
-    assert told.count("page.html") > 2
-    assert set(told) == set(faulty)
+    names = [one.partition(":")[0] for one in check(*(tmp_path / name for name in faulty))]
+    assert names.count("page.html") > 2
+    assert set(names) == set(faulty)
 
 
 def test_nothing_is_inline(hosts):

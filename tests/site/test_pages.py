@@ -149,7 +149,7 @@ def test_what_others_write_does_nothing(visits, kind):
 @pytest.mark.parametrize("path", [f"/{INVISIBLE}", f"/{INVISIBLE}/1.1.0"])
 def test_invisible_characters_are_shown(visits, path):
     page = visits.open(path)
-    told = page.locator("#prompt .invisible").evaluate_all("all => all.map((one) => one.title)")
-    assert told == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
+    titles = page.locator("#prompt .invisible").evaluate_all("all => all.map((one) => one.title)")
+    assert titles == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
     # The override ends where its element does.
     expect(page.locator("#prompt .invisible").first).to_be_visible()

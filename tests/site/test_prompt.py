@@ -245,15 +245,15 @@ def test_what_is_left_to_fill_is_told(visits):
     page.get_by_label("purpose").fill("a report")
     expect(left).to_have_text("2 variables still to fill")
     page.locator("#copy-filled").click()
-    told = page.locator("#copied")
-    expect(told).to_have_text("Copied – 2 variables still to fill: query, schema")
+    status = page.locator("#copied")
+    expect(status).to_have_text("Copied – 2 variables still to fill: query, schema")
     page.get_by_label("query").fill("SELECT 1")
     page.get_by_label("schema").fill("none")
     expect(left).to_have_text("All variables filled in")
     page.locator("#fill button").click()
-    expect(told).to_have_text("Copied")
+    expect(status).to_have_text("Copied")
     page.locator("#copy-raw").click()
-    expect(told).to_have_text("Copied")
+    expect(status).to_have_text("Copied")
 
 
 @pytest.mark.parametrize(

@@ -226,8 +226,8 @@ def test_a_host_that_does_not_answer_is_told_of(visits):
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     page.context.set_offline(True)
     page.locator("#more").click()
-    told = page.locator("#search-status")
-    expect(told).to_contain_text("Try again")
+    status = page.locator("#search-status")
+    expect(status).to_contain_text("Try again")
     page.context.set_offline(False)
     page.locator("#more").click()
     expect(page.locator("#found > li")).to_have_count(ECHOES)
@@ -281,14 +281,14 @@ def test_the_catalogue_stands_in_while_the_service_is_down(hub, tabs, tmp_path):
 
 def test_a_site_without_searches_asks_for_none(static_visits):
     page = static_visits.open("/")
-    asked: list[str] = []
-    page.on("request", lambda request: "/api/" in request.url and asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: "/api/" in request.url and urls.append(request.url))
     type_query(page, "review")
     expect(page.get_by_role("option").first).to_be_visible()
     page.locator("#q").fill("sql")
     expect(page.locator("#search-status")).to_contain_text("“sql”")
     # The catalogue, once.
-    assert len(asked) == 1 and asked[0].endswith("/api/v1/catalogue.jsonl")
+    assert len(urls) == 1 and urls[0].endswith("/api/v1/catalogue.jsonl")
 
 
 def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
@@ -319,12 +319,12 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
 @pytest.mark.parametrize("host", ["visits", "static_visits"])
 def test_a_page_says_how_a_query_was_taken(request, host):
     page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
-    told = page.locator("#told")
-    expect(told).to_contain_text("No prompt has all of these words. Closest matches:")
+    status = page.locator("#told")
+    expect(status).to_contain_text("No prompt has all of these words. Closest matches:")
     expect(page.locator("#found > li").first).to_be_visible()
     page.locator("#q").fill("reveiw sql")
-    expect(told).to_contain_text("Searched for “review” instead of “reveiw”.")
-    expect(told).not_to_contain_text("Closest")
+    expect(status).to_contain_text("Searched for “review” instead of “reveiw”.")
+    expect(status).not_to_contain_text("Closest")
     expect(page.locator("#found > li").first).to_contain_text("SQL query review")
 
 

@@ -70,11 +70,11 @@ def test_the_form_fills_in_as_all_others(pages, name):
         else:
             control.fill(as_text(value))
     page.locator("#copy-filled").click()
-    told = page.locator("#copied")
+    status = page.locator("#copied")
     if "error" in case:
-        expect(told).to_contain_text("still to fill")
+        expect(status).to_contain_text("still to fill")
     else:
-        expect(told).to_contain_text("Copied")
-        expect(told).not_to_contain_text("still to fill")
+        expect(status).to_contain_text("Copied")
+        expect(status).not_to_contain_text("still to fill")
         assert page.evaluate("navigator.clipboard.readText()") == case["text"]
     assert pages.end() == []

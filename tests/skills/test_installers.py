@@ -77,9 +77,9 @@ class Hub:
             [*self._command, *arguments], cwd=self.project, env=self._environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        told = _colour.sub("", done.stdout)
-        assert status is None or done.returncode == status, told
-        return told
+        output = _colour.sub("", done.stdout)
+        assert status is None or done.returncode == status, output
+        return output
 
 
 def certificate(folder: Path, host: str) -> tuple[str, str]:
@@ -145,8 +145,8 @@ def skill(skills: Hub) -> str:
 
 
 def test_a_prompt_is_added_listed_and_updated_after_a_publication(skills: Hub) -> None:
-    told = add(skills, REVIEW)
-    assert "Found 1 skill\n" in told
+    output = add(skills, REVIEW)
+    assert "Found 1 skill\n" in output
     site = Path(skills.settings.out)
     assert skill(skills) == (site / REVIEW / "SKILL.md").read_text()
     assert "review ./.agents/skills/review" in skills.run("list")
@@ -243,8 +243,8 @@ def test_labels_do_not_move_what_a_marketplace_has(claude: Hub) -> None:
 def test_another_archive_than_the_digest_says_is_not_installed(claude: Hub) -> None:
     (archive,) = Path(claude.settings.out).glob(f"api/v1/repos/{REVIEW}/versions/1.1.0.skill.zip")
     archive.write_bytes(archive.read_bytes() + b"x")
-    told = claude.run("install", "review@ann", status=1)
-    assert "Plugin archive integrity check failed" in told
+    output = claude.run("install", "review@ann", status=1)
+    assert "Plugin archive integrity check failed" in output
 
 
 def test_a_withdrawn_prompt_has_no_plugin(claude: Hub) -> None:

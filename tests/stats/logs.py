@@ -51,12 +51,12 @@ def caddy_line(
         "method": "GET", "host": "hub.example", "uri": target,
         "headers": {"Accept": ["*/*"], "User-Agent": [agent]},
     }  # fmt: skip
-    told = {
+    entry = {
         "level": "info", "ts": ts, "logger": "http.log.access.log0", "msg": "handled request",
         "request": request, "user_id": "", "duration": 0.0001, "size": 512, "status": status,
         "resp_headers": {"Server": ["Caddy"]},
     }  # fmt: skip
-    return json.dumps(told).encode() + b"\n"
+    return json.dumps(entry).encode() + b"\n"
 
 
 def count(

@@ -56,9 +56,9 @@ def test_a_line_says_what_was_asked_and_answered(server, log):
         REPO + b"/raw?version=1.0.0&x=%22", b"X-Forwarded-For: 203.0.113.9", b"User-Agent: t/1 (x)",
         b"Referer: https://example.org/",
     )  # fmt: skip
-    (told,) = new_lines(log, 1, b"t/1")
-    moment = told[told.index(b"[") + 1 : told.index(b"]")]
-    assert told == (
+    (line,) = new_lines(log, 1, b"t/1")
+    moment = line[line.index(b"[") + 1 : line.index(b"]")]
+    assert line == (
         b'203.0.113.9 - - [%b] "GET %b/raw?version=1.0.0&x=%%22 HTTP/1.1" 200 %d '
         b'"https://example.org/" "t/1 (x)"\n' % (moment, REPO, len(answer.body))
     )
@@ -87,9 +87,9 @@ def test_queries_of_the_account_settings_are_left_out(root, path, is_kept):
     call = Logged(lambda scope, receive, send: _nothing(), lines, root)(scope, None, None)
     with pytest.raises(StopIteration):
         call.send(None)
-    (told,) = lines
+    (line,) = lines
     target = scope["raw_path"] + (b"?code=mellon" if is_kept else b"")
-    assert b'"GET %b HTTP/1.1"' % target in told
+    assert b'"GET %b HTTP/1.1"' % target in line
 
 
 def test_what_a_sign_in_answers_is_in_no_log(tmp_path):
@@ -100,8 +100,8 @@ def test_what_a_sign_in_answers_is_in_no_log(tmp_path):
         for path in (b"/below/account/openid/callback", b"/below/%61ccount/openid/callback"):
             server.raw(path + b"?code=mellon&state=mellon", b"User-Agent: callback")
         server.raw(b"/below/api/v1/repos?q=kept", b"User-Agent: callback")
-        told = b"".join(new_lines(log, 3, b'"callback"'))
-    assert b"mellon" not in told and b"/openid/callback HTTP" in told and b"?q=kept" in told
+        lines = b"".join(new_lines(log, 3, b'"callback"'))
+    assert b"mellon" not in lines and b"/openid/callback HTTP" in lines and b"?q=kept" in lines
     assert "mellon" not in server.process.text
 
 
@@ -109,8 +109,8 @@ def test_the_address_is_the_one_that_is_limited(server, log):
     for _ in range(4):
         server.raw(REPO, b"X-Forwarded-For: 203.0.113.10")
     server.raw(REPO, b"X-Forwarded-For: 203.0.113.11")
-    told = [parse_line(each) for each in new_lines(log, 5, b"203.0.113.1")]
-    assert [(each.client, each.status) for each in told] == [
+    entries = [parse_line(each) for each in new_lines(log, 5, b"203.0.113.1")]
+    assert [(each.client, each.status) for each in entries] == [
         *[("203.0.113.10", 200)] * 3, ("203.0.113.10", 429), ("203.0.113.11", 200),
     ]  # fmt: skip
 
@@ -123,8 +123,8 @@ def test_every_kind_of_answer(server, log):
     server.raw(b"/nothing/here/at/all", *by)
     server.raw(b"/healthz", *by)
     server.raw(REPO + b"/versions", *by, b"Content-Length: 0", method=b"POST")
-    told = [parse_line(each) for each in new_lines(log, 5, b'"kinds"')]
-    assert sorted((each.method, each.target, each.status) for each in told) == [
+    entries = [parse_line(each) for each in new_lines(log, 5, b'"kinds"')]
+    assert sorted((each.method, each.target, each.status) for each in entries) == [
         ("GET", REPO.decode(), 304),
         ("GET", "/healthz", 200),
         ("GET", "/nothing/here/at/all", 404),
@@ -137,13 +137,13 @@ def test_what_clients_send_cannot_forge_a_line(server, log):
     nasty = b'a" 200 1 "-" "b\\ \xc3\xa9 \t c'
     server.raw(b"/nasty?a=\"b\"'<\\x22>", b"User-Agent: " + nasty, b"Referer: \x80",
                b'X-Forwarded-For: 9.9.9.9 "x" y')  # fmt: skip
-    (told,) = new_lines(log, 1, b"/nasty")
-    assert told.count(b'"') == 6 and told.count(b"\n") == 1
-    assert all(0x20 <= byte < 0x7F for byte in told[:-1])
-    assert b'"GET /nasty?a=\\x22b\\x22\'<\\x5Cx22> HTTP/1.1"' in told
-    assert told.endswith(b'"a\\x22 200 1 \\x22-\\x22 \\x22b\\x5C \\xC3\\xA9 \\x09 c"\n')
-    assert told.split(b" ")[1:3] == [b"-", b"-"]
-    assert parse_line(told).target == '/nasty?a="b"\'<\\x22>'
+    (line,) = new_lines(log, 1, b"/nasty")
+    assert line.count(b'"') == 6 and line.count(b"\n") == 1
+    assert all(0x20 <= byte < 0x7F for byte in line[:-1])
+    assert b'"GET /nasty?a=\\x22b\\x22\'<\\x5Cx22> HTTP/1.1"' in line
+    assert line.endswith(b'"a\\x22 200 1 \\x22-\\x22 \\x22b\\x5C \\xC3\\xA9 \\x09 c"\n')
+    assert line.split(b" ")[1:3] == [b"-", b"-"]
+    assert parse_line(line).target == '/nasty?a="b"\'<\\x22>'
 
 
 def test_a_moved_file_is_made_anew(server, log):
@@ -164,8 +164,8 @@ def test_all_is_written_at_the_end(tmp_path):
         server.get(f"/last?n={count}")
     server.session.close()
     assert process.stop(signal.SIGINT) == 0
-    told = [parse_line(each).target for each in log.read_bytes().splitlines()]
-    assert told == [f"/last?n={count}" for count in range(50)]
+    targets = [parse_line(each).target for each in log.read_bytes().splitlines()]
+    assert targets == [f"/last?n={count}" for count in range(50)]
 
 
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path):
@@ -186,8 +186,8 @@ def test_a_full_disk_stops_no_reads(tmp_path):
             assert server.get("/").status_code == 200
     assert server.process.text.count("No space left") == 1
     # Those of the reads here, and of what waits for the server to answer.
-    told = re.search(r"Access log /dev/full: ([0-9]+) lines? lost\.", server.process.text)
-    assert int(told[1]) >= 4
+    lost = re.search(r"Access log /dev/full: ([0-9]+) lines? lost\.", server.process.text)
+    assert int(lost[1]) >= 4
 
 
 def test_what_a_disk_did_not_take_is_written_later(tmp_path, capsys):
@@ -258,9 +258,9 @@ def test_any_bytes_are_one_line_that_reads_back(target, agent, referer):
     call = Logged(lambda scope, receive, send: _nothing(), lines)(scope, None, None)
     with pytest.raises(StopIteration):
         call.send(None)
-    (told,) = lines
-    assert told.count(b"\n") == 1 and told.isascii()
-    entry = parse_line(told)
+    (line,) = lines
+    assert line.count(b"\n") == 1 and line.isascii()
+    entry = parse_line(line)
     assert entry.target.encode("latin-1") == b"/" + target.replace(b" ", b"")
     assert (entry.client, entry.status) == ("::1", 500)
 

@@ -122,10 +122,10 @@ def test_show(folder):
     assert hubctl("stats", "show", *state, "--days", "1", "--top", "1").stdout == (
         "ann/story\t2\t4\n"
     )
-    told = json.loads(hubctl("stats", "show", *state, "--json", "--days", "500").stdout)
-    assert (told["total"], told["pulls"], told["repos"], told["days"]) == (5, 5, 2, 500)
-    assert [each["pulls"] for each in told["by_day"]] == [1, 1, 3]
-    assert told["top"] == [
+    stats = json.loads(hubctl("stats", "show", *state, "--json", "--days", "500").stdout)
+    assert (stats["total"], stats["pulls"], stats["repos"], stats["days"]) == (5, 5, 2, 500)
+    assert [each["pulls"] for each in stats["by_day"]] == [1, 1, 3]
+    assert stats["top"] == [
         {"repo": "ann/story", "pulls": 4, "total": 4}, {"repo": "bob/poem", "pulls": 1, "total": 1},
     ]  # fmt: skip
 
@@ -139,8 +139,8 @@ def test_show_one_repo(folder):
     done = hubctl("stats", "show", *state, "ann/story")
     assert done.stdout == f"{yesterday}\t1\n{today}\t2\n"
     assert done.stderr == "ann/story: 3 pulls in the last 30 days, 4 in total\n"
-    told = json.loads(hubctl("stats", "show", *state, "--json", "ann/story").stdout)
-    assert told == {
+    stats = json.loads(hubctl("stats", "show", *state, "--json", "ann/story").stdout)
+    assert stats == {
         "repo": "ann/story", "total": 4, "days": 30, "pulls": 3,
         "by_day": [{"day": yesterday, "pulls": 1}, {"day": today, "pulls": 2}],
     }  # fmt: skip

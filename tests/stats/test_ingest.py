@@ -237,8 +237,8 @@ def test_no_address_is_in_the_files(tmp_path):
     assert b"ann/story" in stored
     for client in clients:
         packed = client_of(client)
-        for told in (client.encode(), packed, packed[::-1], packed.hex().encode()):
-            assert told not in stored
+        for secret in (client.encode(), packed, packed[::-1], packed.hex().encode()):
+            assert secret not in stored
     assert os.stat(tmp_path / "state" / PULLS_FILE).st_mode & 0o077 == 0
 
 
@@ -316,12 +316,12 @@ def test_lines_up_to_the_limit_are_whole(tmp_path):
 def test_progress_is_told_by_bytes_of_the_file(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(line("/") * 20_000)
-    told = []
+    steps = []
     ingest(
-        [str(log)], str(tmp_path / "state"), "", now=NOW, progress=lambda *each: told.append(each)
+        [str(log)], str(tmp_path / "state"), "", now=NOW, progress=lambda *each: steps.append(each)
     )
-    assert len(told) == 2
-    for what, done, total in told:
+    assert len(steps) == 2
+    for what, done, total in steps:
         assert (what, total) == (f"{log}, bytes", log.stat().st_size)
         assert 0 < done <= total
 
@@ -358,18 +358,22 @@ def test_any_partition_repetition_order_and_packing(lines, data):
         once.mkdir()
         folder.mkdir()
         whole = count(once, *lines)
-        told = lines + data.draw(st.lists(st.sampled_from(lines))) if lines else []
-        told = data.draw(st.permutations(told))
+        all_lines = lines + data.draw(st.lists(st.sampled_from(lines))) if lines else []
+        all_lines = data.draw(st.permutations(all_lines))
         new = 0
         for run in range(data.draw(st.integers(1, 3))):
             last = run == 2
             logs = []
             for number in range(data.draw(st.integers(1, 2))):
-                part = data.draw(st.lists(st.sampled_from(told))) if told and not last else told
+                part = (
+                    data.draw(st.lists(st.sampled_from(all_lines)))
+                    if all_lines and not last
+                    else all_lines
+                )
                 logs.append(folder / f"{run}.{number}")
                 packed = data.draw(st.sampled_from([*PACKERS.values()]))
                 logs[-1].write_bytes(packed(b"".join(part)))
             new += ingest([*map(str, logs)], str(folder / "state"), "", now=NOW).counted
-        new += count(folder, *told).counted
+        new += count(folder, *all_lines).counted
         assert counts(folder) == counts(once)
         assert new == whole.counted

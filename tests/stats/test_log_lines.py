@@ -11,7 +11,7 @@ from tests.stats.logs import NOW, caddy_line, line
 
 
 @pytest.mark.parametrize(
-    ("told", "entry"),
+    ("line", "entry"),
     [
         pytest.param(
             '203.0.113.5 - - [21/Nov/2026:13:00:00 +0100] "GET /a?b=1 HTTP/1.1" 200 9 "-" "curl/8"',
@@ -60,22 +60,22 @@ from tests.stats.logs import NOW, caddy_line, line
         ),
     ],
 )  # fmt: skip
-def test_combined(told, entry):
-    assert parse_line(told.encode() + b"\n") == entry
-    assert parse_line(told.encode() + b"\r\n") == entry
-    assert parse_line(told.encode()) == entry
+def test_combined(line, entry):
+    assert parse_line(line.encode() + b"\n") == entry
+    assert parse_line(line.encode() + b"\r\n") == entry
+    assert parse_line(line.encode()) == entry
 
 
 def test_what_a_client_sends_cannot_pass_for_another_field():
     # Apache escapes quotes in a target in this way.
     forged = '/x\\" 200 9 \\"-\\" \\"curl\\"'
-    told = f'1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET {forged} HTTP/1.1" 400 0 "-" "bot"'
-    entry = parse_line(told.encode())
+    line = f'1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET {forged} HTTP/1.1" 400 0 "-" "bot"'
+    entry = parse_line(line.encode())
     assert (entry.target, entry.status, entry.agent) == ("", 400, "bot")
 
 
 @pytest.mark.parametrize(
-    "told",
+    "line",
     [
         "",
         "\n",
@@ -92,8 +92,8 @@ def test_what_a_client_sends_cannot_pass_for_another_field():
         '{"ts":null,"status":200,"request":{"method":"GET","uri":"/","remote_ip":"::1"}}',
     ],
 )
-def test_malformed(told):
-    assert parse_line(told.encode()) is None
+def test_malformed(line):
+    assert parse_line(line.encode()) is None
 
 
 def test_caddy():
@@ -108,18 +108,18 @@ def test_caddy_tells_the_reader_behind_a_trusted_proxy():
 
 
 def test_caddy_without_an_agent():
-    told = json.loads(caddy_line())
-    del told["request"]["headers"]
-    assert parse_line(json.dumps(told).encode()).agent == ""
+    entry = json.loads(caddy_line())
+    del entry["request"]["headers"]
+    assert parse_line(json.dumps(entry).encode()).agent == ""
 
 
 @pytest.mark.parametrize(
-    "told",
+    "line",
     ['{"level":"info","ts":1669032000.1,"msg":"serving initial configuration"}',
      '{"level":"error","ts":"2026-11-21T12:00:00Z","logger":"tls","msg":"x","error":"y"}'],
 )  # fmt: skip
-def test_caddys_other_lines_are_not_malformed(told):
-    assert parse_line(told.encode()) is OTHER
+def test_caddys_other_lines_are_not_malformed(line):
+    assert parse_line(line.encode()) is OTHER
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_no_times(time):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "line",
     [b'{"x":' + b"[" * 500_000, b'{"x":' * 100_000, b"[" * 500_000, b"a " * 300_000,
      b'1.2.3.4 - - [21/Nov/2026:12:00:00 +0000] "GET /' + b"\\x22" * 200_000],
     ids=["lists", "objects", "brackets", "spaces", "escapes"],
 )  # fmt: skip
-def test_lines_that_are_made_to_be_hard(told):
-    assert parse_line(told) is None
+def test_lines_that_are_made_to_be_hard(line):
+    assert parse_line(line) is None
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=80).map(lambda data: b'{"ts":' + data))

@@ -79,8 +79,8 @@ def test_it_gives_way_between_batches_and_goes_on(small, monkeypatch):
     count(small, {"ann/story": 2})
     steps = []
     for _ in range(99):
-        asked = itertools.count()
-        report = build(small, changed=[], index=False, is_wanted=lambda: next(asked) > 1)  # noqa: B023
+        calls = itertools.count()
+        report = build(small, changed=[], index=False, is_wanted=lambda: next(calls) > 1)  # noqa: B023
         steps.append(len(set(changed_repos(before, small))))
         if report.is_settled:
             break
@@ -119,8 +119,8 @@ def test_counts_that_come_while_others_are_taken_in(small, monkeypatch):
     build_files(small)
     count(small, {"ann/story": 1})
     for number in range(4):
-        asked = itertools.count()
-        build(small, changed=[], index=False, is_wanted=lambda: next(asked) > 1)  # noqa: B023
+        calls = itertools.count()
+        build(small, changed=[], index=False, is_wanted=lambda: next(calls) > 1)  # noqa: B023
         count(small, {"ann/story": 1, f"o0/r{number}": 1, "o0/r0": 1})
     assert build(small, changed=[], index=False).is_settled
     assert shown(small)["ann/story"] == 5
@@ -131,10 +131,10 @@ def leave_in_a_pass(settings: Settings) -> None:
     """Publish, and leave the lists in the middle of a pass."""
     write_version(settings.content, "ann", "story", "1.0.1", "Longer.\n")
     for questions in itertools.count(1):
-        asked = itertools.count()
+        calls = itertools.count()
         build(
             settings, changed=[("ann", "story")], index=False,
-            is_wanted=lambda: next(asked) > questions,  # noqa: B023
+            is_wanted=lambda: next(calls) > questions,  # noqa: B023
         )  # fmt: skip
         with State(settings.state, read_only=True) as state:
             if state.passes.serial():

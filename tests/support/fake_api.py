@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tests.support.servers import in_thread
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request; ``body`` is its JSON, ``client`` the other end of its connection."""
 
     client: tuple[str, int]
@@ -32,18 +32,18 @@ class Said(NamedTuple):
 class FakeApi:
     """A running fake API: its ``url``, and the requests that it received."""
 
-    def __init__(self, url: str, answer: Callable[[Asked], Said]) -> None:
+    def __init__(self, url: str, answer: Callable[[Request], Said]) -> None:
         self.url = url
-        self.asked: list[Asked] = []
+        self.requests: list[Request] = []
         self._answer = answer
 
-    def answer(self, asked: Asked) -> Said:
-        self.asked.append(asked)
-        return self._answer(asked)
+    def answer(self, request: Request) -> Said:
+        self.requests.append(request)
+        return self._answer(request)
 
 
 @contextlib.contextmanager
-def fake_api(answer: Callable[[Asked], Said]) -> Iterator[FakeApi]:
+def fake_api(answer: Callable[[Request], Said]) -> Iterator[FakeApi]:
     """An API at a free port of 127.0.0.1, in threads of this process."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.api = FakeApi(f"http://127.0.0.1:{server.server_port}", answer)
@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         said = self.server.api.answer(
-            Asked(
+            Request(
                 self.client_address, self.command, parts.path, dict(parse_qsl(parts.query)),
                 self.headers, json.loads(sent) if sent else None,
             )

@@ -37,16 +37,16 @@ class Fork:
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], **_: Any) -> None:
         output, output_end = os.pipe()
-        told, told_end = os.pipe()
+        reports, reports_end = os.pipe()
         request = json.dumps([os.getcwd(), dict(env), *command[1:]]).encode()
         assert len(request) < _REQUEST_BYTES_MAX
-        socket.send_fds(_loaded_process(), [request], [output_end, told_end])
+        socket.send_fds(_loaded_process(), [request], [output_end, reports_end])
         os.close(output_end)
-        os.close(told_end)
+        os.close(reports_end)
         self.returncode: int | None = None
         self.stdout = os.fdopen(output, encoding="utf-8")
-        self._told = os.fdopen(told, encoding="ascii")
-        self.pid = int(self._told.readline())
+        self._reports = os.fdopen(reports, encoding="ascii")
+        self.pid = int(self._reports.readline())
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -55,10 +55,10 @@ class Fork:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            if not select.select([self._reports], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("hubctl", timeout)
-            self.returncode = int(self._told.readline())
-            self._told.close()
+            self.returncode = int(self._reports.readline())
+            self._reports.close()
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -97,15 +97,15 @@ def _await_command() -> bool:
         for descriptor in descriptors:
             os.close(descriptor)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    output, told = descriptors
+    output, reports = descriptors
     child = os.fork()
     if child:
         os.close(output)
-        os.write(told, b"%d\n" % child)
+        os.write(reports, b"%d\n" % child)
         _, status = os.waitpid(child, 0)
-        os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os.write(reports, b"%d\n" % os.waitstatus_to_exitcode(status))
         os._exit(0)
-    os.close(told)
+    os.close(reports)
     os.dup2(os.open(os.devnull, os.O_RDONLY), asking.detach())
     os.dup2(output, 1)
     os.dup2(output, 2)

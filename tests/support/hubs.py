@@ -34,17 +34,17 @@ class FakeRebuilder:
     """Stands in for builds: everything is visible at once, or what a test sets."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.error: BaseException | None = None
         self.is_failing = False
         self.looked = 0
         self.state = {"status": "ok", "serial": 4}
 
     def make_visible(self, owner: str, name: str) -> int:
-        self.asked.append(f"{owner}/{name}")
+        self.requested.append(f"{owner}/{name}")
         if self.error:
             raise self.error
-        return 100 + len(self.asked)
+        return 100 + len(self.requested)
 
     def health(self) -> dict[str, Any]:
         return self.state

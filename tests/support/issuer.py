@@ -55,7 +55,7 @@ def make_key(kid: str, alg: str = "RS256") -> Key:
 
 
 class TestIssuer:
-    """A running issuer. ``asked`` counts requests by path. ``job`` has the claims of the job
+    """A running issuer. ``requests`` counts requests by path. ``job`` has the claims of the job
     that requests ID tokens, where they differ from the usual ones.
     """
 
@@ -63,7 +63,7 @@ class TestIssuer:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.job: dict[str, Any] = {}
         self.keys = [make_key("rsa-1"), make_key("ec-1", "ES256")]
         self._replaced: dict[str, tuple[int, bytes, Mapping[str, str]]] = {}
@@ -202,7 +202,7 @@ class TestIssuer:
         """Status, body and further headers of the answer to a GET."""
         url = urlsplit(target)
         with self._counting:
-            self.asked[url.path] += 1
+            self.requests[url.path] += 1
         if self._status is not None:
             return self._status, b'{"message": "out of order"}', {}
         if url.path in self._replaced:

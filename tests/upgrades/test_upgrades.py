@@ -82,10 +82,10 @@ def test_a_service_takes_it_over(hub: Hub) -> None:
     } == known["sha256"]
     with serving(settings) as server:
         again = publish(server, known["token"], BODY, **{"Idempotency-Key": KEY})
-        told = ("version", "sha256", "published_at", "changelog", "labels")
+        keys = ("version", "sha256", "published_at", "changelog", "labels")
         assert again.status_code == 201
-        assert [again.json()["data"][key] for key in told] == [
-            known["first"]["data"][key] for key in told
+        assert [again.json()["data"][key] for key in keys] == [
+            known["first"]["data"][key] for key in keys
         ]
         refused = publish(server, known["token"], {**BODY, "changelog": ""},
                           **{"Idempotency-Key": KEY})  # fmt: skip

@@ -18,7 +18,7 @@ def move(number: int, label: str, version: str | None, at: str = AT, file: str =
     return Move(number, file or event_file(number), label, version, at, "ann")
 
 
-def told(*moves: Move, versions=("1.0.0", "1.1.0")) -> list[tuple[str, str, bool]]:
+def faults_of(*moves: Move, versions=("1.0.0", "1.1.0")) -> list[tuple[str, str, bool]]:
     return [
         (fault.path, fault.reason, fault.is_warning) for fault in find_faults(moves, versions, "a/")
     ]
@@ -26,7 +26,7 @@ def told(*moves: Move, versions=("1.0.0", "1.1.0")) -> list[tuple[str, str, bool
 
 def test_no_moves_are_no_labels():
     assert fold([]) == ({}, {}, 1)
-    assert told() == []
+    assert faults_of() == []
 
 
 def test_moves_in_any_order_come_to_labels_and_history():
@@ -71,7 +71,7 @@ def test_a_publication_moves_all_its_labels_with_one_number():
     labels = fold([*moves, move(2, "eu", "1.0.0")])
     assert labels.versions() == {"eu": "1.1.0", "production": "1.1.0"}
     assert labels.history["eu"][0].previous == "1.0.0"
-    assert told(*moves, move(2, "eu", "1.0.0")) == []
+    assert faults_of(*moves, move(2, "eu", "1.0.0")) == []
     assert moves_with("1.1.0", VersionFile(**RECORD)) == []
 
 
@@ -83,10 +83,10 @@ def test_a_file_of_its_own_is_one_move():
 
 
 def test_what_cannot_be_shown_is_a_fault():
-    path, reason, is_warning = told(move(1, "a", "9.0.0"))[0]
+    path, reason, is_warning = faults_of(move(1, "a", "9.0.0"))[0]
     assert (path, is_warning) == ("a/labels/1.json", False)
     assert "9.0.0" in reason
-    twice = told(move(1, "a", "1.0.0"), move(1, "b", "1.0.0", file="1.0.0.json"))
+    twice = faults_of(move(1, "a", "1.0.0"), move(1, "b", "1.0.0", file="1.0.0.json"))
     assert [(path, is_warning) for path, _, is_warning in twice] == [("a/labels/1.json", False)]
     assert "1.0.0.json" in twice[0][1]
 
@@ -95,10 +95,10 @@ def test_what_cannot_be_shown_is_a_fault():
 def test_how_many_labels_a_repo_can_have_at_once(extra):
     count = names.LABELS_PER_REPO_MAX + extra
     moves = [move(number, f"label-{number}", "1.0.0") for number in range(1, count + 1)]
-    assert len(told(*moves)) == extra
+    assert len(faults_of(*moves)) == extra
     removed = [*moves[:5], move(6, "label-1", None)]
     removed += [one._replace(number=one.number + 6, file="") for one in moves[5:]]
-    assert [reason for _, reason, _ in told(*removed) if "at once" in reason] == []
+    assert [reason for _, reason, _ in faults_of(*removed) if "at once" in reason] == []
 
 
 @given(

@@ -13,11 +13,11 @@ from tests.support.servers import wait_until
 
 
 class Hub:
-    """A hub with a rebuilder. ``told``: the results of its builds, in order."""
+    """A hub with a rebuilder. ``outcomes``: the results of its builds, in order."""
 
-    def __init__(self, settings: Settings, told: list[Outcome] | None = None) -> None:
+    def __init__(self, settings: Settings, outcomes: list[Outcome] | None = None) -> None:
         self.settings = settings
-        self.told: list[Outcome] = [] if told is None else told
+        self.outcomes: list[Outcome] = [] if outcomes is None else outcomes
         self.rebuilder: Rebuilder
 
     def write(self, repo: str, version: str = "1.0.0") -> Path:
@@ -68,9 +68,9 @@ class Hub:
 
 @contextmanager
 def rebuilding(
-    settings: Settings, *, told: list[Outcome] | None = None, **options: Any
+    settings: Settings, *, outcomes: list[Outcome] | None = None, **options: Any
 ) -> Iterator[Hub]:
     """Run a rebuilder, and let it end in order."""
-    hub = Hub(settings, told)
-    with Rebuilder(settings, hub.told.append, **options) as hub.rebuilder:
+    hub = Hub(settings, outcomes)
+    with Rebuilder(settings, hub.outcomes.append, **options) as hub.rebuilder:
         yield hub

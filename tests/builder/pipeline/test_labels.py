@@ -239,26 +239,26 @@ def test_pages_show_labels_and_who_moved_them(labelled):
 
 
 def test_a_page_links_what_the_last_move_changed(labelled):
-    def told() -> str:
+    def shown() -> str:
         page = built(labelled)[f"{REPO}.html"].decode()
         words = re.sub("<[^>]+>", "", page[page.index('<h2 id="labels">') :])
         return " ".join(words.split())
 
     build_files(labelled)
-    assert "the changes in" not in told()
+    assert "the changes in" not in shown()
     move(labelled, 2, "production", "1.1.0")
-    assert "Brought the changes in 1.1.0. 1.0.0 → 1.1.0" in told()
+    assert "Brought the changes in 1.1.0. 1.0.0 → 1.1.0" in shown()
     move(labelled, 3, "production", "1.0.0")
-    assert "Took back the changes in 1.1.0." in told()
+    assert "Took back the changes in 1.1.0." in shown()
     page = built(labelled)[f"{REPO}.html"].decode()
     assert page.count(f'<a href="/{REPO}/1.1.0#changes">1.1.0</a>') == 1
     for minor in range(2, 9):
         write_version(labelled.content, "ann", "review", f"1.{minor}.0", f"Text {minor}.")
     move(labelled, 4, "production", "1.8.0")
     listed = "Brought the changes in 1.1.0, 1.2.0, 1.3.0, 1.4.0, 1.5.0 and 3 more versions."
-    assert listed in told()
+    assert listed in shown()
     move(labelled, 5, "production", None)
-    assert "the changes in" not in told()
+    assert "the changes in" not in shown()
     assert built(labelled) == freshly_built(labelled)
 
 

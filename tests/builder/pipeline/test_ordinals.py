@@ -95,8 +95,8 @@ def test_a_number_that_is_stored_twice_stops_a_full_build_and_keeps_the_repo_as_
     build(three, index=False)
     before = read_tree(three.out)
     write(three, "1.1.0", 30, ordinal=5)
-    told = "ann/x/1.1.0.json: 1.1.0 has the ordinal 5, as 1.0.0 has"
-    with pytest.raises(ContentError, match=told):
+    reason = "ann/x/1.1.0.json: 1.1.0 has the ordinal 5, as 1.0.0 has"
+    with pytest.raises(ContentError, match=reason):
         build(three, index=False, full=True)
     assert {file: data for file, data in read_tree(three.out).items() if "/1.1.0" not in file} == {
         file: data for file, data in before.items() if "/1.1.0" not in file

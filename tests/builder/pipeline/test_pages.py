@@ -31,9 +31,9 @@ def test_the_operator_s_words_stand_on_the_home_page(small):
     without = home()
     assert "<h1>Hub</h1>" in without
     words.write_text("# Ours\n\nFor *us*.\n\nMore <b>words</b>.\n")
-    told = home()
-    assert "<h1>Ours</h1>" in told and 'class="lead">For <em>us</em>.</p>' in told
-    assert "<p>More &lt;b&gt;words&lt;/b&gt;.</p>" in told
+    page = home()
+    assert "<h1>Ours</h1>" in page and 'class="lead">For <em>us</em>.</p>' in page
+    assert "<p>More &lt;b&gt;words&lt;/b&gt;.</p>" in page
     words.write_text("Only this.")
     assert "<h1>Hub</h1>" in home()
     assert "Only this." in home()

@@ -67,9 +67,9 @@ def test_publications_at_once_share_builds(built):
         serials = list(pool.map(publish, range(count)))
         hub.wait_until_settled()
     assert max(serials) == 4 + count
-    assert all(isinstance(outcome, Built) for outcome in hub.told)
-    assert sum(built.rendered for built in hub.told) == count
-    assert len(hub.told) < count / 2
+    assert all(isinstance(outcome, Built) for outcome in hub.outcomes)
+    assert sum(built.rendered for built in hub.outcomes) == count
+    assert len(hub.outcomes) < count / 2
     hub.check_site()
 
 
@@ -157,7 +157,7 @@ def test_a_build_for_which_nobody_waits_is_cut_short_at_the_end(small, monkeypat
         hub.rebuilder.request(None)
         assert has_begun.wait(DEADLINE_SECONDS)
         monkeypatch.setattr(threading.Thread, "join", joined)
-    assert hub.told == []
+    assert hub.outcomes == []
     assert not site.is_built(small.out)
     build(small)
     assert not any(compare(small))

@@ -51,7 +51,8 @@ def test_a_build_that_fails_is_tried_again(built):
             assert hub.rebuilder.fails_publications()
             # Paths and faults of the machine appear in the log only.
             assert built.out not in json.dumps(hub.health)
-            assert isinstance(hub.told[-1], OperatorError) and built.out in str(hub.told[-1])
+            outcome = hub.outcomes[-1]
+            assert isinstance(outcome, OperatorError) and built.out in str(outcome)
             assert hub.latest("ann/story") == "1.0.0"
         hub.wait_until_settled()
         assert hub.health["last_error"] is None
@@ -65,7 +66,7 @@ def test_a_failure_nobody_thought_of_is_no_end(built):
         hub.write("ann/story", "1.0.1")
         with failing(built.out, ZeroDivisionError()), pytest.raises(RequestError):
             hub.show("ann/story")
-        assert isinstance(hub.told[0], ZeroDivisionError)
+        assert isinstance(hub.outcomes[0], ZeroDivisionError)
         hub.wait_until_settled()
     hub.check_site()
 
@@ -109,7 +110,7 @@ def test_a_fault_in_one_repo_does_not_stop_the_others(built, put_fault, is_repo_
         wait_until(lambda: hub.health["status"] == "failing", "the fault")
         assert "bob/" in hub.health["last_error"]["message"]
         assert not hub.rebuilder.fails_publications()
-        assert any(isinstance(outcome, ContentError) for outcome in hub.told)
+        assert any(isinstance(outcome, ContentError) for outcome in hub.outcomes)
         mend()
         hub.wait_until_settled()
         assert hub.latest("bob/sql") == "1.1.0"

@@ -93,17 +93,17 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(empt
 
 @pytest.mark.usefixtures("never_quiet", "one_step_a_build")
 def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(built):
-    asked: dict[int, float] = {}
+    requested_at: dict[int, float] = {}
     with rebuilding(built) as hub:
         for number in range(1, 60):
-            asked[4 + number] = time.monotonic()
+            requested_at[4 + number] = time.monotonic()
             hub.publish("ann/story", f"1.0.{number}")
             if hub.health["serial"] > 10:
                 break
 
         def is_right() -> bool:
             health = hub.health
-            oldest = asked.get(health["serial"] + 1, math.inf)
+            oldest = requested_at.get(health["serial"] + 1, math.inf)
             return health["lag_seconds"] <= max(0.0, time.monotonic() - oldest)
 
         assert hub.health["serial"] > 10
@@ -120,9 +120,9 @@ def test_a_look_at_everything_is_not_put_off_for_ever(built, monkeypatch):
             if len(self) < 20 and not hub.has("zoe/repo"):
                 hub.ask_for("ann/story")
 
-    with rebuilding(built, told=Busy()) as hub:
+    with rebuilding(built, outcomes=Busy()) as hub:
         hub.ask_for("ann/story")
         hub.write("zoe/repo")
         hub.rebuilder.request(None)
         wait_until(lambda: hub.has("zoe/repo"), "the look")
-        assert len(hub.told) < 20
+        assert len(hub.outcomes) < 20

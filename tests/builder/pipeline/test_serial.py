@@ -30,7 +30,7 @@ class Log:
         self.settings = settings
         self.number = START
         self.entries: list[dict[str, str]] = []
-        self.told: list[int] = []
+        self.reported: list[int] = []
         self.violations: list[str] = []
 
     def __call__(self) -> int:
@@ -61,12 +61,12 @@ class Log:
 
     def check(self, serial: int) -> None:
         """Note where lists do not have what a hub.json that is about to be written says."""
-        self.told.append(serial)
+        self.reported.append(serial)
         listed = list_versions(self.settings)
         for number, entry in enumerate(self.entries[: serial - START], START + 1):
             for repo, version in entry.items():
                 if listed.get(repo, (-1,)) < parse(version):
-                    self.violations.append(f"{serial} told, {number} missing: {repo} {version}")
+                    self.violations.append(f"{serial} reported, {number} missing: {repo} {version}")
 
 
 def parse(version: str) -> tuple[int, ...]:
@@ -183,8 +183,8 @@ def test_a_pass_that_was_begun_keeps_its_serial(log, monkeypatch):
 
     # Each build does one step of a pass.
     numbers = [build_some(True, "abcdef"[count % 6]) for count in range(60)]
-    assert log.told[0] == START + 1 and len(log.told) > 1
-    assert {*log.told[1:]} < {*numbers} and log.told == sorted({*log.told})
+    assert log.reported[0] == START + 1 and len(log.reported) > 1
+    assert {*log.reported[1:]} < {*numbers} and log.reported == sorted({*log.reported})
     last = build_some(False, "a")
     assert hub_serial(settings) == last
     assert log.violations == []

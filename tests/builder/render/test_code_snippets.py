@@ -33,27 +33,27 @@ variables = st.lists(
 
 def version_of(body: str, declared: list[Variable]) -> Version:
     fields = dict.fromkeys(Version.__struct_fields__, "")
-    told = {"content": body, "body": body, "messages": parse_messages(body), "variables": declared}
-    return Version(**fields | told)
+    parts = {"content": body, "body": body, "messages": parse_messages(body), "variables": declared}
+    return Version(**fields | parts)
 
 
 def run_python(snippet: str, body: str, declared: list[Variable]) -> dict[str, Any]:
     """The names of a snippet that was run with a hub that has this prompt."""
-    asked = []
+    requested = []
 
     class Hub:
         def __init__(self, url: str) -> None:
-            asked.append(url)
+            requested.append(url)
 
         def get(self, id: str) -> hub_prompts.Prompt:
-            asked.append(id)
+            requested.append(id)
             rows = to_builtins(declared)
             return hub_prompts.Prompt("ada/hello", "1.0.0", "", body, body, rows, {})
 
     code = snippet.replace("from hub_prompts import Hub\n", "")
     found: dict[str, Any] = {"Hub": Hub}
     exec(code, found)
-    assert asked == [URL, "ada/hello@1.0.0"]
+    assert requested == [URL, "ada/hello@1.0.0"]
     return found
 
 

@@ -106,8 +106,8 @@ def test_the_snippets_of_a_private_hub_have_the_header(drawn):
     assert tomllib.loads(found.codex) == {"mcp_servers": {name: codex}}
     vscode = json.loads(found.vscode)
     token = vscode["servers"][name]["headers"]["Authorization"].partition(" ")[2]
-    (asked,) = vscode["inputs"]
-    assert (token, asked["password"]) == (f"${{input:{asked['id']}}}", True)
+    (field,) = vscode["inputs"]
+    assert (token, field["password"]) == (f"${{input:{field['id']}}}", True)
     assert json.loads(shlex.split(found.vscode_command)[-1]) == {
         "name": name, **vscode["servers"][name], "inputs": vscode["inputs"],
     }  # fmt: skip

@@ -268,5 +268,5 @@ def test_trusted_publishing_is_documented(document):
 )
 def test_schemathesis(live, document, tmp_path, config):
     """No 5xx, nothing undocumented, nothing accepted that the document forbids, by the reads."""
-    told = run_schemathesis(f"{live.url}/api/v1/openapi.json", tmp_path, config, 12, "GET")
-    assert f"Tested: {len(reads(document))}\n" in told
+    report = run_schemathesis(f"{live.url}/api/v1/openapi.json", tmp_path, config, 12, "GET")
+    assert f"Tested: {len(reads(document))}\n" in report

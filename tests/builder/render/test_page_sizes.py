@@ -60,8 +60,8 @@ def test_a_page_that_shows_a_part_leads_to_all_of_it(empty):
         html = files[page].decode()
         assert "too many hidden characters" in html
         assert "1,999 more characters not shown" in html
-        (told,) = re.findall(r"<p>This text has .*</p>", html)
-        assert 'href="/api/v1/repos/ann/x/versions/1.1.0.txt"' in told
+        (notice,) = re.findall(r"<p>This text has .*</p>", html)
+        assert 'href="/api/v1/repos/ann/x/versions/1.1.0.txt"' in notice
     assert "too many" not in files["ann/x/1.0.0.html"].decode()
 
 

@@ -40,8 +40,8 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(sma
 
 
 def test_the_version_is_the_path_s(small):
-    told = subprocess.run(["sh", SHELL_CLIENT, "--version"], capture_output=True, text=True)
-    assert told.stdout == f"hub {CLIENT_VERSION}\n"
+    done = subprocess.run(["sh", SHELL_CLIENT, "--version"], capture_output=True, text=True)
+    assert done.stdout == f"hub {CLIENT_VERSION}\n"
 
 
 def test_a_changed_client_is_released(small, tmp_path):

@@ -105,11 +105,11 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
 @searching(25)
 @given(
     steps=st.lists(st.lists(entries(), max_size=8), min_size=1, max_size=4),
-    asked=st.lists(st.tuples(_queries, _scopes), min_size=1, max_size=8),
+    searches=st.lists(st.tuples(_queries, _scopes), min_size=1, max_size=8),
     data=st.data(),
 )
 @pytest.mark.parametrize("name", SEARCH_ENGINES)
-def test_engine_finds_what_the_model_finds(tmp_path_factory, name, steps, asked, data):
+def test_engine_finds_what_the_model_finds(tmp_path_factory, name, steps, searches, data):
     engine, folder = engine_named(name), str(tmp_path_factory.mktemp("index"))
     engine.create(folder)
     held: dict[str, Entry] = {}
@@ -130,7 +130,7 @@ def test_engine_finds_what_the_model_finds(tmp_path_factory, name, steps, asked,
             model.words = known  # those of deleted repos may be among them
             assert reader.size() == len(held)
             assert reader.digests() == {one: entry.digest for one, entry in held.items()}
-            for q, scope in asked:
+            for q, scope in searches:
                 check_same(reader, model, q, scope)
 
 

@@ -66,20 +66,20 @@ def test_version_differs_after_each_build(small, engine):
 
 def test_an_answer_is_given_again_until_a_build(small):
     build(small)
-    asked = []
+    calls = []
 
     def find(queries: Queries, query: ListQuery) -> list[bytes]:
-        asked.append(query)
+        calls.append(query)
         return queries.find(query, 0, 10).rows
 
     async def ask() -> None:
         with contextlib.closing(QueryThread(small)) as thread:
             first = await thread.run(find, ListQuery(q="walruses"))
             assert await thread.run(find, ListQuery(q="walruses")) == first == []
-            assert len(asked) == 1
+            assert len(calls) == 1
             write_version(small.content, "ada", "new", "1.0.0", "A text about walruses.\n")
             build(small)
             assert len(await thread.run(find, ListQuery(q="walruses"))) == 1
-            assert len(asked) == 2
+            assert len(calls) == 2
 
     asyncio.run(ask())

@@ -185,8 +185,8 @@ async def test_who_goes_away_keeps_the_place_until_the_queue_is_past_it(thread):
 
 @in_a_loop
 async def test_error_of_a_job_that_nobody_waits_for(thread):
-    told = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    errors = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
     is_let_go = threading.Event()
 
     def fail(_: Queries) -> None:
@@ -200,7 +200,7 @@ async def test_error_of_a_job_that_nobody_waits_for(thread):
         await caller
     is_let_go.set()
     assert (await thread.run(Queries.find, ListQuery(), 0, 1)).total == 3
-    assert not told
+    assert not errors
 
 
 def is_open(path: str) -> bool:

@@ -197,7 +197,7 @@ def write(text: str) -> Callable[[Path], object]:
 
 
 # Faults that only a check of the tree reports: the path, the act, and a part of the reason.
-TOLD = [
+REPORTED = [
     *((path, lambda path: path.write_text("x"), "") for path in (
         "ann/notes.txt", "ann/1.0.0.md", "ann/review/notes.txt", "ann/review/1.2.md",
         "ann/review/1.0.0.MD", "ann/review/01.0.0.md", "ann/review/1.0.0.md.orig",
@@ -210,14 +210,14 @@ TOLD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "make", "reason"), TOLD)
+@pytest.mark.parametrize(("path", "make", "reason"), REPORTED)
 def test_what_readers_do_not_mind_is_told_by_the_check(root, path, make, reason):
     make(root / path)
     assert list_repos(str(root), "ann") == ["review", "story"]
     assert listed(root) == ["1.0.0", "1.1.0"]
     read(root)
-    told = checked(root)
-    assert list(told) == [path] and reason in told[path]
+    faults = checked(root)
+    assert list(faults) == [path] and reason in faults[path]
 
 
 def test_a_repo_without_versions(root):
@@ -351,5 +351,5 @@ def test_texts_that_are_no_prompts_are_named_with_the_command_that_publishes_the
     for file, prompt in strays.items():
         assert f"`hubctl publish {prompt} {shlex.quote(f'{root}/{file}')}`" in found[file].reason
     # Beside the owners' folders a file does no harm; elsewhere it is a fault.
-    told = {fault.path: fault.is_warning for fault in check(str(root))}
-    assert {file: told[file] for file in strays} == {file: "/" not in file for file in strays}
+    faults = {fault.path: fault.is_warning for fault in check(str(root))}
+    assert {file: faults[file] for file in strays} == {file: "/" not in file for file in strays}

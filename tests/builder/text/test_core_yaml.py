@@ -87,7 +87,7 @@ def test_a_number_that_json_lacks_may_be_a_text(number):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a: b: c", "line 1, column 5: a second colon; put a text that has one in quotes"),
         ("a: 1\nb: \x7f", "line 2, column 4: the character U+007F is not allowed"),
@@ -101,10 +101,10 @@ def test_a_number_that_json_lacks_may_be_a_text(number):
         ("a: 1\n--- b", "line 2, column 1: a second document begins"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text, told):
+def test_what_cannot_be_read_is_told_with_its_place(text, message):
     with pytest.raises(ValueError, match="invalid YAML in line ") as caught:
         load_yaml(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 ALIAS_BOMBS = {

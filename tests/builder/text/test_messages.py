@@ -35,14 +35,14 @@ def _by_lines(body: str):
             found.append([marker[1] or marker[2], []])
         else:
             found[-1][1].append((line, line_break))
-    told = []
+    messages = []
     for role, part in found:
         kept = [at for at, (line, _) in enumerate(part) if line.strip(" \t\r")]
         if kept:
             *lines, (last, _) = part[kept[0] : kept[-1] + 1]
             text = "".join(map("".join, lines)) + last
-            told.append({"role": role, "content": text})
-    return told if is_marked else None
+            messages.append({"role": role, "content": text})
+    return messages if is_marked else None
 
 
 @given(st.lists(st.sampled_from(PIECES)).map("".join))

@@ -319,8 +319,8 @@ def test_guess(texts, convention):
     ],
 )
 def test_foreign(text, warnings):
-    told = tell_foreign(find_foreign(text) + find_single(text))
-    assert told == warnings if warnings is not None else len(told) == 1
+    found = tell_foreign(find_foreign(text) + find_single(text))
+    assert found == warnings if warnings is not None else len(found) == 1
 
 
 def test_a_warning_is_no_longer_than_a_message():

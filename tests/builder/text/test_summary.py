@@ -93,7 +93,7 @@ def test_headings_that_name_a_part(heading):
 
 
 @pytest.mark.parametrize(
-    "body, told",
+    "body, expected",
     [
         ("Act as a reviewer. You find faults in code. You say why.",
          "Act as a reviewer. You find faults in code. You say why."),
@@ -126,8 +126,8 @@ def test_headings_that_name_a_part(heading):
          "Draw maps. Draw {{what}}."),
     ],
 )  # fmt: skip
-def test_a_text_that_nobody_described(body, told):
-    assert of(body) == told
+def test_a_text_that_nobody_described(body, expected):
+    assert of(body) == expected
 
 
 def test_what_somebody_wrote_stays():
@@ -142,12 +142,12 @@ def test_there_is_always_something_where_there_is_a_description():
 
 @given(st.text() | st.text('{}[]":,<>!-/ab.\n#*`', max_size=300))
 def test_any_text(body):
-    told = of(body)
+    summary = of(body)
     for line, chars_max in ((first_sentence(body), DESCRIPTION_CHARS_MAX), (title_of(body), 200)):
         assert len(line) <= chars_max == 200 and line.isprintable()
-    assert len(told) <= SUMMARY_CHARS_MAX + len("JSON prompt: ")
-    assert told.isprintable()
-    assert "\n" not in told
+    assert len(summary) <= SUMMARY_CHARS_MAX + len("JSON prompt: ")
+    assert summary.isprintable()
+    assert "\n" not in summary
 
 
 @pytest.mark.parametrize(

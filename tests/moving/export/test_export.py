@@ -49,9 +49,9 @@ def test_a_file_for_each_prompt(root):
     assert done.stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
     assert files() == {"ann/story.prompt", "bob/chat.prompt"}
     assert Path("out/ann/story.prompt").read_text().endswith("---\nTell ten.")
-    told = export("--owner", "bob", to="bob", format="skill").stderr
+    output = export("--owner", "bob", to="bob", format="skill").stderr
     assert files("bob") == {"bob/chat/SKILL.md"}
-    assert "1 file: skill cannot hold roles of messages: they become headings\n" in told
+    assert "1 file: skill cannot hold roles of messages: they become headings\n" in output
 
 
 def test_only_what_has_changed_is_written(root):
@@ -157,18 +157,18 @@ def test_an_interrupted_export_is_gone_on_with(root, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("listed", "told"),
+    ("listed", "message"),
     [
         ("{", "no list of exported files"),
         ('{"files": {"../../x/y.prompt": "' + "0" * 64 + '"}}', "path"),
         ('{"files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
     ],
 )
-def test_a_list_that_no_export_wrote(root, listed, told):
+def test_a_list_that_no_export_wrote(root, listed, message):
     export()
     Path("out", LIST_FILE).write_text(listed)
     done = export()
-    assert done.exit_code == 1 and told in done.stderr
+    assert done.exit_code == 1 and message in done.stderr
     imported = run("import", "out", "--owner", "carl")
     # Without the list, the files are like any others: they go to the owner of the import.
     assert f"Rejected: {LIST_FILE}" in imported.stderr and "2 prompts created" in imported.stdout

@@ -100,9 +100,9 @@ def test_what_is_no_text_is_left_out_with_a_warning_for_each_kind():
     ],
 )  # fmt: skip
 def test_what_is_no_conversation_is_told(messages, says):
-    with pytest.raises(ValueError, match=says) as told:
+    with pytest.raises(ValueError, match=says) as caught:
         from_list(messages)
-    assert len(str(told.value)) < 200
+    assert len(str(caught.value)) < 200
 
 
 def test_prompty():

@@ -58,7 +58,7 @@ def past_of(work: Work) -> Past:
         return repository.read_past((".md",))
 
 
-def told(work: Work) -> dict[str, list[tuple[int, str, str]]]:
+def read_states(work: Work) -> dict[str, list[tuple[int, str, str]]]:
     """By file: second, subject and text of each state."""
     with Repository(work.folder / ".git") as repository:
         files = repository.read_past((".md",)).files
@@ -76,7 +76,7 @@ def test_states_come_in_order_with_times_and_subjects(work):
     work.commit("Touch nothing of it", **{"b.txt": "still no"})
     work.commit("Ändere\tsie\n\nbody", **{"docs/a.md": "2", "C.MD": "c\n\0"})
     work.commit("", **{"docs/a.md": "1"})
-    assert told(work) == {
+    assert read_states(work) == {
         "C.MD": [(3, "Ändere\tsie", "c\n\0")],
         "docs/a.md": [(1, "Add a", "1"), (3, "Ändere\tsie", "2"), (4, "", "1")],
     }
@@ -85,7 +85,7 @@ def test_states_come_in_order_with_times_and_subjects(work):
 def test_names_of_sha256(tmp_path):
     work = Work(tmp_path / "work", "sha256")
     work.commit("one", **{"a.md": "1"})
-    assert told(work) == {"a.md": [(1, "one", "1")]}
+    assert read_states(work) == {"a.md": [(1, "one", "1")]}
 
 
 def test_renamed_removed_and_returned(work):
@@ -94,7 +94,7 @@ def test_renamed_removed_and_returned(work):
     work.commit("two", **{"a.md": None, "new/b.md": text + "More.", "gone.md": None})
     work.commit("three", **{"back.md": None})
     work.commit("four", **{"back.md": "after"})
-    assert told(work) == {
+    assert read_states(work) == {
         "back.md": [(1, "one", "before"), (4, "four", "after")],
         "new/b.md": [(1, "one", text), (2, "two", text + "More.")],
     }
@@ -108,7 +108,7 @@ def test_what_was_merged_ends_in_the_state_at_head(work):
     work.commit("main", **{"a.md": "main\n\n\n2\n"})
     work.commits += 1
     work.git("merge", "--quiet", "--no-ff", "-m", "both", "side")
-    found = told(work)
+    found = read_states(work)
     assert found["a.md"][0] == (1, "base", "1\n\n\n2\n")
     assert found["a.md"][-1] == (4, "both", "main\n\n\nside\n")
     assert {subject for _, subject, _ in found["a.md"]} == {"base", "side", "main", "both"}
@@ -124,7 +124,7 @@ def test_a_rename_that_is_merged_keeps_both_pasts(work):
     work.commit("main", **{"a.md": "Main.\n" + text, "c.md": "main\n\n\n2\n"})
     work.commits += 1
     work.git("merge", "--quiet", "--no-ff", "-m", "both", "side")
-    found = told(work)
+    found = read_states(work)
     assert [*found] == ["b.md", "c.md"]
     assert [subject for _, subject, _ in found["b.md"]] == ["base", "renamed", "main", "both"]
     assert found["b.md"][-1][2] == f"Main.\n{text}Side.\n"
@@ -242,7 +242,7 @@ def test_limits(work, monkeypatch):
             past_of(work)
     monkeypatch.setattr(git_history, "TOTAL_BYTES_MAX", 2)
     with pytest.raises(GitError, match="more than 2 bytes"):
-        told(work)
+        read_states(work)
     monkeypatch.setattr(git_history, "TOKEN_BYTES_MAX", 100)
     work.commit("x" * 100_000, **{"a.md": "!"})
     with pytest.raises(GitError, match="more than 100 bytes"):
@@ -255,7 +255,7 @@ def test_nothing_is_left_behind(work, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     work.commit("one", **{"a.md": "1"})
     before = sorted(work.folder.rglob("*"))
-    told(work)
+    read_states(work)
     (work.folder / ".git/HEAD").write_text("ref: refs/heads/nowhere\n")
     with pytest.raises(GitError):
         past_of(work)

@@ -167,9 +167,9 @@ def test_a_label_that_was_moved_here_stays(root):
     outcome = bring(root, labelled(("production", "staging"), ("beta",)))
     assert (outcome.updated, outcome.labels) == (["imported/greeting with 1 label"], 1)
     assert labels_of(root) == {"production": "1.0.1", "beta": "1.0.1"}
-    told = "\n".join(outcome.warnings)
-    assert "The label production stays as it is: it names 1.0.1 here since 20" in told
-    assert "The label staging stays as it is: it was removed here since 20" in told
+    warnings = "\n".join(outcome.warnings)
+    assert "The label production stays as it is: it names 1.0.1 here since 20" in warnings
+    assert "The label staging stays as it is: it was removed here since 20" in warnings
     # If the labels agree again, the import reports nothing.
     assert bring(root, labelled((), ("production", "beta"))) == UNCHANGED
 
@@ -179,10 +179,10 @@ def test_labels_that_can_be_none_here(root):
         root, labelled(("Prod / EU", "prod-eu", "7", "1.0.0", "!", "Über"), ("prod eu", "LATEST"))
     )
     assert labels_of(root) == {"prod-eu": "1.0.1", "uber": "1.0.0"}
-    told = "\n".join(outcome.warnings)
+    warnings = "\n".join(outcome.warnings)
     for label in ("'7'", "'1.0.0'", "'!'"):
-        assert f"Left out label {label}" in told
-    assert "The label prod-eu names two versions; the later one gets it." in told
+        assert f"Left out label {label}" in warnings
+    assert "The label prod-eu names two versions; the later one gets it." in warnings
     assert len(outcome.warnings) == 4
 
 
@@ -282,7 +282,7 @@ def test_a_long_history_is_looked_at_once(root, settled, monkeypatch):
     for name in counts:
         monkeypatch.setattr(content, name, counted(name))
     found = texts(*(str(number) for number in range(300)))
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
     def bring_it(found: Iterable[History]) -> Outcome:
         return import_found(
@@ -290,11 +290,11 @@ def test_a_long_history_is_looked_at_once(root, settled, monkeypatch):
             "Vendor",
             Folder(root),
             Options(),
-            lambda _, done, total: told.append((done, total)),
+            lambda _, done, total: progress.append((done, total)),
         )
 
     assert bring_it([found]).versions == 300
-    assert told[0] == (0, 300) and told[-1] == (300, 300)
+    assert progress[0] == (0, 300) and progress[-1] == (300, 300)
     assert counts["list_versions"] <= 4 and counts["read_record"] == 0
     more = history(*found.revisions, revision("new", labels=("production",)))
     assert bring_it([more]).versions == 1

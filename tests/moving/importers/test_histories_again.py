@@ -109,10 +109,12 @@ def test_what_was_published_here_meanwhile_is_left_alone(root):
 
 def test_other_versions_before_are_told_once(root):
     publish_here(root, "mine")
-    told = "greeting.json: imported/greeting had other versions before: these come after them. "
+    warning = "greeting.json: imported/greeting had other versions before: these come after them. "
     for dry_run in (True, False):
         outcome = bring(root, texts("one", "two"), dry_run=dry_run)
-        assert outcome.warnings == [told + "If it is another prompt, import with another --owner."]
+        assert outcome.warnings == [
+            warning + "If it is another prompt, import with another --owner."
+        ]
     assert bring(root, texts("one", "two", "three")).warnings == []
 
 
@@ -138,15 +140,15 @@ def test_one_that_is_rejected_is_rejected_for_the_same_reason_each_time(root):
     found = history(revision("one", number=1, where="first"), *bad, revision("two"))
     outcome = bring(root, found)
     assert outcome.created == ["imported/greeting with 2 versions"]
-    told = dict(outcome.rejected)
-    assert told.keys() == {one.where for one in bad}
-    assert "content: is empty" in told["empty"] and "content: is empty" in told["no messages"]
-    assert "262,144" in told["large"]
-    assert "uses 201 variables" in told["many"]
-    assert "surrogate" in told["half"]
-    assert told["twice"] == "has the number 1, as first"
+    reasons = dict(outcome.rejected)
+    assert reasons.keys() == {one.where for one in bad}
+    assert "content: is empty" in reasons["empty"] and "content: is empty" in reasons["no messages"]
+    assert "262,144" in reasons["large"]
+    assert "uses 201 variables" in reasons["many"]
+    assert "surrogate" in reasons["half"]
+    assert reasons["twice"] == "has the number 1, as first"
     again = bring(root, found)
-    assert dict(again.rejected) == told
+    assert dict(again.rejected) == reasons
     assert (again.unchanged, again.versions) == (["imported/greeting"], 0)
 
 

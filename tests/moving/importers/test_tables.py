@@ -51,17 +51,17 @@ def test_every_fault_of_a_table_is_told_with_its_row(root):
     )
     outcome = bring_text(root, "a.csv", table)
     assert outcome.created == ["imported/a 1.0.0", "imported/h 1.0.0"]
-    told = reasons(outcome)
-    assert "UTF-8" in told["row 3"]
-    assert "content: is empty" in told["row 4"]
-    assert "'title' is empty" in told["row 5"]
+    faults = reasons(outcome)
+    assert "UTF-8" in faults["row 3"]
+    assert "content: is empty" in faults["row 4"]
+    assert "'title' is empty" in faults["row 5"]
     assert outcome.passed_over == [PassedOver("row 6", "the same as row 2")]
-    assert told["row 7"] == "it has 3 cells under 2 columns"
-    assert "NUL" in told["row 9"]
-    assert "not CSV" in told["row 10"]
-    assert "content: is empty" in told["row 11"]
-    assert "never closed" in told["row 13"]
-    assert len(told) == 8
+    assert faults["row 7"] == "it has 3 cells under 2 columns"
+    assert "NUL" in faults["row 9"]
+    assert "not CSV" in faults["row 10"]
+    assert "content: is empty" in faults["row 11"]
+    assert "never closed" in faults["row 13"]
+    assert len(faults) == 8
 
 
 def test_a_cell_may_be_huge(root):
@@ -89,7 +89,7 @@ def test_columns_by_option(root):
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         (Columns(), "No column 'title' or 'name' or 'act'. The columns are: one, prompt."),
         (Columns(title="one", prompt="two"), "No column 'two'"),
@@ -97,10 +97,10 @@ def test_columns_by_option(root):
         (Columns(title="one", contributor="who"), "--contributor-column"),
     ],
 )
-def test_columns_that_are_not_there(root, columns, told):
+def test_columns_that_are_not_there(root, columns, message):
     with pytest.raises(OperatorError) as caught:
         bring_text(root, "a.csv", "one,prompt\nA,x\n", columns=columns)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [b"", "title,prompt\nA,x".encode("utf-16")[:-1], b'"title'])
@@ -144,9 +144,9 @@ def test_lines(root):
     record = latest(root, "ann/a")[0]
     assert (record.tags, record.license, record.parameters) == (["one-two"], "MIT", {"model": "m"})
     assert latest(root, "imported/b")[0].variables == [Variable("v", type="integer", default=1)]
-    told = reasons(outcome)
-    assert list(told) == ["line 5", "line 7", "line 9", "line 10"]
-    assert "The columns are: title." in told["line 5"]
+    faults = reasons(outcome)
+    assert list(faults) == ["line 5", "line 7", "line 9", "line 10"]
+    assert "The columns are: title." in faults["line 5"]
 
 
 FRONT_END = [
@@ -178,17 +178,17 @@ def test_a_command_is_a_name_and_a_title_where_there_is_none(root):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "is not JSON"), ("[" * 100_000, "is not JSON"), ("[]", "has 0 lists of objects"),
         ('{"a": [{}], "b": [{}]}', "has 2 lists of objects"), ('["x"]', "has 0 lists"),
         ('"x"', "has 0 lists"), ('{"a": [1]}', "has 0 lists"),
     ],
 )  # fmt: skip
-def test_json_without_a_list_of_prompts(root, text, told):
+def test_json_without_a_list_of_prompts(root, text, message):
     with pytest.raises(OperatorError) as caught:
         bring_text(root, "a.json", text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_column_without_a_name_is_no_contributor(root):

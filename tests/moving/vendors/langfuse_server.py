@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from tests.support.fake_api import Asked, Said, fake_api
+from tests.support.fake_api import Request, Said, fake_api
 
 # The secret key of tests/langfuse; its SDKs each have a public key of their own.
 SECRET_KEY = "sk-lf-unused"
@@ -41,7 +41,7 @@ class LangfuseServer:
     """
 
     url: str
-    asked: list[Asked]
+    requests: list[Request]
 
     def __init__(self) -> None:
         self.broken_version = 0
@@ -88,17 +88,17 @@ class LangfuseServer:
 
     # Answers
 
-    def answer(self, asked: Asked) -> Said:
-        scheme, _, encoded = asked.headers.get("Authorization", "").partition(" ")
+    def answer(self, request: Request) -> Said:
+        scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
         public, _, secret = b64decode(encoded).decode().partition(":")
         if scheme != "Basic" or not public.startswith("pk-lf-") or secret != SECRET_KEY:
             return _error(401, "UnauthorizedError", "Invalid credentials. Confirm your host.")
-        if asked.path == PATH:
-            return self._list(asked.params)
-        name = asked.path.removeprefix(f"{PATH}/")
-        if name == asked.path or "/" in name:
+        if request.path == PATH:
+            return self._list(request.params)
+        name = request.path.removeprefix(f"{PATH}/")
+        if name == request.path or "/" in name:
             return Said(404, b"<!DOCTYPE html><title>404</title>", {"Content-Type": "text/html"})
-        return self._get(unquote(name), asked.params)
+        return self._get(unquote(name), request.params)
 
     def _list(self, query: dict[str, str]) -> Said:
         page, limit = int(query.get("page", 1)), int(query.get("limit", 10))
@@ -133,8 +133,8 @@ class LangfuseServer:
             return _error(400, "InvalidRequestError", "out of order")
         found = None if name == self.gone else self._find(name, key, value)
         if found is None:
-            told = f"Prompt not found: '{name}' with {key} '{value}'"
-            return _error(404, "LangfuseNotFoundError", told)
+            message = f"Prompt not found: '{name}' with {key} '{value}'"
+            return _error(404, "LangfuseNotFoundError", message)
         shown = {**found, "resolutionGraph": None, "isActive": "production" in found["labels"]}
         if query.get("resolve", "true") == "true" and _reference.search(json.dumps(shown)):
             shown["prompt"] = self._resolve(shown["prompt"])
@@ -189,5 +189,5 @@ def langfuse_server() -> Iterator[LangfuseServer]:
     """A live server at a free port of 127.0.0.1, in threads of this process."""
     server = LangfuseServer()
     with fake_api(server.answer) as api:
-        server.url, server.asked = api.url, api.asked
+        server.url, server.requests = api.url, api.requests
         yield server

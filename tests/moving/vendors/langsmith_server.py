@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "lsv2-a-key-of-nobody"
 HANDLE = "acme"
@@ -52,23 +52,23 @@ class LangSmith:
         prompt["tags"] |= {tag: commits[-1]["commit_hash"] for tag in tags}
         return commits[-1]["commit_hash"]
 
-    def answer(self, asked: Asked) -> Said:
-        if asked.headers.get("x-api-key") != KEY:
+    def answer(self, request: Request) -> Said:
+        if request.headers.get("x-api-key") != KEY:
             return Said(401, {"detail": "Invalid token"})
-        match asked.path.strip("/").split("/"):
+        match request.path.strip("/").split("/"):
             case ["settings"]:
                 return Said(200, {"id": "1", "display_name": "Acme", "tenant_handle": HANDLE})
             case ["repos"]:
-                return self._list_repos(asked.params)
+                return self._list_repos(request.params)
             case ["repos", "-", handle, "tags"] if handle in self.prompts:
                 tags = self.prompts[handle]["tags"].items()
                 return Said(200, [{"tag_name": tag, "commit_hash": found} for tag, found in tags])
             case ["commits", "-", handle] if handle in self.prompts:
                 hidden = {"manifest": None}
                 commits = [one | hidden for one in self.prompts[handle]["commits"][::-1]]
-                return _page("commits", commits, asked.params)
+                return _page("commits", commits, request.params)
             case ["commits", "-", handle, found] if handle in self.prompts:
-                return self._commit(handle, found, asked.params)
+                return self._commit(handle, found, request.params)
         return Said(404, {"detail": "Not found"})
 
     def _list_repos(self, params: dict[str, str]) -> Said:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "a-key-of-nobody"
 PATH = "/api/v1/private/prompts"
@@ -46,18 +46,18 @@ class Opik:
             "created_at": f"2025-03-01T09:{number:02}:00.123456Z", **fields,
         })  # fmt: skip
 
-    def answer(self, asked: Asked) -> Said:
-        if self.key and asked.headers.get("Authorization") != self.key:
+    def answer(self, request: Request) -> Said:
+        if self.key and request.headers.get("Authorization") != self.key:
             return Said(401, {"code": 401, "message": "API key should be provided"})
-        match asked.path.removeprefix(PATH).strip("/").split("/"):
+        match request.path.removeprefix(PATH).strip("/").split("/"):
             case [""]:
                 counted = [
                     prompt | {"version_count": len(self._versions[key])}
                     for key, prompt in self._prompts.items()
                 ]
-                return _page(counted, asked.params)
+                return _page(counted, request.params)
             case [key, "versions"] if key in self._versions:
-                return _page(self._versions[key][::-1], asked.params)
+                return _page(self._versions[key][::-1], request.params)
         return Said(404, {"errors": ["Prompt not found"]})
 
     def export(self, key: str) -> dict[str, Any]:

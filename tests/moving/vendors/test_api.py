@@ -24,7 +24,7 @@ from moving.vendors.api import (
     file_part,
 )
 from moving.vendors.kept import JOURNAL
-from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "sk-a-secret-of-one-test"
 ENVIRON = {"EXAMPLE_KEY": f" {KEY}\n", "EXAMPLE_ID": "id"}
@@ -44,7 +44,7 @@ class Downloading:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.paused: list[float] = []
-        self.told: list[tuple[str, int, int]] = []
+        self.progress: list[tuple[str, int, int]] = []
 
     def __call__(
         self, api: FakeApi, download: Callable[[Api], None], path: str = "", **environ: str
@@ -52,7 +52,7 @@ class Downloading:
         self.now = 0.0
         download_to(
             vendor(download), api.url + path, str(self.folder),
-            lambda *told: self.told.append(told), ENVIRON | environ,
+            lambda *progress: self.progress.append(progress), ENVIRON | environ,
             pause=self.paused.append, clock=self.tick,
         )  # fmt: skip
 
@@ -78,23 +78,23 @@ def three(api: Api) -> None:
         api.keep(f"prompts/{file_part(name)}.json", f"/prompts/{name}")
 
 
-def shop(asked: Asked) -> Said:
-    if asked.headers["Authorization"] != f"Bearer {KEY}":
-        return Said(401, {"message": f"no such key: {asked.headers['Authorization']}"})
-    if asked.path == "/v1/prompts":
-        return Said(200, {"data": ["a", "b", "c"], "page": asked.params["page"]})
-    return Said(200, {"path": asked.path})
+def shop(request: Request) -> Said:
+    if request.headers["Authorization"] != f"Bearer {KEY}":
+        return Said(401, {"message": f"no such key: {request.headers['Authorization']}"})
+    if request.path == "/v1/prompts":
+        return Said(200, {"data": ["a", "b", "c"], "page": request.params["page"]})
+    return Said(200, {"path": request.path})
 
 
 def test_what_is_asked_and_what_is_kept(downloading):
     with fake_api(shop) as api:
         downloading(api, three, "/v1/")
-    assert [asked.path for asked in api.asked] == [
+    assert [request.path for request in api.requests] == [
         "/v1/prompts", "/v1/prompts/a", "/v1/prompts/b", "/v1/prompts/c",
     ]  # fmt: skip
-    assert {asked.headers["User-Agent"] for asked in api.asked} == {USER_AGENT}
+    assert {request.headers["User-Agent"] for request in api.requests} == {USER_AGENT}
     assert downloading.read("prompts/b.json") == {"path": "/v1/prompts/b"}
-    assert downloading.told[-1] == ("Downloading prompts", 2, 3)
+    assert downloading.progress[-1] == ("Downloading prompts", 2, 3)
     assert stat.S_IMODE(os.stat(downloading.folder).st_mode) == 0o700
     kept = [path for path in downloading.folder.rglob("*") if path.is_file()]
     assert len(kept) == 4
@@ -110,10 +110,10 @@ def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(down
         with pytest.raises(KeyboardInterrupt):
             downloading(api, interrupted)
         downloading(api, lambda api: [api.keep(f"{one}.json", f"prompts/{one}") for one in "abc"])
-        assert [asked.path[-1] for asked in api.asked] == list("abc")
+        assert [request.path[-1] for request in api.requests] == list("abc")
         with pytest.raises(KeyboardInterrupt):
             downloading(api, interrupted)
-        assert len(api.asked) == 4
+        assert len(api.requests) == 4
         # Only a complete download shows which prompts no longer exist.
         assert downloading.read("b.json")
         outside = downloading.folder.parent / "outside.json"
@@ -123,7 +123,7 @@ def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(down
             journal.seek(0)
             journal.writelines([lines[0], '"../outside.json"\n', *lines[1:]])
         downloading(api, lambda api: api.keep("a.json", "prompts/a"))
-        assert len(api.asked) == 4
+        assert len(api.requests) == 4
     assert downloading.read("a.json")
     assert not (downloading.folder / "b.json").exists()
     assert outside.exists()
@@ -146,7 +146,7 @@ def test_what_a_crash_left_half_is_asked_for_again(downloading):
         for download in (cut, both, both):
             with pytest.raises(KeyboardInterrupt):
                 downloading(api, download)
-    assert [asked.path[-1] for asked in api.asked] == ["a", "a", "b"]
+    assert [request.path[-1] for request in api.requests] == ["a", "a", "b"]
     assert downloading.read("a.json") == {"path": "/prompts/a"}
 
 
@@ -166,7 +166,7 @@ def test_folders_that_are_not_of_this_download_are_refused(downloading, tmp_path
         (tmp_path / "file").touch()
         with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Not a directory"):
             downloading(fake, three, "/v1")
-    assert not fake.asked
+    assert not fake.requests
 
 
 def test_an_answer_that_cannot_be_written_is_told(downloading):
@@ -178,7 +178,7 @@ def test_an_answer_that_cannot_be_written_is_told(downloading):
         for _ in range(2):
             with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Fix that and run"):
                 downloading(api, twice)
-    assert [asked.path for asked in api.asked] == ["/a", "/b", "/b"]
+    assert [request.path for request in api.requests] == ["/a", "/b", "/b"]
 
 
 HOUR = 3600
@@ -205,7 +205,7 @@ def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(downloading
     with fake_api(lambda _: Said(503, {}, header)) as api:
         with pytest.raises(ApiError, match=r"HTTP 503\. It asks to wait [\d,]+ seconds\. Run"):
             downloading(api, lambda api: api.get("a"))
-        assert len(api.asked) == 1
+        assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
@@ -213,7 +213,7 @@ def test_what_may_pass_is_tried_a_few_times(status, downloading):
     with fake_api(lambda _: Said(status, {"error": {"message": "busy"}})) as api:
         with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. Run the same"):
             downloading(api, lambda api: api.keep("a.json", "a"))
-        assert len(api.asked) == 1 + len(PAUSES_SECONDS)
+        assert len(api.requests) == 1 + len(PAUSES_SECONDS)
     assert downloading.paused == list(PAUSES_SECONDS)
     assert not (downloading.folder / "a.json").exists()
 
@@ -240,7 +240,7 @@ def test_other_faults_end_it_at_once(said, message, downloading):
     assert message in str(caught.value)
     assert caught.value.status == said.status
     assert downloading.paused == []
-    assert len(api.asked) <= 4
+    assert len(api.requests) <= 4
     assert KEY not in str(caught.value)
 
 
@@ -248,14 +248,14 @@ def test_a_redirect_to_no_url(downloading):
     with fake_api(lambda _: Said(302, b"", {"Location": "http://[/"})) as api:
         with pytest.raises(ApiError, match=r"did not come \(ValueError: Invalid IPv6 URL\)\.$"):
             downloading(api, lambda api: api.get("a"))
-        assert len(api.asked) == 1
+        assert len(api.requests) == 1
 
 
 def test_redirects_within_the_host_are_followed(downloading):
-    def moved(asked: Asked) -> Said:
-        if asked.path == "/a":
+    def moved(request: Request) -> Said:
+        if request.path == "/a":
             return Said(307, b"", {"Location": "/a/?page=2"})
-        return Said(200, asked.params)
+        return Said(200, request.params)
 
     with fake_api(moved) as api:
         downloading(api, lambda api: api.keep("a.json", "a", {"page": 1}))
@@ -269,7 +269,7 @@ def test_no_proxy_gets_what_is_for_this_machine(host, downloading, monkeypatch):
             monkeypatch.setenv(name, proxy.url)
         api.url = api.url.replace("127.0.0.1", host)
         downloading(api, three, "/v1/")
-        assert api.asked and not proxy.asked
+        assert api.requests and not proxy.requests
 
 
 def test_answers_are_bounded(downloading, monkeypatch):
@@ -285,14 +285,16 @@ def test_answers_are_bounded(downloading, monkeypatch):
         for number in range(4):
             api.keep(f"{number}.json", "small")
 
-    with fake_api(lambda asked: Said(200, "x" * (2000 if asked.path == "/big" else 900))) as api:
+    with fake_api(
+        lambda request: Said(200, "x" * (2000 if request.path == "/big" else 900))
+    ) as api:
         with pytest.raises(ApiError, match=r"GET .*/big is larger than 1,000 bytes"):
             downloading(api, lambda api: api.get("big"))
         with pytest.raises(ApiError, match="asked 5 times"):
             downloading(api, endless)
         with pytest.raises(ApiError, match="more than 1,800 bytes"):
             downloading(api, many)
-    assert len(api.asked) == 1 + 5 + 2
+    assert len(api.requests) == 1 + 5 + 2
 
 
 def test_no_connection(downloading):
@@ -303,8 +305,8 @@ def test_no_connection(downloading):
         downloading(api, lambda api: api.get("a"))
     assert downloading.paused == []
 
-    def answers_once(_: Asked) -> Said:
-        return Said(200 if len(api.asked) == 1 else 0, {})
+    def answers_once(_: Request) -> Said:
+        return Said(200 if len(api.requests) == 1 else 0, {})
 
     with (
         fake_api(answers_once) as api,
@@ -334,7 +336,7 @@ def test_keys_that_cannot_be_sent(environ, message, downloading):
     with fake_api(shop) as api, pytest.raises(OperatorError) as caught:
         downloading(api, three, **environ)
     assert message in str(caught.value) and KEY not in str(caught.value)
-    assert not api.asked and not downloading.folder.exists()
+    assert not api.requests and not downloading.folder.exists()
 
 
 @pytest.mark.parametrize(

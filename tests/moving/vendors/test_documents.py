@@ -79,10 +79,10 @@ def test_nothing_to_read(tmp_path):
     assert read(tmp_path) == []
     write(tmp_path, {"a.docx": "x", "a.zip": "no archive", "empty.jsonl": ""})
     assert read(tmp_path / "empty.jsonl") == []
-    for name, told in (
+    for name, message in (
         ("a.docx", r"ends in \.json"), ("a.zip", "no ZIP archive"), ("none.json", "Cannot read"),
     ):  # fmt: skip
-        with pytest.raises(OperatorError, match=told):
+        with pytest.raises(OperatorError, match=message):
             read(tmp_path / name)
 
 
@@ -108,7 +108,7 @@ def test_what_is_broken_is_told_with_its_place_and_the_rest_is_read(tmp_path):
         Document("lines.jsonl, line 5", {"a": 2}),
         Document("table.csv, row 4", {"name": "z", "text": "fine"}),
     ]
-    told = reasons(found)
+    faults = reasons(found)
     expected = {
         "cut.json": "not JSON: Input data was truncated",
         "deep.json": "nested deeper than 100 levels",
@@ -124,9 +124,9 @@ def test_what_is_broken_is_told_with_its_place_and_the_rest_is_read(tmp_path):
         "header.csv": "its header cannot be read: it is not UTF-8",
         "utf16.json": "UTF-16",
     }
-    assert told.keys() == expected.keys()
+    assert faults.keys() == expected.keys()
     for where, reason in expected.items():
-        assert reason in told[where], where
+        assert reason in faults[where], where
 
 
 def test_100_levels_are_read():
@@ -147,9 +147,9 @@ def test_links_and_other_things_in_a_folder(tmp_path):
     assert [one for one in found if isinstance(one, Document)] == [
         Document("a.json", 1), Document("\ufffd .json", 3),
     ]  # fmt: skip
-    told = reasons(found)
-    assert told["out.json"] == told["up"] == "a link that leads outside the folder"
-    assert told.keys() <= {"out.json", "up", "circle.json"}
+    faults = reasons(found)
+    assert faults["out.json"] == faults["up"] == "a link that leads outside the folder"
+    assert faults.keys() <= {"out.json", "up", "circle.json"}
 
 
 def test_folders_in_folders_end_nothing(tmp_path):
@@ -177,13 +177,13 @@ def test_an_archive_of_a_stranger(tmp_path):
     path.write_bytes(raw)
     found = read(path)
     assert [one for one in found if isinstance(one, Document)] == [Document("good.json", 1)]
-    told = reasons(found)
-    outside = [where for where, reason in told.items() if "outside the archive" in reason]
+    faults = reasons(found)
+    outside = [where for where, reason in faults.items() if "outside the archive" in reason]
     assert sorted(outside) == ["../up.json", "/etc/root.json", "C:/x.json", "a\\b.json"]
-    assert "not followed" in told["link.json"]
-    assert "another method" in told["lzma.json"]
-    assert "Bad CRC-32" in told["spoilt.json"]
-    assert len(told) == 7
+    assert "not followed" in faults["link.json"]
+    assert "another method" in faults["lzma.json"]
+    assert "Bad CRC-32" in faults["spoilt.json"]
+    assert len(faults) == 7
 
 
 def test_an_encrypted_archive(tmp_path):
@@ -204,8 +204,8 @@ def test_a_bomb_is_measured_by_what_it_unpacks_to(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("0.json", f'"{"0" * size}"')
     # The sizes that the archive declares are false.
-    told, lie = ((number).to_bytes(4, "little") for number in (size + 2, 9))
-    path.write_bytes(path.read_bytes().replace(told, lie))
+    declared, lie = ((number).to_bytes(4, "little") for number in (size + 2, 9))
+    path.write_bytes(path.read_bytes().replace(declared, lie))
     with held_at_most(size // 2):
         read(path)
 

@@ -231,5 +231,5 @@ def test_missing_commits_are_told(work, monkeypatch):
     monkeypatch.setattr(git_history, "COMMITS_MAX", 2)
     histories, rejected = read(work.folder)
     assert len(histories["a"].revisions) == 2
-    told = "older versions are missing: more than 2 commits change such files"
-    assert rejected == [Rejection(".git", told)]
+    reason = "older versions are missing: more than 2 commits change such files"
+    assert rejected == [Rejection(".git", reason)]

@@ -181,7 +181,7 @@ def nest_chats(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "message"),
     [
         (MANIFESTS["few_shot_template"], "only FewShotPromptTemplate"),
         (lc("Popen", args=["true"]), "has no prompt template that can be read, only Popen"),
@@ -195,8 +195,8 @@ def nest_chats(levels: int) -> dict[str, Any]:
         (nest_chats(LEVELS_MAX), f"nested deeper than {LEVELS_MAX} levels"),
     ],
 )
-def test_what_cannot_be_read(manifest, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_read(manifest, message):
+    with pytest.raises(ValueError, match=message):
         read_manifest(manifest)
 
 

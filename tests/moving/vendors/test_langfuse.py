@@ -136,9 +136,9 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(server, tmp_path):
     download(server, tmp_path / "export")
     found = read_folder(tmp_path / "export")
     assert len(found) == langfuse.PAGE_PROMPTS + 2
-    assert [one.params.get("page") for one in server.asked[:3]] == ["1", "2", None]
-    assert f"{PATH}/folder%2Fa" in [one.path for one in server.asked]
-    assert all(one.params["resolve"] == "false" for one in server.asked[2:])
+    assert [one.params.get("page") for one in server.requests[:3]] == ["1", "2", None]
+    assert f"{PATH}/folder%2Fa" in [one.path for one in server.requests]
+    assert all(one.params["resolve"] == "false" for one in server.requests[2:])
     (revision,) = found["folder/a"].revisions
     assert revision.prompt.startswith("@@@langfusePrompt:name=prompt 1|label=latest@@@")
     assert revision.warnings == ["References to other prompts stay text: prompt 1."]
@@ -153,7 +153,7 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(server, tmp_path)
         download(server, folder)
     server.broken_version = 0
     download(server, folder)
-    assert [one.params for one in server.asked] == [
+    assert [one.params for one in server.requests] == [
         {"page": "1", "limit": "100"},
         {"version": "1", "resolve": "false"}, {"version": "2", "resolve": "false"},
         {"page": "1", "limit": "100"}, {"version": "2", "resolve": "false"},
@@ -288,8 +288,8 @@ def test_the_table_as_json_lines(tmp_path):
 def test_lists_in_tables(array, labels):
     revision = read_one(version="1", labels=array)
     assert revision.labels == (labels or ())
-    told = ["Left out the labels, which are no list of texts."] if labels is None else []
-    assert revision.warnings == told
+    warnings = ["Left out the labels, which are no list of texts."] if labels is None else []
+    assert revision.warnings == warnings
 
 
 def test_answers_of_lists_have_no_texts():

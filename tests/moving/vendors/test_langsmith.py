@@ -88,7 +88,7 @@ def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
     assert found["joke"].owner == ""
     assert found["open"].revisions[0].convention == "mustache"
     assert AUTHOR not in str(found)
-    assert {one.headers["X-Tenant-Id"] for one in api.asked} == {"workspace-1"}
+    assert {one.headers["X-Tenant-Id"] for one in api.requests} == {"workspace-1"}
 
 
 def test_imports_until_the_day_of_the_move(served, tmp_path):
@@ -194,7 +194,7 @@ def test_manifests_in_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ("text", "is not a LangSmith prompt"),
         (None, "is not a LangSmith prompt"),
@@ -210,13 +210,13 @@ def test_manifests_in_files(tmp_path):
         (prompt(commit("x", "d4", manifest={}), handle="d"), "has no manifest"),
     ],
 )
-def test_what_cannot_be_read_does_not_stop_the_rest(value, told):
+def test_what_cannot_be_read_does_not_stop_the_rest(value, message):
     found = read(prompt(commit("One")), value, commit("Two", "z9", repo="last"))
     assert [texts(one) for one in found if isinstance(one, History)] == [["One"], ["Two"]]
     reasons = [one for one in found if isinstance(one, Rejection)]
     assert reasons
     assert all(one.where.startswith("entry 2") for one in reasons)
-    assert reasons[0].reason.startswith(told)
+    assert reasons[0].reason.startswith(message)
 
 
 def test_a_broken_commit_among_good_ones():

@@ -91,7 +91,7 @@ def test_a_workspace_comes_with_its_histories(served, tmp_path, monkeypatch):
     assert first.published_at == "2025-03-01T09:01:00Z"
     assert found["Chat"].revisions[0].prompt == [Message("system", "Hi."), Message("user", "{{q}}")]
     assert AUTHOR not in str(found)
-    assert {one.headers["Comet-Workspace"] for one in api.asked} == {"team"}
+    assert {one.headers["Comet-Workspace"] for one in api.requests} == {"team"}
 
 
 def test_imports_until_the_day_of_the_move(served, tmp_path):
@@ -115,8 +115,8 @@ def test_a_server_of_ones_own_needs_no_key(served, tmp_path):
     server.add(server.create("Joke"), "One")
     download(served, tmp_path)
     assert list(read_folder(tmp_path)) == ["Joke"]
-    assert api.asked[0].headers["Comet-Workspace"] == "default"
-    assert "Authorization" not in api.asked[0].headers
+    assert api.requests[0].headers["Comet-Workspace"] == "default"
+    assert "Authorization" not in api.requests[0].headers
 
 
 def test_a_key_is_missing(served, tmp_path):
@@ -133,16 +133,16 @@ def test_an_api_of_another_kind(answer):
     """One request is sent, whatever total the answer claims."""
 
     class Api:
-        asked = 0
+        calls = 0
 
         def get(self, path: str, params: Any = None) -> Any:
-            self.asked += 1
+            self.calls += 1
             return answer
 
     api = Api()
     with pytest.raises(ApiError):
         opik.download(api)
-    assert api.asked == 1
+    assert api.calls == 1
 
 
 def test_files_of_the_command_line(served, tmp_path):
@@ -233,7 +233,7 @@ def test_parts_of_messages_that_are_not_text():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ("text", "is neither a prompt of Opik"),
         ({"name": "a", "version": 1, "prompt": "x"}, "is neither a prompt of Opik"),
@@ -254,7 +254,7 @@ def test_parts_of_messages_that_are_not_text():
         (version([{"role": "user", "content": 7}], id="z"), "has a content that is neither"),
     ],
 )
-def test_what_cannot_be_read_does_not_stop_the_rest(value, told):
+def test_what_cannot_be_read_does_not_stop_the_rest(value, message):
     good = {"id": "p3", "name": "Last"}
     found = read(PROMPT, value, version("One"), good, version("Two", prompt_id="p3"))
     texts = [one.prompt for history in found if isinstance(history, History)
@@ -262,7 +262,7 @@ def test_what_cannot_be_read_does_not_stop_the_rest(value, told):
     assert texts == ["One", "Two"]
     (rejection, *_) = [one for one in found if isinstance(one, Rejection)]
     assert rejection.where.startswith("entry 2")
-    assert rejection.reason.startswith(told)
+    assert rejection.reason.startswith(message)
 
 
 def test_a_wrong_type_anywhere(served):

@@ -15,7 +15,7 @@ from moving.vendors import promptlayer
 from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_documents
 from moving.vendors.promptlayer import read_histories
-from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "pl_0123456789abcdef"
 
@@ -69,12 +69,12 @@ class PromptLayer:
         for one in versions:
             self.templates.setdefault(one["id"], {})[one["version"]] = one
 
-    def __call__(self, asked: Asked) -> Said:
-        if asked.headers.get("X-API-KEY") != KEY:
+    def __call__(self, request: Request) -> Said:
+        if request.headers.get("X-API-KEY") != KEY:
             return Said(401, {"success": False, "message": "Invalid API key", "error": "x"})
-        if asked.path == "/prompt-templates":
-            return Said(200, self.list(int(asked.params["page"])))
-        template, _, labels = asked.path.removeprefix("/prompt-templates/").partition("/")
+        if request.path == "/prompt-templates":
+            return Said(200, self.list(int(request.params["page"])))
+        template, _, labels = request.path.removeprefix("/prompt-templates/").partition("/")
         versions = self.templates[int(template)]
         if labels:
             entries = [
@@ -83,7 +83,7 @@ class PromptLayer:
                 for label, number in LABELS if template == "17"
             ]  # fmt: skip
             return Said(200, {"release_labels": entries})
-        found = versions.get(int(asked.params["version"]))
+        found = versions.get(int(request.params["version"]))
         return Said(200, found) if found else Said(404, {"message": "Prompt template not found"})
 
     def list(self, page: int) -> dict[str, Any]:
@@ -96,12 +96,12 @@ class PromptLayer:
 
 
 def download(api: FakeApi, folder: Path) -> list[tuple[str, int, int]]:
-    told: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
     download_to(
-        promptlayer, api.url, str(folder), lambda *one: told.append(one),
+        promptlayer, api.url, str(folder), lambda *one: progress.append(one),
         {"PROMPTLAYER_API_KEY": KEY}, pause=lambda _: None,
     )  # fmt: skip
-    return told
+    return progress
 
 
 def read(*values: Any) -> tuple[list[History], list[str]]:
@@ -121,11 +121,11 @@ def only(template: dict[str, Any], **more: Any) -> Any:
 
 def test_what_the_api_has_becomes_histories(tmp_path):
     with fake_api(PromptLayer(*TITLES, SNIPPET)) as api:
-        told = download(api, tmp_path / "export")
-        count = len(api.asked)
+        progress = download(api, tmp_path / "export")
+        count = len(api.requests)
         download(api, tmp_path / "export")
-        assert len(api.asked) == 2 * count == 2 * (2 + 4 + 1 + 2)
-    assert told[-1] == ("Downloading prompts", 2, 2)
+        assert len(api.requests) == 2 * count == 2 * (2 + 4 + 1 + 2)
+    assert progress[-1] == ("Downloading prompts", 2, 2)
     documents = list(read_documents(str(tmp_path / "export")))
     titles, tone = read_histories(documents)
     assert titles.name == "support/Page title"
@@ -165,13 +165,13 @@ def test_lists_and_numbers_without_end_are_bounded(tmp_path, monkeypatch):
     with fake_api(lambda _: Said(200, endless)) as api:
         with pytest.raises(ApiError, match="more than 3 pages"):
             download(api, tmp_path / "export")
-        assert len(api.asked) == 3
+        assert len(api.requests) == 3
     monkeypatch.setattr(promptlayer, "VERSIONS_PER_REPO_MAX", 5)
     endless["has_next"] = False
     with fake_api(lambda _: Said(200, endless)) as api:
         download(api, tmp_path / "export")
-        assert len(api.asked) == 1 + 5 + 1
-        assert api.asked[-2].params == {"version": str(ORDINAL_MAX)}
+        assert len(api.requests) == 1 + 5 + 1
+        assert api.requests[-2].params == {"version": str(ORDINAL_MAX)}
 
 
 def test_what_the_sdk_gives(tmp_path):
@@ -288,8 +288,8 @@ def test_what_is_broken_is_told_and_the_rest_comes():
     histories, rejected = read(*(value for value, _ in BROKEN.values()), TITLES[0])
     assert [len(one.revisions) for one in histories] == [1]
     assert len(rejected) == len(BROKEN)
-    for at, (told, (_, reason)) in enumerate(zip(rejected, BROKEN.values(), strict=True)):
-        assert told.startswith(f"{at}.json: ") and reason in told
+    for at, (line, (_, reason)) in enumerate(zip(rejected, BROKEN.values(), strict=True)):
+        assert line.startswith(f"{at}.json: ") and reason in line
 
 
 @pytest.mark.parametrize("odd", [None, 5, "text", ["x"], {"x": ["y"]}])

@@ -35,12 +35,12 @@ def test_owners(accounts: Accounts):
 
 
 @pytest.mark.parametrize(
-    ("handle", "error", "told"),
+    ("handle", "error", "message"),
     [("ann", OperatorError, "hubctl token create ann"), ("api", RequestError, "another owner"),
      ("Bob", RequestError, "Use 'bob'"), ("a/b", RequestError, "a-z"), ("", RequestError, "a-z")],
 )  # fmt: skip
-def test_owners_that_cannot_be_added(accounts: Accounts, handle: str, error: type, told: str):
-    with pytest.raises(error, match=told):
+def test_owners_that_cannot_be_added(accounts: Accounts, handle: str, error: type, message: str):
+    with pytest.raises(error, match=message):
         accounts.add_owner(handle, NOW)
     assert [owner.handle for owner in accounts.owners(NOW)] == ["ann"]
 
@@ -101,12 +101,12 @@ def test_expiries_that_cannot_be(accounts: Accounts, days: int):
 
 
 @pytest.mark.parametrize(
-    ("owner", "repos", "told"),
+    ("owner", "repos", "message"),
     [("bob", [], "hubctl owner add bob"), ("Ann", [], "Use 'ann'"), ("ann", ["bob/x"], "one owner"),
      ("ann", ["X"], "Use 'x'"), ("ann", ["a/ann/x"], "one owner"), ("ann", [""], "prompt name")],
 )  # fmt: skip
-def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str], told: str):
-    with pytest.raises((OperatorError, RequestError), match=told):
+def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str], message: str):
+    with pytest.raises((OperatorError, RequestError), match=message):
         accounts.create_token(owner, "ci", Grant(repos), now=NOW)
     assert accounts.tokens() == []
 

@@ -143,8 +143,8 @@ def test_nothing_secret_is_at_rest_in_the_clear(tmp_path: Path):
                 database.close()
             on_disk = stored()
             # The search finds what should be there, even while it is only in the write-ahead log.
-            for told in (b"Firefox/147", HOME.encode(), b"248289761001", b"$argon2id$"):
-                assert told in on_disk
+            for value in (b"Firefox/147", HOME.encode(), b"248289761001", b"$argon2id$"):
+                assert value in on_disk
             assert hashlib.sha256(waiting.encode()).digest() in on_disk
             assert len(made) == 10
             for text in made:

@@ -70,9 +70,9 @@ def test_some_labels(accounts: Accounts):
     assert token.labels == ("canary", "beta")
     assert token.abilities() == "publishes, moves canary, beta"
     assert not refusal(accounts, token, "beta", "canary")
-    told = refusal(accounts, token, "beta", "ignore-all-rules")
+    message = refusal(accounts, token, "beta", "ignore-all-rules")
     # The requested label is not repeated, because models read the message.
-    assert "only these labels: canary, beta" in told and "ignore" not in told
+    assert "only these labels: canary, beta" in message and "ignore" not in message
     assert refusal(accounts, token, "production", publishes=True)
     assert not refusal(accounts, token, publishes=True)
 

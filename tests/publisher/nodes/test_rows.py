@@ -36,9 +36,9 @@ def test_no_number_is_given_twice(nodes: Nodes):
 
 def test_no_request_is_done_twice(nodes: Nodes):
     one = nodes.start("one")
-    asked = change("1.0.0", AHEAD)
-    again = structs.replace(asked, files=change("1.0.1", AHEAD).files)
-    assert commit(one, asked) == commit(one, again) == [1]
+    first = change("1.0.0", AHEAD)
+    again = structs.replace(first, files=change("1.0.1", AHEAD).files)
+    assert commit(one, first) == commit(one, again) == [1]
     condition = "SELECT c.serial FROM change c WHERE c.request = w.request"
     assert condition in COMMIT_CHANGES
     forgetful = COMMIT_CHANGES.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")

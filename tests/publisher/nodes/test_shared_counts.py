@@ -138,8 +138,8 @@ def test_redis_is_killed_and_comes_back(
     for counts, throttle in zip(nodes, throttles, strict=True):
         is_back(counts, throttle)
     assert hits(throttles[0], count=2) == 2 and hits(throttles[1]) == 0
-    told = [record.fields["status"] for record in caplog.records]
-    assert told == ["alone", "alone", "ok", "ok"]
+    statuses = [record.fields["status"] for record in caplog.records]
+    assert statuses == ["alone", "alone", "ok", "ok"]
     assert not any(secret in caplog.text + str(status) for secret in SECRETS)
 
 

@@ -66,7 +66,7 @@ def test_a_code_becomes_an_identity(client: Client, fake: FakeProvider) -> None:
         "code_verifier": begun.code_verifier,
         "redirect_uri": CALLBACK,
     }
-    assert fake.asked == {DISCOVERY: 1, TOKEN: 1, KEYS: 1}
+    assert fake.requests == {DISCOVERY: 1, TOKEN: 1, KEYS: 1}
 
 
 def test_the_secret_is_sent_as_the_provider_takes_it(client: Client, fake: FakeProvider) -> None:
@@ -98,7 +98,7 @@ def test_keys_that_are_replaced_are_found(client: Client, fake: FakeProvider) ->
     fake.keys = [key.public_jwk()]
     fake.say(begun.nonce, key=key)
     assert finish(client, begun).subject == "somebody"
-    assert fake.asked[KEYS] == 2
+    assert fake.requests[KEYS] == 2
 
 
 # An ID token with one thing wrong
@@ -108,10 +108,10 @@ WRONG_CLAIMS = {
     "no nonce": {"nonce": MISSING},
     "another audience": {"aud": "another"},
     # The authorized party (azp) is the client, but the audience is not.
-    "another audience, asked for by us": {"aud": "another", "azp": CLIENT_ID},
+    "another audience, requested by us": {"aud": "another", "azp": CLIENT_ID},
     "several audiences, none of them us": {"aud": ["another", "third"], "azp": CLIENT_ID},
-    "for us and others, asked for by another": {"aud": [CLIENT_ID, "another"], "azp": "another"},
-    "for us and others, asked for by nobody": {"aud": [CLIENT_ID, "another"]},
+    "for us and others, requested by another": {"aud": [CLIENT_ID, "another"], "azp": "another"},
+    "for us and others, without azp": {"aud": [CLIENT_ID, "another"]},
     "no audience": {"aud": MISSING},
     "empty audience": {"aud": []},
     "another issuer": {"iss": "https://login.example.org"},
@@ -241,4 +241,4 @@ def test_the_secret_follows_no_redirect(client: Client, fake: FakeProvider) -> N
         fake.headers = {"Location": other.url + TOKEN}
         fake.reply = 307, {}
         assert refusal(client, begun).code == "unavailable"
-        assert not other.asked
+        assert not other.requests

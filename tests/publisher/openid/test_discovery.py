@@ -26,11 +26,11 @@ from tests.support.slow_servers import trickling
 def test_it_is_asked_when_it_is_needed_and_then_each_hour(
     client: Client, fake: FakeProvider, clock: Clock
 ) -> None:
-    assert not fake.asked
+    assert not fake.requests
     client.begin()
     clock.now += FRESH_SECONDS - 1
     client.begin()
-    assert fake.asked[DISCOVERY] == 1
+    assert fake.requests[DISCOVERY] == 1
     clock.now += 1
     fake.discovery["authorization_endpoint"] = f"{fake.url}/newer"
     assert client.begin()[0].startswith(f"{fake.url}/newer?")
@@ -53,7 +53,7 @@ def test_one_that_is_down_is_not_asked_all_the_time(
         with pytest.raises(RequestError, match="Fake cannot be reached") as caught:
             client.begin()
         assert caught.value.code == "unavailable"
-    assert fake.asked[DISCOVERY] == 1
+    assert fake.requests[DISCOVERY] == 1
     fake.status = None
     clock.now += PAUSE_SECONDS
     client.begin()
@@ -62,7 +62,7 @@ def test_one_that_is_down_is_not_asked_all_the_time(
     fake.status = 503
     client.begin()
     client.begin()
-    assert fake.asked[DISCOVERY] == 3
+    assert fake.requests[DISCOVERY] == 3
 
 
 def test_all_who_come_at_once_wait_for_one_answer(client: Client, fake: FakeProvider) -> None:
@@ -73,7 +73,7 @@ def test_all_who_come_at_once_wait_for_one_answer(client: Client, fake: FakeProv
     for thread in threads:
         thread.join()
     assert len({begun.state for _, begun in made}) == 8
-    assert fake.asked[DISCOVERY] == 1
+    assert fake.requests[DISCOVERY] == 1
 
 
 def test_one_that_is_not_there_is_unavailable() -> None:
@@ -143,11 +143,11 @@ def test_what_is_too_large_is_not_read(client: Client, fake: FakeProvider, field
 def test_nobody_waits_long_for_what_another_asks(
     client: Client, fake: FakeProvider, clock: Clock
 ) -> None:
-    asked, go_on = threading.Event(), threading.Event()
+    requested, go_on = threading.Event(), threading.Event()
     answer = fake.answer
 
     def slowly(*request: Any) -> tuple[int, Any]:
-        asked.set()
+        requested.set()
         assert go_on.wait(DEADLINE_SECONDS)
         return answer(*request)
 
@@ -155,7 +155,7 @@ def test_nobody_waits_long_for_what_another_asks(
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(client.begin)
         try:
-            assert asked.wait(DEADLINE_SECONDS)
+            assert requested.wait(DEADLINE_SECONDS)
             with pytest.raises(RequestError, match="cannot be reached"):
                 client.begin()
             assert not first.done()
@@ -164,11 +164,11 @@ def test_nobody_waits_long_for_what_another_asks(
         assert first.result(DEADLINE_SECONDS)
         # A client with an earlier document does not wait at all.
         clock.now += FRESH_SECONDS
-        asked.clear()
+        requested.clear()
         go_on.clear()
         second = pool.submit(client.begin)
         try:
-            assert asked.wait(DEADLINE_SECONDS)
+            assert requested.wait(DEADLINE_SECONDS)
             assert client.begin()
             assert not second.done()
         finally:

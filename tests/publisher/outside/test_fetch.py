@@ -100,5 +100,5 @@ def test_each_request_of_a_connection_has_its_own_time(monkeypatch: pytest.Monke
         assert session.get(api.url).json() == {"a": 1}
         monkeypatch.setattr("publisher.outside.fetch.time", Later)
         assert session.get(api.url).json() == {"a": 1}
-    first, second = api.asked
+    first, second = api.requests
     assert first.client == second.client

@@ -71,7 +71,7 @@ def test_workflows_that_are_none(github: Verifier, ref: str):
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "message"),
     [
         (f"{HOST}/acme/team/other//.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
         (f"{HOST}/acme/team//prompts/.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
@@ -83,10 +83,10 @@ def test_workflows_that_are_none(github: Verifier, ref: str):
         (f"{HOST}/acme/team/prompts//@refs/heads/main", "but must be"),
     ],
 )
-def test_pipelines_that_are_defined_elsewhere(gitlab: Verifier, uri: str, told: str):
+def test_pipelines_that_are_defined_elsewhere(gitlab: Verifier, uri: str, message: str):
     error = gitlab.refusal(gitlab.token(ci_config_ref_uri=uri))
     assert error.code == "invalid_token"
-    assert told in str(error)
+    assert message in str(error)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "claims", "told"),
+    ("kind", "claims", "message"),
     [
         ("github", {"ref": "refs/heads/topic"},
          "on refs/heads/topic with the file of refs/heads/main"),
@@ -173,7 +173,7 @@ def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
         ("gitlab", {"ref_type": None, "ref_path": None}, "on no branch or tag"),
     ],
 )  # fmt: skip
-def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], told: str):
+def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], message: str):
     add = hub.publishers.add
     hub.trust(branch="main")
     entered = Entered("acme/team/prompts", "", "review", branch="refs/heads/main")
@@ -181,12 +181,12 @@ def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | No
     assert hub.exchange(of_branch(hub, kind))
     error = hub.refusal(of_branch(hub, kind, **claims))
     assert error.code == "insufficient_scope"
-    assert told in str(error)
+    assert message in str(error)
     # A publisher without a branch trusts them all, and the log has the branch.
     hub.trust("bob")
     add("bob", hub.gitlab, Entered("acme/team/prompts", "", "review"), now=NOW)
     assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
-    assert told.strip(",") in Events(hub.database).latest("bob", 1)[0].note
+    assert message.strip(",") in Events(hub.database).latest("bob", 1)[0].note
 
 
 def test_for_all_repos_those_that_trust_the_job_are_meant(hub: Hub):
@@ -205,7 +205,7 @@ def test_the_labels_that_a_job_may_move(hub: Hub):
     hub.trust(labels="production, canary")
     hub.trust(repo="", labels="canary beta", branch="main")
     hub.trust(repo="story")
-    # In one repo, the rights of all its publishers; in several, the rights that each repo has.
+    # In one repo, the labels that any publisher allows; in several, those that all allow.
     assert hub.exchange(hub.token())[1].labels == ("beta", "canary", "production")
     assert hub.exchange(hub.token(), "ann/story")[1].labels == ("beta", "canary")
     everywhere = hub.exchange(hub.token(), "ann/*")[1]

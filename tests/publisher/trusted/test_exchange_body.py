@@ -46,8 +46,8 @@ def test_bodies_with_wrong_fields(body: bytes, field: str):
     assert [detail.field for detail in error.details] == [field]
     assert error.details[0].message
     if field == "rep":
-        told = "is not a known field (did you mean 'repo'?): send token, repo"
-        assert error.details == [Detail("rep", told)]
+        message = "is not a known field (did you mean 'repo'?): send token, repo"
+        assert error.details == [Detail("rep", message)]
 
 
 def test_no_refusal_of_a_body_quotes_the_token(live: TestIssuer):

@@ -246,7 +246,7 @@ def test_issuer_is_unknown(either: Verifier, url: object):
     error = either.refusal(either.token(iss=url))
     assert error.code == "invalid_token"
     assert "(iss)" in str(error) and either.live.url in str(error)
-    assert not either.live.asked
+    assert not either.live.requests
 
 
 @pytest.mark.parametrize(

@@ -91,15 +91,15 @@ def test_no_algorithm_has_a_shared_secret():
 def test_keys_are_fetched_once_an_hour(
     live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
 ):
-    assert not live.asked
+    assert not live.requests
     for _ in range(3):
         assert ring.key_for(github, "rsa-1").alg == "RS256"
         assert ring.key_for(github, "ec-1").alg == "ES256"
         clock.now += FRESH_SECONDS / 3 - 1
-    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+    assert live.requests == {DISCOVERY: 1, KEYS: 1}
     clock.now += 3
     ring.key_for(github, "rsa-1")
-    assert live.asked == {DISCOVERY: 2, KEYS: 2}
+    assert live.requests == {DISCOVERY: 2, KEYS: 2}
 
 
 def test_a_new_key_is_fetched_when_it_is_needed(
@@ -111,7 +111,7 @@ def test_a_new_key_is_fetched_when_it_is_needed(
     clock.now += PAUSE_SECONDS
     assert ring.key_for(github, key.kid).kid == key.kid
     assert ring.key_for(github, "rsa-1").kid == "rsa-1"
-    assert live.asked[KEYS] == 2
+    assert live.requests[KEYS] == 2
 
 
 def test_a_key_that_is_withdrawn_is_good_for_an_hour_at_most(
@@ -132,14 +132,14 @@ def test_strangers_cannot_make_it_hammer_the_issuer(
         error = refusal(ring, github, f"made-up-{number}")
         assert error.code == "invalid_token"
         assert f"made-up-{number}" in str(error)
-    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+    assert live.requests == {DISCOVERY: 1, KEYS: 1}
     clock.now += PAUSE_SECONDS - 1
     refusal(ring, github, "made-up")
-    assert live.asked[KEYS] == 1
+    assert live.requests[KEYS] == 1
     clock.now += 1
     refusal(ring, github, "made-up")
     refusal(ring, github, "made-up")
-    assert live.asked[KEYS] == 2
+    assert live.requests[KEYS] == 2
     assert ring.key_for(github, "rsa-1")
 
 
@@ -151,7 +151,7 @@ def test_an_issuer_that_is_away_is_left_alone_too(
         error = refusal(ring, github, kid)
         assert error.code == "unavailable"
         assert "HTTP 503" in str(error) and live.url in str(error)
-    assert live.asked == {DISCOVERY: 1}
+    assert live.requests == {DISCOVERY: 1}
     live.fail(None)
     clock.now += PAUSE_SECONDS
     assert ring.key_for(github, "rsa-1")
@@ -209,7 +209,7 @@ def test_an_answer_that_trickles_is_not_waited_for(
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "told"),
+    ("path", "body", "message"),
     [
         (DISCOVERY, {"issuer": "https://evil.example"}, "another issuer"),
         (DISCOVERY, {}, "another issuer"),
@@ -230,12 +230,12 @@ def test_an_answer_that_trickles_is_not_waited_for(
     ],
 )
 def test_documents_that_are_none(
-    live: TestIssuer, github: Issuer, ring: KeyRing, path: str, body: object, told: str
+    live: TestIssuer, github: Issuer, ring: KeyRing, path: str, body: object, message: str
 ):
     live.replace(path, body)
     error = refusal(ring, github)
     assert error.code == "unavailable"
-    assert told in str(error)
+    assert message in str(error)
 
 
 @pytest.mark.parametrize("url", ["http://keys.example/keys", "file:///etc/passwd", "", 7, "//[::1"])
@@ -252,7 +252,7 @@ def test_redirects_are_not_followed(
 ):  # fmt: skip
     live.replace(path, status=302, headers={"Location": f"{live.url}/elsewhere"})
     assert "HTTP 302" in str(refusal(ring, github))
-    assert live.asked["/elsewhere"] == 0
+    assert live.requests["/elsewhere"] == 0
 
 
 def test_no_credentials_of_this_machine_are_sent(
@@ -322,17 +322,17 @@ def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, range(8))) == ["rsa-1"] * 8
-    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+    assert live.requests == {DISCOVERY: 1, KEYS: 1}
 
 
 @contextlib.contextmanager
 def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Future]:
     """A fetch of keys by another thread, which gets its answer when the block has ended."""
-    asked, go_on = threading.Event(), threading.Event()
+    requested, go_on = threading.Event(), threading.Event()
     answer = live.answer
 
     def slowly(target: str, authorization: str | None):
-        asked.set()
+        requested.set()
         assert go_on.wait(DEADLINE_SECONDS)
         return answer(target, authorization)
 
@@ -340,7 +340,7 @@ def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Futu
     with ThreadPoolExecutor(1) as pool:
         fetching = pool.submit(ring.key_for, github, "rsa-1")
         try:
-            assert asked.wait(DEADLINE_SECONDS)
+            assert requested.wait(DEADLINE_SECONDS)
             yield fetching
         finally:
             go_on.set()
@@ -379,11 +379,11 @@ def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Is
     clock.now += FRESH_SECONDS
     # The stored key is enough, so no request waits.
     assert ring.key_for(github, "rsa-1")
-    asked = dict(live.asked)
+    before = dict(live.requests)
     assert refusal(ring, github, "new").code == "rate_limited"
     clock.now += USABLE_SECONDS
     assert refusal(ring, github).code == "rate_limited"
-    assert live.asked == asked
+    assert live.requests == before
 
 
 def test_issuers_are_apart(live: TestIssuer, clock: Clock):

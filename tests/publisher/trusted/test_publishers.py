@@ -101,9 +101,9 @@ def test_projects_and_workflows(
      f"{'o' * 40}/p", f"o/{'p' * 101}", "octo/p\n/x", "octo/*"],
 )  # fmt: skip
 def test_projects_that_are_not_githubs(publishers: TrustedPublishers, project: str):
-    told = wrong_fields(publishers, "ann", GITHUB, Entered(project, "a.yml"))
-    assert list(told) == ["project"]
-    assert "octo/prompts" in told["project"]
+    faults = wrong_fields(publishers, "ann", GITHUB, Entered(project, "a.yml"))
+    assert list(faults) == ["project"]
+    assert "octo/prompts" in faults["project"]
 
 
 @only_sqlite
@@ -124,8 +124,8 @@ def test_projects_that_are_not_gitlabs(publishers: TrustedPublishers, project: s
      ".github/workflows/", f"{'a' * 252}.yml", "a\nb.yml", "/.github/workflows/a.yml"],
 )  # fmt: skip
 def test_workflows_that_are_not_githubs(publishers: TrustedPublishers, workflow: str):
-    told = wrong_fields(publishers, "ann", GITHUB, Entered("octo/prompts", workflow))
-    assert list(told) == ["workflow"]
+    faults = wrong_fields(publishers, "ann", GITHUB, Entered("octo/prompts", workflow))
+    assert list(faults) == ["workflow"]
 
 
 @only_sqlite
@@ -135,8 +135,8 @@ def test_workflows_that_are_not_githubs(publishers: TrustedPublishers, workflow:
      "https://example.org/ci.yml", "a" * 256],
 )  # fmt: skip
 def test_workflows_that_are_not_gitlabs(publishers: TrustedPublishers, workflow: str):
-    told = wrong_fields(publishers, "ann", GITLAB, Entered("acme/prompts", workflow))
-    assert list(told) == ["workflow"]
+    faults = wrong_fields(publishers, "ann", GITLAB, Entered("acme/prompts", workflow))
+    assert list(faults) == ["workflow"]
 
 
 @pytest.mark.parametrize("issuer", [GITHUB, GITLAB])
@@ -160,26 +160,28 @@ def test_branches(publishers: TrustedPublishers, issuer: Issuer, branch: str, st
      "refs/tags/v1", "refs/heads/", "refs/heads/refs/heads/main", "refs/heads/ main", "x" * 256],
 )  # fmt: skip
 def test_branches_that_are_none(publishers: TrustedPublishers, branch: str):
-    told = wrong_fields(publishers, "ann", GITHUB, Entered("octo/prompts", "a.yml", branch=branch))
-    assert list(told) == ["branch"]
-    assert "main" in told["branch"] and "leave it empty" in told["branch"]
+    faults = wrong_fields(
+        publishers, "ann", GITHUB, Entered("octo/prompts", "a.yml", branch=branch)
+    )
+    assert list(faults) == ["branch"]
+    assert "main" in faults["branch"] and "leave it empty" in faults["branch"]
     assert publishers.of("ann") == []
 
 
 def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: TrustedPublishers):
-    told = wrong_fields(
+    faults = wrong_fields(
         publishers,
         "ann",
         GITHUB,
         Entered("octo", "x", "Re view", branch="a b", environment="e" * 256, project_id="7x"),
         address="192.0.2.1",
     )
-    assert list(told) == ["repo", "project", "workflow", "branch", "environment", "project_id"]
-    assert all(told.values())
-    told = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", environment="a\nb"))
-    assert list(told) == ["environment"]
-    told = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", "Review"))
-    assert "Use 'review'" in told["repo"]
+    assert list(faults) == ["repo", "project", "workflow", "branch", "environment", "project_id"]
+    assert all(faults.values())
+    faults = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", environment="a\nb"))
+    assert list(faults) == ["environment"]
+    faults = wrong_fields(publishers, "ann", GITHUB, Entered("o/p", "a.yml", "Review"))
+    assert "Use 'review'" in faults["repo"]
     assert publishers.of("ann") == []
     assert Events(database).latest("ann", 9) == []
 
@@ -187,7 +189,7 @@ def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: Trust
 def test_twice_the_same(publishers: TrustedPublishers):
     usual = {"branch": "main", "environment": "prod"}
     publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml", "review", **usual))
-    told = wrong_fields(
+    faults = wrong_fields(
         publishers,
         "ann",
         GITHUB,
@@ -200,7 +202,7 @@ def test_twice_the_same(publishers: TrustedPublishers):
             project_id="7",
         ),
     )
-    assert "already" in told["project"] and "branch main environment prod" in told["project"]
+    assert "already" in faults["project"] and "branch main environment prod" in faults["project"]
     for repo, workflow, changes in (
         ("story", "a.yml", {}), ("", "a.yml", {}), ("review", "A.yml", {}),
         ("review", "a.yml", {"environment": ""}), ("review", "a.yml", {"branch": ""}),
@@ -245,8 +247,8 @@ def test_labels_change(database: Database, publishers: TrustedPublishers):
     changed = publishers.set_labels("ann", added.id, " production,canary production ", now=NOW)
     assert publishers.of("ann") == [changed] == [added._replace(labels="production canary")]
     publishers.set_labels("ann", added.id, "production canary", now=NOW)
-    told = [event.kind for event in Events(database).latest("ann", 10)]
-    assert told.count("publisher_changed") == 1
+    kinds = [event.kind for event in Events(database).latest("ann", 10)]
+    assert kinds.count("publisher_changed") == 1
     for labels in ("latest", "A b", " ".join(f"label-{number}" for number in range(21))):
         with pytest.raises(RequestError) as caught:
             publishers.set_labels("ann", added.id, labels)
@@ -289,18 +291,18 @@ def test_removal_revokes_the_tokens_of_its_jobs_alone(
         for name in ("a.yml", "b.yml")
     ]
     made = {
-        told: accounts.create_trusted_token("ann", [], by, NOW)[0]
-        for told, by in (("one", ids[0]), ("other", ids[1]), ("both", " ".join(ids)),
+        case: accounts.create_trusted_token("ann", [], by, NOW)[0]
+        for case, by in (("one", ids[0]), ("other", ids[1]), ("both", " ".join(ids)),
                          ("another's", "x" + ids[0]))
     }  # fmt: skip
     made["personal"] = accounts.create_token("ann", "laptop", now=NOW)[0]
     publishers.remove("ann", ids[0], now=NOW)
     good = set()
-    for told, text in made.items():
+    for case, text in made.items():
         try:
             accounts.authenticate(text, NOW)
         except RequestError as error:
             assert error.code == "invalid_token"
         else:
-            good.add(told)
+            good.add(case)
     assert good == {"other", "another's", "personal"}

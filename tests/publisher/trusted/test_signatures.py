@@ -55,7 +55,7 @@ def test_signed_with_nothing(either: Verifier, algorithm: object):
     for header in ({"alg": algorithm, "kid": "rsa-1"}, {"alg": algorithm}):
         error = either.refusal(forge(claims, header, lambda _: b""))
         assert error.code == "invalid_token"
-    assert not either.live.asked
+    assert not either.live.requests
 
 
 @pytest.mark.parametrize("form", ["pem", "der", "jwk"])
@@ -137,7 +137,7 @@ def test_a_long_header(either: Verifier):
 )  # fmt: skip
 def test_that_is_no_token(either: Verifier, text: str):
     assert either.refusal(text).code == "invalid_token"
-    assert not either.live.asked
+    assert not either.live.requests
 
 
 @given(st.text(max_size=60))

@@ -210,5 +210,5 @@ def test_the_log_has_no_text(hub: Hub, log: io.StringIO):
 
 def test_a_check_is_no_publication(hub: Hub):
     check(hub)
-    assert hub.rebuilder.asked == []
+    assert hub.rebuilder.requested == []
     assert hub.app.test_client().get(URL).status_code == 405

@@ -32,7 +32,7 @@ def hub(make_hub: MakeHub) -> Hub:
 def publish_two(hub: Hub) -> None:
     for text in ("One.", "Two."):
         assert hub.post({"content": text}).status_code == 201
-    hub.rebuilder.asked.clear()
+    hub.rebuilder.requested.clear()
 
 
 def put(hub: Hub, body: object = None, path: str = URL, **options: Any) -> TestResponse:
@@ -85,7 +85,7 @@ def test_a_new_label(hub: Hub):
         "previous": None, "moved_at": "", "moved_by": "ann", "note": "Passed the review.",
         "unchanged": False,
     }  # fmt: skip
-    assert hub.rebuilder.asked == ["ann/story"]
+    assert hub.rebuilder.requested == ["ann/story"]
     assert labels(hub) == {"production": "1.0.0"}
 
 
@@ -99,7 +99,7 @@ def test_moving_and_not_moving(hub: Hub):
     assert "Location" not in moved.headers and "Location" not in again.headers
     assert count_moves(hub) == 2
     # After the answer the publisher sees the label, even if another request moved it.
-    assert hub.rebuilder.asked == ["ann/story"] * 3
+    assert hub.rebuilder.requested == ["ann/story"] * 3
 
 
 def test_a_publication_with_labels(hub: Hub):
@@ -136,12 +136,12 @@ def test_who_may_not(hub: Hub, method: str, header: str, code: str):
     hub.accounts.revoke("ann", "gone")
     headers = {"Authorization": header.format(**tokens), "Content-Type": None}
     # Before anything is said of the body, the names, or the repo.
-    told = [
+    answers = [
         send(hub, method, b"rubbish", path, token=None, headers=headers)
         for path in (URL, URL.replace("story", "nothing"), f"{URL}-_-", f"{URL}%0a")
     ]
-    assert {code_of(answer) for answer in told} == {code}
-    assert len({answer.data for answer in told}) == 1
+    assert {code_of(answer) for answer in answers} == {code}
+    assert len({answer.data for answer in answers}) == 1
     assert labels(hub) == {}
 
 
@@ -282,8 +282,8 @@ def test_what_is_logged(hub: Hub, log: io.StringIO):
     put(hub, path=URL.replace("production", "MARMALADE"))
     moved, same, gone, wrong = lines_of(log)
     assert {line["event"] for line in (moved, same, gone, wrong)} == {"label"}
-    told = ("owner", "repo", "label", "version", "unchanged", "token", "status")
-    assert [moved[key] for key in told] == [
+    keys = ("owner", "repo", "label", "version", "unchanged", "token", "status")
+    assert [moved[key] for key in keys] == [
         "ann", "story", "production", "1.0.0", False, hub.token_id, 201,
     ]  # fmt: skip
     assert same["unchanged"] and gone["version"] is None

@@ -98,12 +98,12 @@ def test_what_is_revoked_while_the_body_comes_publishes_nothing(
 
     raw = json.dumps({"content": "One."}).encode()
     assert hub.post(raw, environ_overrides={"wsgi.input": SlowBody(raw, int)}).status_code == 201
-    hub.rebuilder.asked.clear()
+    hub.rebuilder.requested.clear()
     raw = raw.replace(b"One", b"Two")
     slow = SlowBody(raw, happen)
     refused = hub.post(raw, environ_overrides={"wsgi.input": slow})
     assert code_of(refused) == code
-    assert hub.versions() == ["1.0.0"] and not hub.rebuilder.asked
+    assert hub.versions() == ["1.0.0"] and not hub.rebuilder.requested
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_who_has_failed_too_often_makes_no_issuer_be_asked(make_hub: MakeHub, li
     assert code_of(hub.post(token="x")) == "invalid_token"
     refused = exchange(hub, live.token())
     assert code_of(refused) == "rate_limited" and refused.headers["Retry-After"]
-    assert not live.asked
+    assert not live.requests
     # A success is no failure, even if it caused a request to the issuer.
     hub.restart()
     assert exchange(hub, live.token()).status_code == 200
-    assert live.asked[KEYS] == 1
+    assert live.requests[KEYS] == 1
     assert code_of(hub.post(token="x")) == "invalid_token"
     # One failure counts once.
     hub.limits = Limits(wrong_tokens=2)

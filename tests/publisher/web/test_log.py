@@ -66,7 +66,7 @@ def test_a_line(stream: io.StringIO):
 def test_lines_of_those_who_know_nothing_of_fields(stream: io.StringIO):
     log = logging.getLogger("hub.serve")
     log.error("cannot answer %s\n%s", "GET", "it broke")
-    log.debug("not told")
+    log.debug("not written")
     logging.getLogger("elsewhere").error("not ours")
     (line,) = lines(stream)
     assert line["event"] == "cannot answer GET\nit broke" and line["level"] == "error"
@@ -97,9 +97,9 @@ def test_an_error_is_told_by_its_places():
     def fail() -> None:
         raise ValueError(f"not a number: {MARKER}")
 
-    line, (told,) = logged(caught(fail))
-    assert told["type"] == "ValueError" and "message" not in told
-    assert re.fullmatch(r".*/test_log\.py:\d+ fail", told["stack"][-1])
+    line, (error,) = logged(caught(fail))
+    assert error["type"] == "ValueError" and "message" not in error
+    assert re.fullmatch(r".*/test_log\.py:\d+ fail", error["stack"][-1])
     assert MARKER not in line
 
 
@@ -110,8 +110,8 @@ def test_causes_are_told():
         except OSError as error:
             raise RequestError("storage_unavailable", "Free disk space.") from error
 
-    line, (told, cause) = logged(caught(fail))
-    assert (told["type"], told["message"]) == ("RequestError", "Free disk space.")
+    line, (outer, cause) = logged(caught(fail))
+    assert (outer["type"], outer["message"]) == ("RequestError", "Free disk space.")
     assert cause["type"] == "OSError" and "message" not in cause and cause["stack"]
     assert MARKER not in line
 
@@ -125,10 +125,10 @@ def test_an_error_while_another_is_handled():
                 raise OperatorError("Mend it.") from None
             raise OperatorError("Mend it.")  # noqa: B904
 
-    assert [told["type"] for told in logged(caught(lambda: fail(False)))[1]] == [
+    assert [error["type"] for error in logged(caught(lambda: fail(False)))[1]] == [
         "OperatorError", "KeyError",
     ]  # fmt: skip
-    assert [told["type"] for told in logged(caught(lambda: fail(True)))[1]] == ["OperatorError"]
+    assert [error["type"] for error in logged(caught(lambda: fail(True)))[1]] == ["OperatorError"]
 
 
 def test_causes_have_an_end():

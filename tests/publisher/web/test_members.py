@@ -129,19 +129,19 @@ def test_what_is_no_token(check: Callable, authorization: str, code: str):
 def test_a_sign_in_leads_to_pages_of_the_site_alone(base_url: str):
     settings = Settings(base_url=base_url)
     root = settings.base_path
-    for asked, page in {
+    for target, page in {
         "/ann/story": "/ann/story", "/": "/", "/search?q=a%20b&page=2": "/search?q=a%20b&page=2",
         "/ann/story/1.0.0": "/ann/story/1.0.0", "/%61nn/story": "/ann/story",
         "/ann/story?x=<y>\r\nz: 1": "/ann/story", f"/ann?{'x' * 2000}": "/ann",
         "/ann/story.html": "/ann/story",
     }.items():  # fmt: skip
-        assert site_page(settings, root + asked) == root + page
-    for asked in (
+        assert site_page(settings, root + target) == root + page
+    for target in (
         "//evil.example", "https://evil.example/", "/\\evil.example", "evil", "/account/logout",
         "/api/v1/repos", "/feed.xml", "/../x/y", "/ann//story", "/ann\r\nX: 1", "/ANN",
         "javascript:alert(1)",
     ):  # fmt: skip
-        assert site_page(settings, root + asked) is None
+        assert site_page(settings, root + target) is None
 
 
 def test_people_get_in_and_back_to_their_page_and_out(tmp_path: Path):

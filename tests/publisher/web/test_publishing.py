@@ -40,7 +40,7 @@ def test_a_first_publication(hub: Hub):
         "unchanged": False, "warnings": [], "serial": 101,
     }  # fmt: skip
     assert "other" in data["warnings"][0]
-    assert hub.rebuilder.asked == ["ann/story"]
+    assert hub.rebuilder.requested == ["ann/story"]
     assert list(check(hub.settings.content)) == []
 
 
@@ -119,7 +119,7 @@ def test_who_may(hub: Hub, scheme: str):
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "told"),
+    ("path", "code", "message"),
     [
         ("ann/Story", "invalid_name", "'story'"),
         ("Ann/story", "invalid_name", "'ann'"),
@@ -130,9 +130,9 @@ def test_who_may(hub: Hub, scheme: str):
         ("ann/%ff", "invalid_name", "a-z"),
     ],
 )
-def test_names(hub: Hub, path: str, code: str, told: str):
+def test_names(hub: Hub, path: str, code: str, message: str):
     answer = hub.post(b"rubbish", f"/api/v1/repos/{path}/versions", headers={"Content-Type": None})
-    assert code_of(answer) == code and told in answer.json["error"]["message"]
+    assert code_of(answer) == code and message in answer.json["error"]["message"]
 
 
 def test_a_reserved_owner(hub: Hub):

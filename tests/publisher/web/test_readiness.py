@@ -104,10 +104,10 @@ def test_parts_are_shown_and_do_not_make_it_unready(hub: Hub) -> None:
 
 def test_it_looks_once_a_second_however_often_it_is_asked(hub: Hub, stop_clock: StopClock) -> None:
     clock = stop_clock(readiness)
-    asked = Readiness(hub.settings, hub.rebuilder, hub.database, {})
+    checks = Readiness(hub.settings, hub.rebuilder, hub.database, {})
     for _ in range(1000):
-        asked.answer()
+        checks.answer()
     assert hub.rebuilder.looked == 1
     clock.now += 1
-    asked.answer()
+    checks.answer()
     assert hub.rebuilder.looked == 2

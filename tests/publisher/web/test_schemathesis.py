@@ -100,5 +100,5 @@ def test_what_is_sent(tmp_path: Path, methods: tuple[str, ...]) -> None:
             )  # fmt: skip
             assert answer.status_code == 201
         document = f"{server.url}/api/v1/openapi.json"
-        told = run_schemathesis(document, tmp_path, config, EXAMPLES, *methods)
-    assert "Tested: 3\n" in told if methods == ("POST",) else "Tested: 2\n" in told
+        report = run_schemathesis(document, tmp_path, config, EXAMPLES, *methods)
+    assert "Tested: 3\n" in report if methods == ("POST",) else "Tested: 2\n" in report

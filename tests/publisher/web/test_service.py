@@ -228,8 +228,8 @@ def test_a_hub_without_https_says_that_nobody_can_sign_in(small: Settings) -> No
 
 def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settings) -> None:
     with serving(small, "--host", "0.0.0.0", "--trusted-proxy", "127.0.0.1") as server:
-        told = server.process.wait_for_line("passwords would be sent unencrypted")
-        assert "only on this machine" in told and "--base-url" in told
+        line = server.process.wait_for_line("passwords would be sent unencrypted")
+        assert "only on this machine" in line and "--base-url" in line
         assert server.get("/account/login").status_code == 200
         refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})
         assert refused.status_code == 403 and "clear text" in refused.text

@@ -127,8 +127,8 @@ class Readers:
         at = {"owner": repo[0], "name": repo[1]}
         latest = versions[-1]
         data = self.read_json(BY_NAME["repo"].file_for(**at))
-        told = ("latest_version", "content", "title", "tags", "changelog", "updated_at")
-        assert Stored(*(data[key] for key in told)) == latest
+        keys = ("latest_version", "content", "title", "tags", "changelog", "updated_at")
+        assert Stored(*(data[key] for key in keys)) == latest
         rows = self.read_json(BY_NAME["versions"].file_for(**at))
         assert [row["version"] for row in rows] == [one.version for one in reversed(versions)]
         assert self.read(BY_NAME["raw"].file_for(**at)) == latest.text.encode()

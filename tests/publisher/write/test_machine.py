@@ -390,8 +390,8 @@ class Publications(Readers, RuleBasedStateMachine):
         stored = []
         for version in content.list_versions(root, *repo).versions:
             record, text = content.read_version(root, *repo, version)
-            told = (record.title, record.tags, record.changelog, record.published_at)
-            stored.append(Stored(str(version), text, *told))
+            fields = (record.title, record.tags, record.changelog, record.published_at)
+            stored.append(Stored(str(version), text, *fields))
         return stored
 
     def read_ordinals(self, repo: Repo) -> list[int]:
@@ -410,8 +410,8 @@ class Publications(Readers, RuleBasedStateMachine):
             assert stored == versions, f"{repo} has {stored} instead of {versions}"
             assert self.read_ordinals(repo) == [*range(1, len(versions) + 1)]
             for label, moves in self.read_moves(repo).items():
-                told = [move for move in self.moves[repo] if move.label == label]
-                assert moves == told, f"{label} of {repo} has {moves} instead of {told}"
+                expected = [move for move in self.moves[repo] if move.label == label]
+                assert moves == expected, f"{label} of {repo} has {moves} instead of {expected}"
 
     @rule()
     def restart(self):
@@ -442,16 +442,16 @@ class Publications(Readers, RuleBasedStateMachine):
         stop_at: int | None = None,
     ) -> None:  # fmt: skip
         wait_for_tick(self.folder)
-        asked = set(REPOS) if hint is None else set(hint)
+        repos = set(REPOS) if hint is None else set(hint)
 
         def on_visible(visible: Visible) -> None:
-            self.unbuilt -= asked
-            self.hint -= asked
+            self.unbuilt -= repos
+            self.hint -= repos
             self.is_hint_complete |= hint is None
             assert not visible.faulty
             if not self.unbuilt:
                 assert visible.serial == sum(map(len, self.versions.values()))
-            for repo in asked:
+            for repo in repos:
                 self.check_repo(repo)
             self.check_lists()
 

@@ -47,10 +47,10 @@ def test_the_step(before: list[Variable], after: list[Variable], bump: str, reas
     assert step.bump == bump and reason in step.reasons[0]
 
 
-@pytest.mark.parametrize(("before", "told"), [(False, "is now a chat"), (True, "is no longer a")])
-def test_a_text_that_becomes_messages_or_the_reverse_is_major(before: bool, told: str) -> None:
+@pytest.mark.parametrize(("before", "reason"), [(False, "is now a chat"), (True, "is no longer a")])
+def test_a_text_that_becomes_messages_or_the_reverse_is_major(before: bool, reason: str) -> None:
     step = propose_step(asking(HERO, is_chat=before), asking(HERO, is_chat=not before))
-    assert step.bump == "major" and told in step.reasons[0]
+    assert step.bump == "major" and reason in step.reasons[0]
 
 
 def test_what_was_added_removed_and_changed_is_named() -> None:

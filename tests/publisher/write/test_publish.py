@@ -149,8 +149,8 @@ def test_a_step_that_breaks_callers_is_a_warning_before_all_others(tmp_path: Pat
     foreseen = preview(str(tmp_path), owner, name, draft, publisher=owner, terms=Terms(now=NOW))
     done = put(tmp_path, text, bump=bump)
     assert foreseen.decision.answer == done and len(done.warnings) == (1 if bump == "major" else 2)
-    told = "breaking_variables: Programs that use the version before can fail with this"
-    assert done.warnings[0].startswith(told) == (bump != "major")
+    warning = "breaking_variables: Programs that use the version before can fail with this"
+    assert done.warnings[0].startswith(warning) == (bump != "major")
     assert ("whom is a new required variable. what is gone." in done.warnings[0]) == (
         bump != "major"
     )
@@ -199,9 +199,9 @@ def test_a_record_that_could_not_be_read_is_refused(tmp_path: Path):
 
 def test_preview_writes_nothing(tmp_path: Path):
     draft = make_draft({"content": "One."})
-    told = preview(str(tmp_path), "ann", "story", draft, publisher="ann", terms=Terms(now=NOW))
+    previewed = preview(str(tmp_path), "ann", "story", draft, publisher="ann", terms=Terms(now=NOW))
     assert list(tmp_path.iterdir()) == []
-    assert put(tmp_path, "One.") == told.decision.answer
+    assert put(tmp_path, "One.") == previewed.decision.answer
 
 
 @given(st.lists(st.sampled_from(names.BUMPS), min_size=1, max_size=12))

@@ -103,8 +103,8 @@ def test_bytes(root: str):
     put(keeper, root, text="y" * 1000)
     used = used_bytes(root)
     assert used > first + 1000
-    (told,) = refusal(lambda: put(keeper, root, text="z" * first)).values()
-    assert told.startswith(f"{2 * first - used:,} of {2 * first:,} left, ")
+    (message,) = refusal(lambda: put(keeper, root, text="z" * first)).values()
+    assert message.startswith(f"{2 * first - used:,} of {2 * first:,} left, ")
     assert used_bytes(root) == used
 
 

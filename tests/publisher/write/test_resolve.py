@@ -92,7 +92,7 @@ def test_a_variable_of_the_front_matter_alone_is_none():
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"parameters": {"seed": 2**53 + 1}}, "Parameter 'seed' has the number 9007199254740993,"),
         ({"parameters": {"a": [{"b": -(2**63) - 1}]}}, "clients write -9223372036854776000."),
@@ -101,9 +101,9 @@ def test_a_variable_of_the_front_matter_alone_is_none():
         ({"variables": [{"name": "x", "enum": [1, 10**30]}]}, "clients write 1e+30."),
     ],
 )
-def test_a_number_that_a_double_rounds_is_a_warning(fields: dict[str, Any], told: str):
+def test_a_number_that_a_double_rounds_is_a_warning(fields: dict[str, Any], message: str):
     _, warnings = resolved("{{x}}", **fields)
-    assert [told in warning for warning in warnings] == [True]
+    assert [message in warning for warning in warnings] == [True]
 
 
 def test_a_number_of_the_front_matter_that_a_double_rounds_is_a_warning():

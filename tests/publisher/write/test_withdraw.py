@@ -100,8 +100,8 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
         "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
     )
     move = make_label_draft({"version": "1.0.1"})
-    code, told = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
-    assert code == "version_withdrawn" and "contained a secret" in told and "1.0.2" in told
+    code, message = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
+    assert code == "version_withdrawn" and "contained a secret" in message and "1.0.2" in message
     draft = make_label_draft({"version": "1.0.2"})
     change_label(Folder(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
@@ -157,8 +157,8 @@ def test_a_number_is_never_given_again(root: str):
 
 def test_a_withdrawn_text_is_refused(root: str, tmp_path: Path):
     take_back(root, "1.0.2")
-    code, told = code_of(put, root, f"{SECRET} 2 {{{{vvv}}}}.")
-    assert code == "version_withdrawn" and "1.0.2" in told and SECRET not in told
+    code, message = code_of(put, root, f"{SECRET} 2 {{{{vvv}}}}.")
+    assert code == "version_withdrawn" and "1.0.2" in message and SECRET not in message
     assert put(root, "Clean.").version == "1.0.3"
     with Database(str(tmp_path / "state")) as database:
         text, key = "Keyed.", IdempotencyKey(database, "ann", "k", b"mark")
@@ -196,8 +196,8 @@ def test_a_whole_prompt_closes_its_name(root: str):
             terms=Terms(now=NOON),
         ),
     ):
-        code, told = code_of(act)
-        assert code == "version_withdrawn" and "for legal reasons" in told
+        code, message = code_of(act)
+        assert code == "version_withdrawn" and "for legal reasons" in message
     assert take_back(root, "1.0.1").unchanged
     assert code_of(take_back, root, "3.0.0")[0] == "version_not_found"
 
@@ -230,7 +230,7 @@ def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None
 
 
 @pytest.mark.parametrize(
-    ("fields", "code", "told"),
+    ("fields", "code", "part"),
     [
         ({}, "validation_failed", "choose one of error, secret, legal, owner"),
         ({"reason": "boredom"}, "validation_failed", "must be one of"),
@@ -239,9 +239,9 @@ def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None
         ({"reason": "error", "notes": "x"}, "validation_failed", "not a known field"),
     ],
 )
-def test_reasons_and_notes_are_bounded(fields: dict, code: str, told: str):
+def test_reasons_and_notes_are_bounded(fields: dict, code: str, part: str):
     found, message = code_of(make_withdrawal_draft, fields)
-    assert found == code and told in message
+    assert found == code and part in message
 
 
 def test_a_token_in_the_note_is_refused():
@@ -276,7 +276,7 @@ def test_withdrawn_versions_count_but_need_no_room(root: str):
 
 
 @pytest.mark.parametrize(
-    ("what", "change", "told"),
+    ("what", "change", "reason"),
     [
         ("1.0.1", lambda stored: stored["withdrawn"].update(reason="x"), "Invalid enum value"),
         ("1.0.1", lambda stored: stored["versions"].update({"1.0.0": {}}), "missing required"),
@@ -286,14 +286,14 @@ def test_withdrawn_versions_count_but_need_no_room(root: str):
         ("all", lambda stored: stored["versions"].update({"1.0": {}}), "matching regex"),
     ],
 )
-def test_a_faulty_file_is_told(root: str, what: str, change, told: str):
+def test_a_faulty_file_is_reported(root: str, what: str, change, reason: str):
     take_back(root, None if what == "all" else what)
     path = Path(root, *REPO, "withdrawn", f"{what}.json")
     stored = json.loads(path.read_text())
     change(stored)
     path.write_text(json.dumps(stored))
     (fault,) = [one for one in check(root) if "withdrawn" in one.path]
-    assert fault.path == f"ann/story/withdrawn/{what}.json" and told in fault.reason
+    assert fault.path == f"ann/story/withdrawn/{what}.json" and reason in fault.reason
     with pytest.raises(ContentError):
         put(root, "New.")
 

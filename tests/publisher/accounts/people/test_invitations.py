@@ -73,9 +73,9 @@ def test_what_people_paste(text: str):
      f"a-1 .{SECRET}", f"a-1.{SECRET[:9]}\n{SECRET[10:]}", "\udcff", "\0" * 99, "#" * 100_000],
 )  # fmt: skip
 def test_what_is_no_code(invitations: Invitations, text: str):
-    told = refusal(parse_code, text)
-    assert (told.code, told.status) == ("invalid_token", 401)
-    assert str(refusal(invitations.look, text, NOW)) == str(told)
+    error = refusal(parse_code, text)
+    assert (error.code, error.status) == ("invalid_token", 401)
+    assert str(refusal(invitations.look, text, NOW)) == str(error)
 
 
 def test_a_code_and_its_link(invitations: Invitations):
@@ -126,7 +126,7 @@ def test_all_that_is_not_good_is_refused_alike(database: Database, invitations: 
     of_another = "eve." + current.partition(".")[2]
     cases = (used, replaced, expired, of_another, f"dan.{SECRET}", f"nobody.{SECRET}", "nonsense")
     before = database.execute("SELECT * FROM password")
-    told = set()
+    refusals = set()
     for code in cases:
         # Neither a good nor a bad password makes a difference.
         for call, args in (
@@ -135,11 +135,11 @@ def test_all_that_is_not_good_is_refused_alike(database: Database, invitations: 
             (accept, (invitations, code, "short")),
         ):
             error = refusal(call, *args)
-            told.add((error.code, str(error), tuple(error.details)))
+            refusals.add((error.code, str(error), tuple(error.details)))
         error = refusal(invitations.accept_identity, code, ISSUER, SUBJECT, address=HOME, now=NOW)
-        told.add((error.code, str(error), tuple(error.details)))
-    assert len(told) == 1
-    ((code, message, details),) = told
+        refusals.add((error.code, str(error), tuple(error.details)))
+    assert len(refusals) == 1
+    ((code, message, details),) = refusals
     assert (code, details) == ("invalid_token", ()) and "a new one" in message
     assert database.execute("SELECT * FROM password") == before
     assert Identities(database).find(ISSUER, SUBJECT) is None

@@ -275,9 +275,9 @@ def test_at_most_four_wait_for_a_hash(passwords: Passwords, held_hashes: HeldHas
         lambda: passwords.put("bob", GOOD), lambda: hash_new("bob", GOOD),
     ]  # fmt: skip
     with ThreadPoolExecutor(places + refused) as pool:
-        asked = [pool.submit(work[n % len(work)]) for n in range(places + refused)]
+        jobs = [pool.submit(work[n % len(work)]) for n in range(places + refused)]
         # The others are held, so these are all that are answered.
-        ended = itertools.islice(as_completed(asked, DEADLINE_SECONDS), refused)
+        ended = itertools.islice(as_completed(jobs, DEADLINE_SECONDS), refused)
         errors = [one.exception() for one in ended]
         assert {(error.code, str(error)) for error in errors} == {("unavailable", str(errors[0]))}
         # All handles are refused alike here, so the refusal reveals none.
@@ -286,7 +286,7 @@ def test_at_most_four_wait_for_a_hash(passwords: Passwords, held_hashes: HeldHas
                 passwords.verify(handle, GOOD)
             assert str(caught.value) == str(errors[0])
         held_hashes.let_go()
-        assert len([one for one in asked if one.exception() is None]) == places
+        assert len([one for one in jobs if one.exception() is None]) == places
     # Every place is free again.
     with ThreadPoolExecutor(places) as pool:
         assert all(pool.map(passwords.verify, ["ann"] * places, [GOOD] * places))

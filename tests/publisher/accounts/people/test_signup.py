@@ -78,10 +78,10 @@ def test_sign_up_with_an_identity(hub: Hub):
     assert hub.rows() == before
 
 
-def refused(hub: Hub, handle: str, code: str, told: str) -> None:
+def refused(hub: Hub, handle: str, code: str, message: str) -> None:
     before = hub.rows()
     for take in (hub.take, hub.take_by_identity):
-        with pytest.raises(RequestError, match=told) as caught:
+        with pytest.raises(RequestError, match=message) as caught:
             take(handle)
         assert caught.value.code == code
     assert hub.rows() == before

@@ -81,6 +81,6 @@ def test_values(text: str, kind: str, value: Any) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_value_is_told(text: str, kind: str) -> None:
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as caught:
         read_value(text, kind)
-    assert str(told.value).endswith(".") and not isinstance(told.value, json.JSONDecodeError)
+    assert str(caught.value).endswith(".") and not isinstance(caught.value, json.JSONDecodeError)

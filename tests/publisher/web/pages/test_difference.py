@@ -68,7 +68,7 @@ def test_no_text_makes_it_long(monkeypatch, pages: Pages, old: str, new: str) ->
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (*slow_pair(200, 90), COARSE),
         ("a" * 20_000 + "\n", "a" * 20_000 + "b\n", UNMARKED),
@@ -77,10 +77,10 @@ def test_no_text_makes_it_long(monkeypatch, pages: Pages, old: str, new: str) ->
         (FULL_TEXT, FULL_TEXT.replace("Line 77 ", "Line LXXVII "), ""),
     ],
 )
-def test_it_says_where_it_is_coarse(pages: Pages, old: str, new: str, told: str) -> None:
+def test_it_says_where_it_is_coarse(pages: Pages, old: str, new: str, message: str) -> None:
     html = show(pages, compare(old, new, "1.0.0", "1.1.0"))
     assert [sentence in html for sentence in (COARSE, UNMARKED)] == [
-        told == COARSE, told == UNMARKED,
+        message == COARSE, message == UNMARKED,
     ]  # fmt: skip
 
 

@@ -196,7 +196,7 @@ def test_front_matter_that_cannot_be_read_is_told_in_the_preview(owner: Visitor)
 
 
 @pytest.mark.parametrize(
-    ("changed", "status", "told"),
+    ("changed", "status", "message"),
     [
         ({"name": "Story"}, 400, "lower case"),
         ({"name": ""}, 400, "Invalid prompt name"),
@@ -212,11 +212,11 @@ def test_front_matter_that_cannot_be_read_is_told_in_the_preview(owner: Visitor)
     ],
 )
 def test_what_is_wrong_stands_at_its_field(
-    owner: Visitor, changed: dict[str, str], status: int, told: str
+    owner: Visitor, changed: dict[str, str], status: int, message: str
 ) -> None:
     given = {"name": "story", "content": "Hi {{a}}"} | changed
     page = send(owner, "publish", **given)
-    assert page.status == status and told in page.words, page.words
+    assert page.status == status and message in page.words, page.words
     sent = dict(fields_of(owner))
     assert sent["content"] == given["content"], "the text is still there"
 
@@ -256,8 +256,8 @@ def test_two_people_edit_the_same_version(people: People, owner: Visitor) -> Non
     publish_elsewhere(people, owner, "Theirs.\nTwo.\nThree.", title="New", changelog="Better")
     page = send(owner, "publish")
     assert page.status == 412 and "has changed meanwhile" in page.words
-    for told in ("Theirs: 1.0.1", "Mine", "Base: 1.0.0", "Better"):
-        assert told in page.words
+    for words in ("Theirs: 1.0.1", "Mine", "Base: 1.0.0", "Better"):
+        assert words in page.words
     assert page.html.count("<ins>") + page.html.count('class="added"') >= 2
 
     # A merge by hand: my text beside their change. Fields that only they changed keep their value.

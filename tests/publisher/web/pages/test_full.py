@@ -50,12 +50,12 @@ def free(
     """Every place is taken, until this is called."""
     count = HASHES_AT_ONCE + WAITING_MAX + 1
     with ThreadPoolExecutor(count) as pool:
-        asked = [pool.submit(passwords.verify, "nobody", "x") for _ in range(count)]
-        assert next(as_completed(asked, DEADLINE_SECONDS)).exception()
+        futures = [pool.submit(passwords.verify, "nobody", "x") for _ in range(count)]
+        assert next(as_completed(futures, DEADLINE_SECONDS)).exception()
 
         def free() -> None:
             held_hashes.let_go()
-            wait(asked)
+            wait(futures)
 
         yield free
         held_hashes.let_go()

@@ -51,8 +51,8 @@ def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
 
 
 def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: People):
-    member, visitor, told = people.member(), people.visitor(), []
-    told.append(sign_in(visitor, member.handle, OTHER_PASSWORD))
+    member, visitor, pages = people.member(), people.visitor(), []
+    pages.append(sign_in(visitor, member.handle, OTHER_PASSWORD))
     with Database(people.settings.state) as database:
         text, _ = Accounts(database).create_token(member.handle, "ci")
         lock(database, member.handle)
@@ -61,10 +61,10 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
         "code": "invalid_token", "message": LOCKED,
     }  # fmt: skip
     assert member.get("/account/tokens").path == "/account/login"
-    told.append(sign_in(visitor, member.handle, PASSWORD))
+    pages.append(sign_in(visitor, member.handle, PASSWORD))
     shown = {
         (page.status, page.words, re.sub(r'name="csrf_token" value="[^"]*"', "", page.html))
-        for page in told
+        for page in pages
     }
     assert len(shown) == 1
     with Database(people.settings.state) as database:
@@ -87,8 +87,8 @@ def test_who_gets_back_in_is_told_what_an_intruder_may_have_left(people: People)
     visitor.get("/account/invitation")
     page = visitor.submit(code=code, password=OTHER_PASSWORD, again=OTHER_PASSWORD)
     assert page.path == "/account/security" and page.response.url.endswith("#recovery")
-    told = "These still work: tokens (1), accounts at sign-in providers (1). Check them"
-    assert told in page.words
+    message = "These still work: tokens (1), accounts at sign-in providers (1). Check them"
+    assert message in page.words
     recovery = page.html.partition('id="recovery"')[2].partition("</p>")[0]
     links = re.findall(r'href="([^"]+)"', recovery)
     assert links == ["/account/tokens", "/account/publishers", "#identities"]

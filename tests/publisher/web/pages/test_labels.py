@@ -25,16 +25,16 @@ def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("", "Enter the prompt name."),
         ("A b", "Invalid prompt name"),
         ("a/b", "Invalid prompt name"),
     ],
 )
-def test_what_is_no_prompt_name_leads_nowhere(owner: Visitor, written: str, told: str) -> None:
+def test_what_is_no_prompt_name_leads_nowhere(owner: Visitor, written: str, message: str) -> None:
     page = owner.get(LABELS, params={"repo": written})
-    assert (page.status, page.path) == (422, LABELS) and told in page.words
+    assert (page.status, page.path) == (422, LABELS) and message in page.words
 
 
 def test_a_prompt_that_is_not_there_has_no_board(owner: Visitor) -> None:
@@ -64,14 +64,14 @@ def test_tokens_with_rights(people: People, owner: Visitor) -> None:
     token = tokens["release"]
     assert (token.rights, token.labels) == (("label",), ("production", "canary"))
     assert "moves production, canary" in owner.get("/account/tokens").words
-    for labels, rights, told in (
+    for labels, rights, message in (
         ("production", "publish", "moves none"),
         ("Production", "label", "Invalid label"),
         (" ".join(f"label-{number}" for number in range(21)), "label", "at most 20"),
     ):
         owner.get("/account/tokens")
         page = owner.submit("/tokens", name="other", rights=rights, labels=labels)
-        assert page.status == 422 and told in page.words
+        assert page.status == 422 and message in page.words
 
 
 def test_labels_of_jobs(people: People, owner: Visitor) -> None:
@@ -101,8 +101,8 @@ def test_labels_of_jobs_change(people: People, owner: Visitor) -> None:
     page = owner.submit(f"{others.id}/labels", labels="")
     assert "Jobs of octo/others may move no labels." in page.words
     with Database(people.settings.state) as database:
-        told = [one.labels for one in TrustedPublishers(database).of(owner.handle)]
-    assert told == ["", "production canary"]
+        stored = [one.labels for one in TrustedPublishers(database).of(owner.handle)]
+    assert stored == ["", "production canary"]
     log = owner.get("/account/security").words
     assert "Labels of a trusted publisher changed: octo/prompts publish.yml" in log
     stranger = people.guest()

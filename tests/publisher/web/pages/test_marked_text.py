@@ -246,13 +246,13 @@ def test_a_touch_screen_has_the_plain_field(
         browser, people, guest, faults, viewport=PHONE, has_touch=True, is_mobile=True
     )
     page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
     page.goto(people.url + NEW)
     page.get_by_role("textbox", name="Prompt", exact=True).fill("By {{thumb}}")
     expect(page.locator("#live-text")).to_have_text("By {{thumb}}")
     expect(page.locator("#unknown")).to_contain_text("thumb")
-    assert not any("codemirror" in url for url in asked)
+    assert not any("codemirror" in url for url in urls)
     page.get_by_role("button", name="Mark variables").tap()
     expect_marked(page, "{{thumb}}", kind=".unknown")
     context.close()

@@ -140,8 +140,8 @@ def withdrawal_states(people: People) -> Iterator[tuple[str, str]]:
     yield "withdraw-wrong", owner.submit("/withdraw", what="version", version="9.9.9").html
     owner.get(where)
     note = "<i>A note \N{RIGHT-TO-LEFT OVERRIDE}"
-    asked = owner.submit("/withdraw", what="version", version="1.0.0", reason="legal", note=note)
-    yield "withdraw-confirm", asked.html
+    page = owner.submit("/withdraw", what="version", version="1.0.0", reason="legal", note=note)
+    yield "withdraw-confirm", page.html
     yield "withdrawn", owner.submit("/confirm").html
     yield "board-withdrawn", owner.get(board_of(owner)).html
 
@@ -160,7 +160,7 @@ def test_the_checkers_find_nothing(
         show(page, people.url, html)
         page.evaluate(axe)
         found[name] = violations_both_ways(page)
-    assert {name: told for name, told in found.items() if told} == {}
+    assert {name: faults for name, faults in found.items() if faults} == {}
 
 
 @pytest.mark.parametrize("place", ["tokens", "publishers", "security", "labels", "board"])
@@ -185,8 +185,8 @@ def test_a_phone_has_all_of_a_table_in_sight(
     # The wide table's roles remain for screen readers, and each cell shows its column's name.
     assert table_of(page) == wide
     for cell in page.locator(".records td[data-name]").all():
-        told = cell.evaluate("it => getComputedStyle(it, '::before').content")
-        assert told.startswith(f'"{cell.get_attribute("data-name")}: "')
+        content = cell.evaluate("it => getComputedStyle(it, '::before').content")
+        assert content.startswith(f'"{cell.get_attribute("data-name")}: "')
     page.close()
 
 

@@ -39,11 +39,11 @@ def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
     )  # fmt: skip
     assert (page.status, page.path) == (200, PROFILE)
     assert "Your profile is saved and public." in page.words
-    told = people.server.get(f"/api/v1/users/{owner.handle}").json()["data"]
-    assert told["name"] == "Åsa Öberg" and told["bio"] == "Writes.\n\n<b>Prompts</b> & 本 🔑"
-    assert told["url"] == "https://asa.example/?a=1&b='2'"
+    user = people.server.get(f"/api/v1/users/{owner.handle}").json()["data"]
+    assert user["name"] == "Åsa Öberg" and user["bio"] == "Writes.\n\n<b>Prompts</b> & 本 🔑"
+    assert user["url"] == "https://asa.example/?a=1&b='2'"
     began_at = owner.get("/account/security").html.rpartition('<time datetime="')[2][:20]
-    assert told["joined_at"] == began_at
+    assert user["joined_at"] == began_at
     public = people.server.get(f"/{owner.handle}").text
     assert "Åsa Öberg" in public and "&lt;b&gt;Prompts" in public and "<b>Prompts" not in public
     page = owner.get(PROFILE)
@@ -60,14 +60,14 @@ def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
     write_owner(people.settings.content, owner.handle, bio="Old.", joined_at=moment(3))
     assert "Old." in owner.get(PROFILE).words
     store(owner, name=None, bio="New.", url="")
-    told = json.loads(file_of(people, owner).read_text(encoding="utf-8"))
-    assert told == {
+    stored = json.loads(file_of(people, owner).read_text(encoding="utf-8"))
+    assert stored == {
         "name": owner.handle.capitalize(), "joined_at": moment(3), "bio": "New.", "url": None,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"name": ""}, "Enter a name"),
         ({"name": " \t "}, "Enter a name"),
@@ -89,10 +89,10 @@ def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, profile_owner: Visitor, fields: dict[str, str | None], told: str
+    people: People, profile_owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
     page = store(profile_owner, **fields)
-    assert page.status == 422 and told in page.words, page.words
+    assert page.status == 422 and message in page.words, page.words
     assert not file_of(people, profile_owner).exists()
 
 

@@ -285,7 +285,7 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"project": None}, "Enter the project"),
         ({"project": "<b>/x"}, "Must be OWNER/REPO"),
@@ -299,10 +299,10 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, owner: Visitor, fields: dict[str, str | None], told: str
+    people: People, owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
     page = add(owner, **fields)
-    assert page.status == 422 and told in page.words, page.words
+    assert page.status == 422 and message in page.words, page.words
     assert 'class="wrong"' in page.html and "<b>" not in page.html
     assert not publishers_of(people, owner.handle)
 
@@ -355,7 +355,7 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("repo", "who", "told"),
+    ("repo", "who", "message"),
     [
         ("No Name", "only", "Invalid prompt name"),
         ("Review", "only", "Use 'review'"),
@@ -365,9 +365,11 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
         ("<b>", "only", "Invalid prompt name"),
     ],
 )
-def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, told: str) -> None:
+def test_what_is_no_choice(
+    people: People, owner: Visitor, repo: str, who: str, message: str
+) -> None:
     page = set_only(owner, repo, who)
-    assert page.status == 422 and told in page.words and "<b>" not in page.html
+    assert page.status == 422 and message in page.words and "<b>" not in page.html
     page = owner.post(f"{PUBLISHERS}/only", owner.csrf())
     assert page.status == 422 and "Enter the prompt name." in page.words
     with Database(people.settings.state) as database:

@@ -89,11 +89,11 @@ def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
     assert "production now names 1.0.0." in page.words and "Return to 1.0.1" in page.words
     assert labels(people, owner) == {"production": "1.0.0"}
     history = page.words[page.words.index("History") :]
-    told = (
+    sentences = (
         "1.0.1 → 1.0.0", "Roll back from 1.0.1", "1.0.0 → 1.0.1", "<i>Evaluated</i>",
         "new → 1.0.0", "First release",
     )  # fmt: skip
-    places = [history.index(words) for words in told]
+    places = [history.index(words) for words in sentences]
     assert places == sorted(places)
     raw = owner.session.get(
         f"{people.url}/api/v1/repos/{owner.handle}/story/raw", params={"label": "production"}
@@ -151,7 +151,7 @@ def test_of_several_at_once_one_wins(people: People, owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"version": "9.9.9"}, "has no version 9.9.9. Its latest version is 1.0.1."),
         ({"version": "x"}, "x.y.z"),
@@ -164,7 +164,7 @@ def test_of_several_at_once_one_wins(people: People, owner: Visitor) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_what_is_wrong_stands_at_its_field(
-    people: People, owner: Visitor, fields: dict[str, str], told: str, method: str
+    people: People, owner: Visitor, fields: dict[str, str], message: str, method: str
 ) -> None:
     move(owner, version="1.0.1")
     given = {"label": "production", "version": "1.0.0"} | fields
@@ -173,7 +173,7 @@ def test_what_is_wrong_stands_at_its_field(
     else:
         review(owner)
         page = owner.submit("/labels/move", **given)
-    assert page.status == 422 and told in page.words and "Nothing was changed." in page.words
+    assert page.status == 422 and message in page.words and "Nothing was changed." in page.words
     assert "<b>" not in page.html
     assert labels(people, owner) == {"production": "1.0.1"}
 

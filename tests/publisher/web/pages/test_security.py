@@ -92,7 +92,7 @@ def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> N
 
 
 @pytest.mark.parametrize(
-    ("current", "password", "again", "told"),
+    ("current", "password", "again", "message"),
     [
         ("not my password", NEW_PASSWORD, "", "Wrong password."),
         (None, NEW_PASSWORD, "", "Enter your current password."),
@@ -107,10 +107,10 @@ def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> N
 )
 def test_what_changes_no_password(
     people: People, security_owner: Visitor, current: str | None, password: str | None, again: str,
-    told: str,
+    message: str,
 ) -> None:  # fmt: skip
     page = change(security_owner, current, password, again)
-    assert page.status == 422 and told in page.words, page.words
+    assert page.status == 422 and message in page.words, page.words
     assert "<details open>" in page.html, "where the error is"
     assert NEW_PASSWORD not in page.html and PASSWORD not in page.html
     assert "password_changed" not in kinds_of(people, security_owner.handle)
@@ -150,10 +150,10 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_event_is_told(kind: str) -> None:
-    told = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
-    assert told.endswith(".") and len(told.split()) > 1
+    sentence = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
+    assert sentence.endswith(".") and len(sentence.split()) > 1
     about = {"token", "publisher", "trusted", "identity", "label", "withdrawn", "restored"}
-    assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
+    assert ("note {browser}" in sentence) == (kind.partition("_")[0] in about)
 
 
 def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visitor) -> None:

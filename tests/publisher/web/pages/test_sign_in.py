@@ -81,16 +81,16 @@ def test_an_invitation_then_out_and_in_again(people: People):
 
 
 @pytest.mark.parametrize(
-    ("handle", "told"),
+    ("handle", "message"),
     [
         ("admin", "reserved"), ("adm1n", "like"), ("", "Choose"), ("<b>", "1 to 39"),
     ],
 )  # fmt: skip
-def test_a_handle_that_cannot_be(people: People, handle: str, told: str):
+def test_a_handle_that_cannot_be(people: People, handle: str, message: str):
     visitor = people.visitor()
     visitor.get("/account/signup")
     page = visitor.submit(handle=handle, password=PASSWORD, again=PASSWORD)
-    assert page.status == 422 and told in page.words
+    assert page.status == 422 and message in page.words
     assert "<b>" not in page.html.partition("<main")[2]
 
 
@@ -240,13 +240,13 @@ def test_who_there_is_cannot_be_asked(people: People):
     member = people.member()
     with Database(people.settings.state) as database:
         Accounts(database).add_owner("without-password")
-    visitor, told = people.visitor(), set()
+    visitor, answers = people.visitor(), set()
     for handle in (member.handle, "without-password", "nobody-at-all", "NO NAME", "ö\0"):
         page = sign_in(visitor, handle, OTHER_PASSWORD)
         shown = re.sub(r'(name="csrf_token"|id="handle"[^>]*) value="[^"]*"', "", page.html)
-        told.add((page.status, shown))
-    assert len(told) == 1
-    assert told.pop()[0] == 422
+        answers.add((page.status, shown))
+    assert len(answers) == 1
+    assert answers.pop()[0] == 422
 
 
 # Open redirect

@@ -187,7 +187,7 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"scope": "some"}, "Name at least one prompt"),
         ({"scope": "all", "more": "review"}, "you named prompts but chose all"),
@@ -208,12 +208,12 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, tokens_owner: Visitor, fields: dict[str, str | None], told: str
+    people: People, tokens_owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
     before = tokens_of(people.settings, tokens_owner.handle)
     tokens_owner.get(TOKENS)
     page = tokens_owner.submit(TOKENS, **{"name": "refused"} | fields)
-    assert page.status == 422 and told.lower() in page.words.lower(), page.words
+    assert page.status == 422 and message.lower() in page.words.lower(), page.words
     assert 'class="wrong"' in page.html and "<b>x" not in page.html
     assert tokens_of(people.settings, tokens_owner.handle) == before
 
@@ -304,9 +304,9 @@ def run_in_clone(script: str, folder: Path, prompts: dict[str, str], **environme
 
 def run_script(script: str, folder: Path, **environment: str) -> str:
     """Run a job's script in a clone, as GitHub's runner does."""
-    told = {"TMPDIR": os.fspath(folder), "GITHUB_REF": "refs/heads/main", **environment}
+    variables = {"TMPDIR": os.fspath(folder), "GITHUB_REF": "refs/heads/main", **environment}
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, env=clean_environment(**told),
+        ["bash", "-e", "-c", script], cwd=folder, env=clean_environment(**variables),
         capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -127,8 +127,8 @@ def test_from_an_invitation_to_a_publication_and_back(
         secrets += [RUNTIME_SECRET, *minted(hub, ci)]
 
         page.get_by_role("link", name="Security").click()
-        for told in ("Signed in", "laptop", "octo/prompts"):
-            expect(page.get_by_role("main")).to_contain_text(told)
+        for event in ("Signed in", "laptop", "octo/prompts"):
+            expect(page.get_by_role("main")).to_contain_text(event)
         page.locator("summary", has_text="Change password").click()
         page.get_by_label("Current password").fill(PASSWORD)
         page.get_by_label("Password", exact=True).fill(NEW_PASSWORD)

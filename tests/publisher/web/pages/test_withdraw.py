@@ -49,12 +49,14 @@ def alive(people: People, owner: Visitor) -> list[str]:
 def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> None:
     page = ask(owner, note="Use <1.0.0>.\r\nRevoked.")
     assert page.status == 200 and "because it contained a secret" in page.words
-    for told in ("production", "The latest version will be 1.0.0 instead of 1.0.1", "<1.0.0>"):
-        assert told in page.words
+    for words in ("production", "The latest version will be 1.0.0 instead of 1.0.1", "<1.0.0>"):
+        assert words in page.words
     assert alive(people, owner) == ["1.0.0", "1.0.1"]
     done = owner.submit("/confirm")
-    told = "Its text is deleted and off the site. The label production names no version any more."
-    assert f"{owner.handle}/story 1.0.1 is withdrawn. {told}" in done.words
+    message = (
+        "Its text is deleted and off the site. The label production names no version any more."
+    )
+    assert f"{owner.handle}/story 1.0.1 is withdrawn. {message}" in done.words
     assert alive(people, owner) == ["1.0.0"]
     assert read_labels(people.settings.content, owner.handle, "story").versions() == {}
     listing = content.list_versions(people.settings.content, owner.handle, "story").withdrawn
@@ -78,7 +80,7 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"version": ""}, "Enter the version."),
         ({"what": "prompt"}, "Empty this field"),
@@ -89,10 +91,10 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
     ],
 )
 def test_what_is_wrong_stands_at_its_field(
-    people: People, owner: Visitor, fields: dict[str, str], told: str
+    people: People, owner: Visitor, fields: dict[str, str], message: str
 ) -> None:
     page = ask(owner, **fields)
-    assert page.status == 422 and told in page.words
+    assert page.status == 422 and message in page.words
     assert alive(people, owner) == ["1.0.0", "1.0.1"]
 
 

@@ -62,17 +62,17 @@ class Traveller(Visitor):
 
     def answer_of(self, name: str) -> str:
         """Sign in at the provider; returns the URL back to the hub, which is not opened yet."""
-        asked = self.session.post(
+        answer = self.session.post(
             self.page.response.url,
             data={"user": name},
             timeout=DEADLINE_SECONDS,
             allow_redirects=False,
         )
-        while not asked.headers["Location"].startswith(self.url + BACK):
-            asked = self.session.get(
-                asked.headers["Location"], timeout=DEADLINE_SECONDS, allow_redirects=False
+        while not answer.headers["Location"].startswith(self.url + BACK):
+            answer = self.session.get(
+                answer.headers["Location"], timeout=DEADLINE_SECONDS, allow_redirects=False
             )
-        return asked.headers["Location"]
+        return answer.headers["Location"]
 
     def forget_provider(self) -> None:
         self.session.cookies.clear(domain="localhost.local")

@@ -43,7 +43,7 @@ def real_provider(callback_url: str) -> Iterator[str]:
 class FakeProvider:
     """A provider whose answers a test sets.
 
-    ``asked`` counts requests by path; ``forms`` has the bodies of requests to the token endpoint.
+    ``requests`` counts requests by path; ``forms`` has the bodies sent to the token endpoint.
     ``status`` is the status of all answers, if set. ``reply`` is the answer of the token endpoint,
     as status and body.
     """
@@ -51,7 +51,7 @@ class FakeProvider:
     def __init__(self, url: str) -> None:
         self.url = url
         self.key = make_key("rsa-1")
-        self.asked: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
         self.forms: list[dict[str, str]] = []
         self.status: int | None = None
         self.reply: tuple[int, Any] = (400, {"error": "invalid_grant"})
@@ -87,7 +87,7 @@ class FakeProvider:
         self.reply = 200, body | {"id_token": id_token}
 
     def answer(self, method: str, path: str, form: dict[str, str]) -> tuple[int, Any]:
-        self.asked[path] += 1
+        self.requests[path] += 1
         if self.status is not None:
             return self.status, {"message": "out of order"}
         if method == "POST" and path == TOKEN:

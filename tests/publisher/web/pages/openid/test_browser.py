@@ -16,11 +16,11 @@ def test_the_four_ways_in_a_browser(hub: Server, browser: Browser, scripts: bool
     kind = "scripted" if scripts else "plain"
     context = browser.new_context(java_script_enabled=scripts)
     context.set_default_timeout(TIMEOUT_MS)
-    told: list[str] = []
+    errors: list[str] = []
     # The provider has no icon, which is no fault of the hub's.
     context.on(
         "console",
-        lambda message: message.location["url"].startswith(hub.url) and told.append(message.text),
+        lambda message: message.location["url"].startswith(hub.url) and errors.append(message.text),
     )
     page = context.new_page()
 
@@ -49,7 +49,7 @@ def test_the_four_ways_in_a_browser(hub: Server, browser: Browser, scripts: bool
     page.get_by_role("button", name=f"Use {NAME}").click()
     sign_in_there(hub, page, f"{kind}-3")
     expect(page.locator(".told")).to_contain_text(f"Welcome, {kind}-two.")
-    assert not told
+    assert not errors
     context.close()
 
 

@@ -138,10 +138,10 @@ def test_an_answer_is_good_once(hub: Server) -> None:
 def test_what_the_provider_says_is_text(hub: Server) -> None:
     visitor = come(hub)
     for error in ("access_denied", "<b>bold</b>"):
-        asked = visitor.session.get(
+        answer = visitor.session.get(
             hub.url + START, allow_redirects=False, timeout=DEADLINE_SECONDS
         )
-        (state,) = parse_qs(urlsplit(asked.headers["Location"]).query)["state"]
+        (state,) = parse_qs(urlsplit(answer.headers["Location"]).query)["state"]
         said = {"error": error, "error_description": "<script>alert(1)</script>"}
         page = visitor.get(f"{BACK}?{urlencode(said | {'state': state})}")
         assert page.status == 401

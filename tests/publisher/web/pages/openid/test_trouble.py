@@ -22,9 +22,9 @@ from tests.support.servers import DEADLINE_SECONDS, Server, wait_until
 
 def begin_at(fake: FakeProvider, hub: Server, visitor: Traveller) -> tuple[str, str]:
     """State and nonce of a sign-in that the visitor begins."""
-    asked = visitor.session.get(hub.url + START, allow_redirects=False, timeout=DEADLINE_SECONDS)
-    assert asked.headers["Location"].startswith(f"{fake.url}/auth?"), asked.text
-    query = parse_qs(urlsplit(asked.headers["Location"]).query)
+    answer = visitor.session.get(hub.url + START, allow_redirects=False, timeout=DEADLINE_SECONDS)
+    assert answer.headers["Location"].startswith(f"{fake.url}/auth?"), answer.text
+    query = parse_qs(urlsplit(answer.headers["Location"]).query)
     return query["state"][0], query["nonce"][0]
 
 
@@ -48,8 +48,8 @@ def wait_until_back(hub: Server) -> None:
     def is_back() -> bool:
         # Requests of each address are limited, so each comes from another one.
         number = next(numbers)
-        asked = {"X-Forwarded-For": f"127.61.{number // 250}.{number % 250}"}
-        return hub.get(START, headers=asked).status_code == 303
+        headers = {"X-Forwarded-For": f"127.61.{number // 250}.{number % 250}"}
+        return hub.get(START, headers=headers).status_code == 303
 
     wait_until(is_back, "the hub to find its provider again")
 
@@ -114,18 +114,18 @@ def test_answers_are_limited_by_address(fake: FakeProvider, closed_hub: Server) 
     fake.reply = 400, {"error": "invalid_grant"}
     wait_until_back(closed_hub)
     visitor = forge(closed_hub, {"begun": ["a-state", "a", "b"], "to": "login"})
-    asked = [visitor.get(f"{BACK}?state=a-state&code=x") for _ in range(ANSWER_LIMIT + 1)]
-    assert [page.status for page in asked] == [401] * ANSWER_LIMIT + [429]
-    assert int(asked[-1].response.headers["Retry-After"]) <= 60
-    assert "Too many sign-ins" in asked[-1].words
+    pages = [visitor.get(f"{BACK}?state=a-state&code=x") for _ in range(ANSWER_LIMIT + 1)]
+    assert [page.status for page in pages] == [401] * ANSWER_LIMIT + [429]
+    assert int(pages[-1].response.headers["Retry-After"]) <= 60
+    assert "Too many sign-ins" in pages[-1].words
 
 
 def test_starts_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -> None:
     fake.status = None
     wait_until_back(closed_hub)
     visitor = come(closed_hub)
-    asked = [visitor.go(closed_hub.url + START, allow_redirects=False) for _ in range(START_LIMIT)]
-    assert [page.status for page in asked] == [303] * START_LIMIT
+    pages = [visitor.go(closed_hub.url + START, allow_redirects=False) for _ in range(START_LIMIT)]
+    assert [page.status for page in pages] == [303] * START_LIMIT
     refused = visitor.get(START)
     assert refused.status == 429 and "Too many sign-ins" in refused.words
     assert int(refused.response.headers["Retry-After"]) <= 60
