@@ -66,7 +66,7 @@ def serve_hub(
         running = _start(
             stack, settings, database, first, following, has_quotas=any(publishing.limits.quotas)
         )
-        queries = QueryThread(settings, running.rebuilder.doubt)
+        queries = QueryThread(settings, running.rebuilder.check_caches)
         stack.callback(queries.close)
         if watch:
             stack.enter_context(Watch(settings.content, running.rebuilder))

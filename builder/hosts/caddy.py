@@ -306,12 +306,12 @@ def _installed_version() -> tuple[int, int] | None:
     Caddy.
     """
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [PROGRAM, "version"], capture_output=True, text=True, timeout=_VERSION_SECONDS_MAX
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"v?([0-9]+)\.([0-9]+)", told)
+    found = re.match(r"v?([0-9]+)\.([0-9]+)", printed)
     return (int(found[1]), int(found[2])) if found else None
 
 

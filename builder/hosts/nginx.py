@@ -86,7 +86,7 @@ _ODD_QUERIES = (
 _SERVICE_URLS = (*MCP_URLS, *MONITOR_URLS, TRUSTED_URL)
 # Error locations that show nothing of the site, or only a page without prompts.
 _ERROR_PLACES = (
-    "bad_request|internal_error|nobody|content_too_large|unavailable|preflight|"
+    "bad_request|internal_error|read_only|content_too_large|unavailable|preflight|"
     "account_too_large|account_unavailable|allow_[a-z_]+"
 )
 
@@ -376,7 +376,7 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
     yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
     yield "misplaced", "invalid_parameter", [*common, *_policy(limit)], misplaced()
     yield (
-        "nobody",
+        "read_only",
         "method_not_allowed",
         [*common, ("Allow", _text(answer_headers.READ_METHODS))],
         "",

@@ -105,8 +105,8 @@ def validation_failed(*details: Detail) -> RequestError:
         Detail(cut(detail.field, FIELD_CHARS_MAX), message)
         for detail, message in zip(details, messages, strict=False)
     ]
-    told = "; ".join(f"{field}: {message}" for field, message in shown)
-    return RequestError("validation_failed", f"Correct the request: {told}.", shown)
+    listed = "; ".join(f"{field}: {message}" for field, message in shown)
+    return RequestError("validation_failed", f"Correct the request: {listed}.", shown)
 
 
 def cut(text: str, chars_max: int) -> str:

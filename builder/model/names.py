@@ -153,11 +153,11 @@ def check_label(text: str) -> str:
     if _label.fullmatch(text):
         return text
     lowered = text.lower()
-    told = f" Use {lowered!r}." if _label.fullmatch(lowered) else ""
+    hint = f" Use {lowered!r}." if _label.fullmatch(lowered) else ""
     raise RequestError(
         "invalid_label",
         f"Invalid label. A label has 1 to {LABEL_CHARS_MAX} characters: a-z and 0-9, and between "
-        f"them also dots, underscores and hyphens, like production.{told}",
+        f"them also dots, underscores and hyphens, like production.{hint}",
     )
 
 
@@ -212,8 +212,8 @@ def check_new(kind: str, text: str, field: str) -> str:
     is the name's field in the request. Raises RequestError ``name_reserved``.
     """
     if why := why_reserved(kind, text):
-        told = f"The {kind} name {text!r} is reserved: {why}. Choose another name."
-        raise RequestError("name_reserved", told, [Detail(field, f"is reserved: {why}")])
+        message = f"The {kind} name {text!r} is reserved: {why}. Choose another name."
+        raise RequestError("name_reserved", message, [Detail(field, f"is reserved: {why}")])
     return text
 
 

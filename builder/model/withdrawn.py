@@ -56,11 +56,11 @@ def public(withdrawal: WithdrawalFile) -> Withdrawal:
 
 def tell(what: str, withdrawal: Withdrawal | WithdrawalFile) -> str:
     """A sentence about a withdrawal, followed by its note."""
-    told = f"{what} was withdrawn on {withdrawal.at[:10]} {BECAUSE[withdrawal.reason]}."
+    sentence = f"{what} was withdrawn on {withdrawal.at[:10]} {BECAUSE[withdrawal.reason]}."
     note = " ".join(withdrawal.note.split())
     if note and note[-1] not in ".!?…":
         note += "."
-    return f"{told} {note}".rstrip()
+    return f"{sentence} {note}".rstrip()
 
 
 def note_of(version: Version | None, withdrawal: WithdrawalFile) -> str:

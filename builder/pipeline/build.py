@@ -135,8 +135,8 @@ def _drop_damaged(settings: Settings, error: Exception | None = None) -> None:
     path = State.path_in(settings.state)
     state_damage = State.find_damage(settings.state) or (error and repr(error))
     if state_damage:
-        told = "The build state %s is damaged (%s). Rebuilding it."
-        log.warning(told, path, state_damage, exc_info=error)
+        message = "The build state %s is damaged (%s). Rebuilding it."
+        log.warning(message, path, state_damage, exc_info=error)
         database.remove(path)
     index_damage = search_index.find_damage(settings)
     if index_damage:
@@ -170,7 +170,7 @@ def _run(context: Context) -> Built:
         make_visible(context, found)
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in context.faults)
         context.request.on_visible(Visible(context.serial, faulty))
-        is_settled = Settling(context, busy_seconds=time.monotonic() - started).go_on()
+        is_settled = Settling(context, busy_seconds=time.monotonic() - started).run()
         state.note_settings(context.settings)
         state.end(current, site.mark())
         if context.faults:

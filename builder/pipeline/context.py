@@ -148,10 +148,10 @@ class Context:
         has_all = not self.faults and (self.changed is None or self.request.covers_serial)
         if self.request.serial is None or has_all:
             return self.serial
-        return self.told_serial or 0
+        return self.shown_serial or 0
 
     @property
-    def told_serial(self) -> int | None:
+    def shown_serial(self) -> int | None:
         """The serial in hub.json; None if there is no hub.json."""
         hub = read_hub(self.settings.out)
         return hub.serial if hub else None
@@ -159,7 +159,7 @@ class Context:
     @property
     def lags(self) -> bool:
         """True if hub.json needs another serial, even if nothing else has changed."""
-        return self.request.serial is not None and self.next_serial != self.told_serial
+        return self.request.serial is not None and self.next_serial != self.shown_serial
 
     def note_faults(self, faults: list[Fault]) -> None:
         """Raises ContentError, unless the build has ``changed``: faults must not delay others."""

@@ -46,14 +46,14 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 LOOK_LATE_SECONDS = 10.0
 # The delay of a build that no publisher waits for yet. On a node, the publisher begins to wait a
 # moment later, and then its build starts at once.
-COMPANY_SECONDS = 0.02
+BATCH_WAIT_SECONDS = 0.02
 # The interval between checks for pulls that other processes have counted.
 COUNTS_SECONDS = 5.0
 # The interval between checks for a stop of the service, while the content is not complete.
 WAKE_SECONDS = 0.2
 # The shortest time between two checks of the caches that readers' failures cause. Failures within
 # it cause no further check.
-DOUBT_SECONDS = 60.0
+CACHE_CHECK_SECONDS = 60.0
 
 Outcome = Built | Exception
 
@@ -99,7 +99,7 @@ class Rebuilder(Background):
     def __init__(
         self,
         settings: Settings,
-        tell: Callable[[Outcome], None],
+        report: Callable[[Outcome], None],
         progress: Progress = lambda what, done, total: None,
         on_wait: Callable[[], None] = lambda: None,
         serial: Callable[[], int] | None = None,
@@ -107,7 +107,7 @@ class Rebuilder(Background):
     ) -> None:
         super().__init__("rebuild")
         self._settings = settings
-        self._tell = tell
+        self._report = report
         self._progress = progress
         self._on_wait = on_wait
         self._serial = serial
@@ -119,7 +119,7 @@ class Rebuilder(Background):
         # pulls; monotonic.
         self._look_at = self._settle_at = math.inf
         self._count_at = 0.0
-        self._doubt_at = 0.0
+        self._cache_check_at = 0.0
         self._counts: tuple[int, ...] | None = None
         self._failures = 0
         self._fails_publications = False
@@ -151,14 +151,14 @@ class Rebuilder(Background):
         with self._changed:
             self._changed.notify_all()
 
-    def doubt(self) -> None:
+    def check_caches(self) -> None:
         """Request a check of the state and the search index, which a reader could not use. Damaged
         ones are rebuilt.
         """
         with self._changed:
             now = time.monotonic()
-            if self._doubt_at <= now:
-                self._doubt_at = now + DOUBT_SECONDS
+            if self._cache_check_at <= now:
+                self._cache_check_at = now + CACHE_CHECK_SECONDS
                 self._look_at = now
                 self._note_request()
 
@@ -253,7 +253,7 @@ class Rebuilder(Background):
                 now = time.monotonic()
                 # Read before the batch is taken: all changes that it counts were requested before.
                 serial = self._serial() if self._serial else None
-                batch = self._due(now, serial)
+                batch = self._next_batch(now, serial)
                 if batch:
                     self._taken_serial = batch.serial = serial
                     # Until the full check has run, the content may have other changes.
@@ -270,9 +270,9 @@ class Rebuilder(Background):
         """The time to build the requested repos. The caller holds the lock."""
         since = self._next.since or 0.0
         is_urgent = self._next.is_waited_for or self._is_stopping
-        return since if is_urgent else since + COMPANY_SECONDS
+        return since if is_urgent else since + BATCH_WAIT_SECONDS
 
-    def _due(self, now: float, serial: int | None) -> _Batch | None:
+    def _next_batch(self, now: float, serial: int | None) -> _Batch | None:
         """The batch to build at this moment, or None. The caller holds the lock."""
         is_look_late = now >= self._look_at + LOOK_LATE_SECONDS
         if self._next.repos and not is_look_late:
@@ -304,10 +304,10 @@ class Rebuilder(Background):
                 is_faulty = f"{owner}/{name}" in visible.faulty
                 while futures:
                     if is_faulty:
-                        told = _unavailable(
+                        error = _unavailable(
                             "a file of this prompt has a fault, which the operator's log names"
                         )
-                        futures.pop().set_exception(told)
+                        futures.pop().set_exception(error)
                     else:
                         futures.pop().set_result(visible.serial)
 
@@ -336,10 +336,10 @@ class Rebuilder(Background):
         except Exception as error:
             # The edge of the thread: every error is reported, and the build is retried.
             self._note_failure(batch, error)
-            self._tell(error)
+            self._report(error)
         else:
             self._note_success(batch, report)
-            self._tell(report)
+            self._report(report)
 
     def _note_success(self, batch: _Batch, report: Built) -> None:
         BUILDS.count("succeeded")

@@ -37,7 +37,7 @@ class Settling:
         self.slice_end: float | None = None
         self._has_removed = False
 
-    def go_on(self) -> bool:
+    def run(self) -> bool:
         """Continue with all that is left; False if some of it still is."""
         context, state = self.context, self.context.state
         if is_behind(context) or context.lags:
@@ -106,7 +106,7 @@ class Settling:
                     todo.add(work)
             else:
                 self._remove_orphans()
-                if context.request.serial is None or serial == context.told_serial:
+                if context.request.serial is None or serial == context.shown_serial:
                     return True
                 todo.add(Work.HUB)
         # One step for each file that grows with the catalogue.
@@ -141,7 +141,7 @@ class Settling:
                         has_langfuse=context.settings.langfuse,
                     )
                 number = stretch.following
-                state.passes.go_on_at(one, number)
+                state.passes.put_next_page(one, number)
         return True
 
     def _update_index(self) -> bool:
@@ -173,14 +173,14 @@ class Settling:
         if context.is_fresh and not site.is_new:
             # Nothing is remembered of an existing site's files.
             state.orphans.add(file for file in site.files() if file not in expected)
-        due = []
-        for file, is_due in state.orphans.files().items():
+        kept = []
+        for file, is_old in state.orphans.files().items():
             if file in expected:
                 continue
-            if not is_due or self._has_removed:
-                due.append(file)
+            if not is_old or self._has_removed:
+                kept.append(file)
             else:
                 context.removed += site.remove(file)
-        state.orphans.keep(due)
+        state.orphans.keep(kept)
         # A second pass removes nothing more: its files became orphans in this same build.
         self._has_removed = True

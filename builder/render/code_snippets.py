@@ -28,16 +28,16 @@ class _Call(NamedTuple):
 def python_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
     """The code for the prompt named ``id``: ``OWNER/NAME`` or ``OWNER/NAME@VERSION``."""
     call = _call(prompt)
-    told = [
+    arguments = [
         f'**{{"{name}": {value}}}' if keyword.iskeyword(name) else f"{name}={value}"
         for name, value in (
             (name, {"true": "True", "false": "False"}.get(value, value))
             for name, value in call.values.items()
         )
     ]
-    line = f"{call.result} = prompt.{call.method}({', '.join(told)})"
+    line = f"{call.result} = prompt.{call.method}({', '.join(arguments)})"
     if len(line) > LINE_CHARS_MAX:
-        lines = "".join(f"    {one},\n" for one in told)
+        lines = "".join(f"    {one},\n" for one in arguments)
         line = f"{call.result} = prompt.{call.method}(\n{lines})"
     return (
         f'from hub_prompts import Hub\n\nhub = Hub("{base_url}")\nprompt = hub.get("{id}")\n{line}'
@@ -49,11 +49,11 @@ def script_snippet(base_url: str, id: str, prompt: Repo | Version) -> str:
     call = _call(prompt)
     # As a plain key, this name would set the object's prototype.
     quoted = {"__proto__": '["__proto__"]'}
-    told = [f"{quoted.get(name, name)}: {value}" for name, value in call.values.items()]
-    values = f"{{ {', '.join(told)} }}" if told else ""
+    arguments = [f"{quoted.get(name, name)}: {value}" for name, value in call.values.items()]
+    values = f"{{ {', '.join(arguments)} }}" if arguments else ""
     line = f"const {call.result} = prompt.{call.method}({values});"
     if len(line) > LINE_CHARS_MAX:
-        lines = "".join(f"  {one},\n" for one in told)
+        lines = "".join(f"  {one},\n" for one in arguments)
         line = f"const {call.result} = prompt.{call.method}({{\n{lines}}});"
     return (
         f'import {{ Hub }} from "./hub.js";\n\nconst hub = new Hub("{base_url}");\n'

@@ -106,8 +106,10 @@ def server_json(settings: Settings) -> bytes:
     if settings.queries:
         document["remotes"] = [{"type": "streamable-http", "url": mcp_url(settings)}]
         if settings.private:
-            told = {"description": "Bearer and a token of this hub", "isRequired": True}
-            document["remotes"][0]["headers"] = [{"name": "Authorization", "isSecret": True} | told]
+            about = {"description": "Bearer and a token of this hub", "isRequired": True}
+            document["remotes"][0]["headers"] = [
+                {"name": "Authorization", "isSecret": True} | about
+            ]
     return f"{_json(document)}\n".encode()
 
 

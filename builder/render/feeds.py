@@ -154,14 +154,14 @@ def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str
     """``number``: the number of the move among those of its label, from 1."""
     url = f"{repo.url}#move-{move.label}-{number}"
     if move.version is None:
-        told = "removed"
+        change = "removed"
     elif move.previous is None:
-        told = f"is {move.version}"
+        change = f"is {move.version}"
     else:
-        told = f"moved from {move.previous} to {move.version}"
-    title = f"{repo.owner}/{repo.name} {move.label} {told}"
+        change = f"moved from {move.previous} to {move.version}"
+    title = f"{repo.owner}/{repo.name} {move.label} {change}"
     author = _by(move.moved_by, repo.owner)
-    summary = _text(move.note) or f"Label {move.label} {told}"
+    summary = _text(move.note) or f"Label {move.label} {change}"
     return _entry(url, title, _updated(move.moved_at), author, url, summary)
 
 

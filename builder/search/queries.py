@@ -39,7 +39,7 @@ from builder.text.likeness import COMPARED_MAX, alike
 
 PAGE_MAX = 999_999_999
 # A name at least this similar counts as a misspelling.
-MISSPELT_LIKENESS = 0.8
+MISSPELLED_LIKENESS = 0.8
 # The work of a page grows with its position among the results. A search that starts at or beyond
 # this is refused.
 REACHED_MAX = 10_000
@@ -258,7 +258,7 @@ class Queries:
             near = state.ids.around(prefix, slug, COMPARED_MAX)
             # Compared without their owner, which would make all of them similar.
             close = alike(slug, [one.removeprefix(prefix) for one in near])
-            yield [prefix + one for one in close if close[one] >= MISSPELT_LIKENESS]
+            yield [prefix + one for one in close if close[one] >= MISSPELLED_LIKENESS]
         if slug:
             yield state.ids.named(slug, count)
         if handle:
@@ -330,12 +330,12 @@ def _named_by(text: str, summaries: Iterable[bytes]) -> list[str]:
     """The ids of repos with a word of ``text`` in owner, name, title or tags. A word in the
     prompt's text alone does not make names similar.
     """
-    asked, _ = words.distinct_words(text)
+    wanted, _ = words.distinct_words(text)
     repos = [_decode_summary(summary) for summary in summaries]
     return [
         f"{repo.owner}/{repo.name}"
         for repo in repos
-        if asked
+        if wanted
         & words.distinct_words(" ".join([repo.owner, repo.name, repo.title, *repo.tags]))[0]
     ]
 

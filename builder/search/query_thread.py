@@ -42,9 +42,11 @@ class QueryThread:
     repair it.
     """
 
-    def __init__(self, settings: Settings, doubt: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, settings: Settings, report_unusable: Callable[[], None] = lambda: None
+    ) -> None:
         self._queries = Queries(settings)
-        self._doubt = doubt
+        self._report_unusable = report_unusable
         self._thread = ThreadPoolExecutor(1, "queries")
         self._watch = Watch(settings)
         self._kept = KeptAnswers()
@@ -121,7 +123,7 @@ class QueryThread:
             return self._ask_once(function, args)
         except RequestError as error:
             if error.code == "unavailable":
-                self._doubt()
+                self._report_unusable()
             raise
 
     def _ask_once(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:

@@ -4,7 +4,7 @@ The list names programs that read the web for their own purposes (search engines
 monitors,
 feed readers, previews, scanners), and HTTP libraries with which people pull prompts: curl,
 python-requests, Go's client. A tag marks the libraries. Those made for
-crawling count as bots. An unknown agent is not a bot.
+crawling count as bots. An empty agent is not a bot.
 """
 
 import re

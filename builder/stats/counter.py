@@ -104,8 +104,8 @@ class Counter:
         """
         salt = self._salt(day)
         assert salt is not None, day
-        told = b"%d:%b%b" % (len(client), client, repo_id.encode())
-        mark = int.from_bytes(blake2b(told, key=salt, digest_size=8).digest(), signed=True)
+        hashed = b"%d:%b%b" % (len(client), client, repo_id.encode())
+        mark = int.from_bytes(blake2b(hashed, key=salt, digest_size=8).digest(), signed=True)
         key = day, mark
         if key in self._batch:
             self.repeated += 1
@@ -127,16 +127,16 @@ class Counter:
         self._db.execute("PRAGMA temp_store = MEMORY")
         self._db.execute(_BATCH)
         self._db.execute("PRAGMA busy_timeout = 0")
-        is_told = False
+        has_called = False
         while not self._db.in_transaction:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 if sqlite.primary_code(error) != sqlite3.SQLITE_BUSY:
                     raise
-                if not is_told:
+                if not has_called:
                     self._on_wait()
-                    is_told = True
+                    has_called = True
                     # Short, because SQLite cannot be interrupted while it waits.
                     self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
 

@@ -13,7 +13,8 @@ from builder.stats.log_files import LogFile
 from builder.stats.log_lines import parse_line, parse_time
 from builder.stats.targets import Targets
 
-# Clocks differ, and so do the time zones of the machines that write and read logs.
+# Clocks of the machines that write and read logs differ. Entries further ahead than this are not
+# counted.
 FUTURE_SECONDS_MAX = DAY_SECONDS
 # Whole, in part, or unchanged: in each case the reader has the text afterwards.
 STATUSES = frozenset((200, 206, 304))

@@ -158,8 +158,8 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
         yield Fault(f"{stem}.md", "contains a NUL character")
     fault = parse_document(text).fault
     if fault and not record.front_matter_bytes:
-        told = f"the front matter cannot be read, so the site shows it as text: {fault}"
-        yield Fault(f"{stem}.md", told, is_warning=True)
+        reason = f"the front matter cannot be read, so the site shows it as text: {fault}"
+        yield Fault(f"{stem}.md", reason, is_warning=True)
     declared = {variable.name for variable in record.variables}
     missing = [found for found in variable_names(text) if found not in declared]
     if missing:
@@ -170,8 +170,8 @@ def _reserved(where: str, named: Iterable[tuple[str, str]]) -> Iterator[Fault]:
     """Warnings for names, each with its kind, that only older releases accepted."""
     for kind, text in named:
         if why := names.why_reserved(kind, text):
-            told = f"the {kind} name {text!r} is reserved today: {why}; use another one"
-            yield Fault(where, told, is_warning=True)
+            reason = f"the {kind} name {text!r} is reserved today: {why}; use another one"
+            yield Fault(where, reason, is_warning=True)
 
 
 def _faults_of(read, *args: str) -> Iterable[Fault]:
@@ -213,11 +213,11 @@ def _stray_text(root: str, where: str, name: str, *, is_warning: bool = False) -
     new = stem if names.is_name(stem, names.REPO_CHARS_MAX) else "NAME"
     prompt = where if "/" in where else f"{where or 'OWNER'}/{new}"
     path = os.path.join(where, name)
-    told = (
+    reason = (
         "not a published prompt, so no site shows it; run `hubctl publish "
         f"{prompt} {shlex.quote(os.path.join(root, path))}`, then remove the file"
     )
-    return Fault(path, told, is_warning)
+    return Fault(path, reason, is_warning)
 
 
 def _strays(root: str, where: str, known: set[str]) -> Iterator[Fault]:

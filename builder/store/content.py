@@ -317,19 +317,19 @@ def read_text(root: str, owner: str, name: str, version: Version, record: Versio
     stem = f"{owner}/{name}/{version}"
     raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
-        told = (
+        reason = (
             "changed after publication: its hash differs from the record; restore it, and publish "
             "the change as a new version"
         )
-        raise ContentError([Fault(f"{stem}.md", told)])
+        raise ContentError([Fault(f"{stem}.md", reason)])
     try:
         text = raw_text.decode()
     except UnicodeDecodeError as error:
         raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start:,}")]) from None
     end = record.front_matter_bytes or 0
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
-        told = f"front_matter_bytes is {end:,}, which is not the start of a character"
-        raise ContentError([Fault(f"{stem}.json", told)])
+        reason = f"front_matter_bytes is {end:,}, which is not the start of a character"
+        raise ContentError([Fault(f"{stem}.json", reason)])
     return text
 
 

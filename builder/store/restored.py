@@ -57,5 +57,5 @@ def check_not_restoring(root: str) -> None:
     if os.path.lexists(f"{root}/{RESTORING}"):
         raise OperatorError(
             f"A restore into {root} has not ended. Run the same `hubctl restore` again. To give "
-            f"it up, remove {root}/{RESTORING} and restore anew."
+            f"it up, remove {root}/{RESTORING} and restore again."
         )

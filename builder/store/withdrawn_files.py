@@ -103,6 +103,6 @@ def remove_left(root: str, repo: str, files: Iterable[str]) -> list[Fault]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            told = f"was withdrawn, and cannot be removed ({error.strerror}); remove it"
-            faults.append(Fault(f"{repo}/{file}", told, is_warning=True))
+            reason = f"was withdrawn, and cannot be removed ({error.strerror}); remove it"
+            faults.append(Fault(f"{repo}/{file}", reason, is_warning=True))
     return faults

@@ -56,8 +56,8 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
     """
     if found := Reader.NON_PRINTABLE.search(text):
         before = text[: found.start()].split("\n")
-        told = f"the character U+{ord(found[0]):04X} is not allowed"
-        raise _error(told, len(before) - 1, len(before[-1]))
+        problem = f"the character U+{ord(found[0]):04X} is not allowed"
+        raise _error(problem, len(before) - 1, len(before[-1]))
     # PyYAML in Python reads halves of pairs, but takes ten times as long.
     loader = yaml.SafeLoader if _half_of_pair.search(text) else _Loader
     reader = _Document(yaml.parse(text, loader), values_max)
@@ -65,10 +65,10 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
         value = reader.read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        told = error.problem or "malformed"
-        if told.startswith("mapping values are not allowed"):
-            told = "a second colon; put a text that has one in quotes"
-        raise _error(told, mark.line, mark.column) from None
+        problem = error.problem or "malformed"
+        if problem.startswith("mapping values are not allowed"):
+            problem = "a second colon; put a text that has one in quotes"
+        raise _error(problem, mark.line, mark.column) from None
     return value, _tell_repeated(reader.repeated)
 
 
@@ -76,7 +76,7 @@ def _tell_repeated(keys: list[str]) -> list[str]:
     if not keys:
         return []
     more = f" and {len(keys) - MESSAGES_MAX:,} more" if len(keys) > MESSAGES_MAX else ""
-    return [f"Repeated keys, of which the last counts: {', '.join(keys[:MESSAGES_MAX])}{more}."]
+    return [f"Repeated keys; the last one counts: {', '.join(keys[:MESSAGES_MAX])}{more}."]
 
 
 def core_values(value: Any) -> Any:
@@ -193,9 +193,9 @@ def _unsupported(tag: str) -> str:
     return f"the tag {tag.replace(_TAG, '!!')[:40]} is not supported; remove it"
 
 
-def _error_at(event: yaml.Event, told: str) -> YamlError:
-    return _error(told, event.start_mark.line, event.start_mark.column)
+def _error_at(event: yaml.Event, problem: str) -> YamlError:
+    return _error(problem, event.start_mark.line, event.start_mark.column)
 
 
-def _error(told: str, line: int, column: int) -> YamlError:
-    return YamlError(f"invalid YAML in line {line + 1}, column {column + 1}: {told}")
+def _error(problem: str, line: int, column: int) -> YamlError:
+    return YamlError(f"invalid YAML in line {line + 1}, column {column + 1}: {problem}")

@@ -1,4 +1,4 @@
-r"""Placeholders such as ``${name}`` in a text, told apart from code. Pure.
+r"""Placeholders such as ``${name}`` in a text, without code that looks like them. Pure.
 
 Code also has ``${…}``. One with an expression (``${user.name}``, ``${f(x)}``, ``${PORT:-80}``,
 ``${#list[@]}``) shows that it is code. Then the whole fence around it stays text, and so does the
@@ -22,7 +22,7 @@ _readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
 # Signs that no name has, and names without a letter.
 _code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
 # Values that editors request before a prompt is sent.
-asked_for = re.compile(
+input_pattern = re.compile(
     r"input:\s*(?P<name>[\w][\w ,'/&-]{0,63}?)\s*(?:(?P<sign>[:|])(?P<more>.*))?", re.DOTALL
 )
 # The beginnings of a default in a shell's ${name:-default}.

@@ -10,7 +10,7 @@ from builder.text.prompts import VARIABLE_NAME
 KEPT_MAX = 10
 KEPT_CHARS_MAX = 40
 # The most examples in a warning, because a message has at most 500 characters.
-TOLD_MAX = 4
+NAMED_MAX = 4
 
 _foreign = re.compile(
     r"(?P<escape>\\)?\{\{(?P<tag>[^{}]*+)\}\}|\{%[-+]?\s*+(?P<word>\w++)[^{}]*+\}?"
@@ -105,4 +105,4 @@ def _kind_of(spelled: str) -> str:
 
 
 def _list(found: Sequence[str]) -> str:
-    return ", ".join(found[:TOLD_MAX]) + (" and others" if len(found) > TOLD_MAX else "")
+    return ", ".join(found[:NAMED_MAX]) + (" and others" if len(found) > NAMED_MAX else "")

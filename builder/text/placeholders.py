@@ -160,11 +160,11 @@ class _Turner:
         """
         if len(variable_names(text)) > VARIABLES_MAX >= len(variable_names(source)):
             spelled = [cut(name, KEPT_CHARS_MAX) for name in self._names]
-            told = (
+            message = (
                 f"{len(self._names):,} placeholders stay text: a prompt has at most "
                 f"{VARIABLES_MAX} variables."
             )
-            return Turned(source, [], spelled[:KEPT_MAX], [told], False)
+            return Turned(source, [], spelled[:KEPT_MAX], [message], False)
         variables, notes = [], []
         for source_name, name in self._names.items():
             about = cut(source_name, DESCRIPTION_CHARS_MAX) if name != source_name else ""
@@ -214,14 +214,14 @@ class _Turner:
 
     def _vscode(self, text: str) -> str:
         fences = dollars.fence_borders(text)
-        asked, others = [], []
+        inputs, others = [], []
         for one in dollars.find_all(text):
-            if dollars.asked_for.fullmatch(dollars.content_of(one)):
-                asked.append(one)
+            if dollars.input_pattern.fullmatch(dollars.content_of(one)):
+                inputs.append(one)
             elif bisect_right(fences, one.start()) % 2 == 0:  # In fences, all others are code.
                 others.append(one)
-        names = [*asked, *filter(dollars.is_name, others)]
-        return self._turn_dollars(text, names, {one.start() for one in (*asked, *others)})
+        names = [*inputs, *filter(dollars.is_name, others)]
+        return self._turn_dollars(text, names, {one.start() for one in (*inputs, *others)})
 
     def _turn_dollars(
         self, text: str, names: Sequence[re.Match[str]], among: Container[int] | None = None
@@ -236,18 +236,18 @@ class _Turner:
                 return found[0]
             if found.start() not in turned or _is_escaped(found):
                 return self._keep(found[0])
-            if asked := dollars.asked_for.fullmatch(dollars.content_of(found)):
-                return self._asked(asked)
+            if inputs := dollars.input_pattern.fullmatch(dollars.content_of(found)):
+                return self._input(inputs)
             return self._variable(*dollars.split(found))
 
         return dollars.pattern.sub(one, text)
 
-    def _asked(self, asked: re.Match[str]) -> str:
+    def _input(self, found: re.Match[str]) -> str:
         """The variable of ``${input:name:what to enter}`` or ``${input:name|default}``."""
-        more = " ".join((asked["more"] or "").split())
-        spelled = self._variable(asked["name"], more if asked["sign"] == "|" else None)
-        name = self._names[asked["name"]]
-        if more and asked["sign"] == ":":
+        more = " ".join((found["more"] or "").split())
+        spelled = self._variable(found["name"], more if found["sign"] == "|" else None)
+        name = self._names[found["name"]]
+        if more and found["sign"] == ":":
             about = cut(more, DESCRIPTION_CHARS_MAX)
             self._known.setdefault(name, Variable(name, about))
         return spelled

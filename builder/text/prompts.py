@@ -64,8 +64,8 @@ def parse_document(
     except ValueError as error:
         return _kept(text, str(error))
     if not isinstance(front, dict):
-        told = "The block between the --- lines is not a mapping and was kept as text."
-        return Document(None, text, [told])
+        message = "The block between the --- lines is not a mapping and was kept as text."
+        return Document(None, text, [message])
     return Document(front, text[closing.end() :], [f"Front matter: {note}" for note in notes])
 
 
@@ -73,18 +73,20 @@ def _without_front(text: str) -> Document:
     """A text without a complete front matter block."""
     if without_block(text) is not text:
         if text.startswith(BOM):
-            told = "line 1, column 1 is a byte order mark; save the text as UTF-8 without one"
-            return _kept(text, told)
+            message = "line 1, column 1 is a byte order mark; save the text as UTF-8 without one"
+            return _kept(text, message)
         before = text[: _lone_return.search(text).start()].split("\n")
         place = f"line {len(before)}, column {len(before[-1]) + 1}"
         return _kept(text, f"{place} is a CR alone; save the text with line ends of LF or CR LF")
-    told = "The text begins like front matter, but no second line of --- ends it: it is all text."
-    return Document(None, text, [told] if _begins_with_key.match(text) else [])
+    message = (
+        "The text begins like front matter, but no second line of --- ends it: it is all text."
+    )
+    return Document(None, text, [message] if _begins_with_key.match(text) else [])
 
 
 def _kept(text: str, reason: str) -> Document:
-    told = f"The front matter is invalid and was kept as text: {reason}."
-    return Document(None, text, [told], reason if _begins_with_key.match(text) else "")
+    message = f"The front matter is invalid and was kept as text: {reason}."
+    return Document(None, text, [message], reason if _begins_with_key.match(text) else "")
 
 
 def without_block(text: str) -> str:

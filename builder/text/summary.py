@@ -114,12 +114,12 @@ def summarize(description: str, body: str) -> str:
     if description and description != first_sentence(body):
         return _whole_sentences([description])
     kind, text = _open(body)
-    told = _whole_sentences(_prose(text))
+    summary = _whole_sentences(_prose(text))
     if not kind:
-        return told or description
-    if kind == "JSON" and not told:
+        return summary or description
+    if kind == "JSON" and not summary:
         return _fields_of_json(body)
-    return f"{kind} prompt: {told}" if told else f"{kind} prompt."
+    return f"{kind} prompt: {summary}" if summary else f"{kind} prompt."
 
 
 def _open(body: str) -> tuple[str, str]:
@@ -220,16 +220,20 @@ def _without_label(line: str) -> str:
 
 def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
     """As many sentences as fit. If they are too short, part of the next one."""
-    told = ""
+    summary = ""
     for piece in pieces:
         for sentence in map(_with_full_stop, _sentences(piece)):
-            longer = sentence if not told else told + " " * told[-1].isascii() + sentence
+            longer = sentence if not summary else summary + " " * summary[-1].isascii() + sentence
             if len(longer) > SUMMARY_CHARS_MAX:
-                return told if len(told) >= TELLING_CHARS_MIN else _cut(longer, SUMMARY_CHARS_MAX)
-            if len(told) >= TELLING_CHARS_MIN and sentence.endswith(":"):
-                return told  # The text that it announces would be missing.
-            told = longer
-    return told
+                return (
+                    summary
+                    if len(summary) >= TELLING_CHARS_MIN
+                    else _cut(longer, SUMMARY_CHARS_MAX)
+                )
+            if len(summary) >= TELLING_CHARS_MIN and sentence.endswith(":"):
+                return summary  # The text that it announces would be missing.
+            summary = longer
+    return summary
 
 
 def _sentences(piece: str) -> Iterator[str]:

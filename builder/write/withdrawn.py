@@ -45,9 +45,9 @@ class WithdrawnFiles:
     def write_version(self, one: WithdrawnVersion) -> None:
         """Write why a version is gone, and remove its files."""
         at = self._at | {"version": str(one.version)}
-        told = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
-        told = f"{told} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
-        self._write("version", at, told, public(one.withdrawal), version=str(one.version))
+        message = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
+        message = f"{message} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
+        self._write("version", at, message, public(one.withdrawal), version=str(one.version))
         self._site.remove(*files_of("version", **at))
 
     def write_repo(self, parts: WithdrawnParts) -> None:
@@ -56,11 +56,11 @@ class WithdrawnFiles:
         last = parts.versions[-1] if parts.versions else None
         withdrawal = parts.whole or last.withdrawal
         if parts.whole:
-            told, version = tell(repo, parts.whole), ""
+            message, version = tell(repo, parts.whole), ""
         else:
-            told = tell(f"{repo} has no version left: {last.version}", withdrawal)
+            message = tell(f"{repo} has no version left: {last.version}", withdrawal)
             version = str(last.version)
-        self._write("repo", self._at, told, public(withdrawal), version=version)
+        self._write("repo", self._at, message, public(withdrawal), version=version)
         self._site.remove(*files_of("repo", **self._at), *files_of("versions", **self._at))
         for one in parts.versions:
             at = self._at | {"version": str(one.version)}
@@ -69,9 +69,9 @@ class WithdrawnFiles:
         self._site.remove(*langfuse_files.files_left(self._site, **self._at))
 
     def _write(
-        self, what: str, at: dict[str, str], told: str, withdrawal: Withdrawal, version: str
+        self, what: str, at: dict[str, str], message: str, withdrawal: Withdrawal, version: str
     ) -> None:
-        body = envelopes.error_envelope(ErrorBody("withdrawn", told))
+        body = envelopes.error_envelope(ErrorBody("withdrawn", message))
         page = self._pages.render(
             "withdrawn.html",
             **self._at,

@@ -12,7 +12,7 @@ export interface Variable {
   enum: unknown[] | null;
 }
 
-/** A message of a conversation, in the form that APIs of models take. */
+/** A message of a conversation, in the format of model APIs. */
 export interface Message {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
@@ -29,7 +29,7 @@ export class Prompt {
   readonly id: string;
   /** Such as `1.2.0`; null for a fallback. */
   readonly version: string | null;
-  /** Of `content` as UTF-8, in hexadecimal; null for a fallback. */
+  /** The SHA-256 of `content` as UTF-8, in hexadecimal; null for a fallback. */
   readonly sha256: string | null;
   /** The published file. */
   readonly content: string;
@@ -41,7 +41,7 @@ export class Prompt {
   get parameters(): Record<string, any>;
 
   /**
-   * `body` with values in the place of its variables, and `{{` for `\{{`.
+   * `body` with values in place of its variables, and `{{` for `\{{`.
    *
    * A variable without a value gets its default, or nothing if it is optional. Values are not searched
    * for variables. A fallback ignores values that it has no variable for.
@@ -115,7 +115,7 @@ export interface HubOptions {
 }
 
 export interface GetOptions {
-  /** The text to use when there is no prompt. With it, `get` throws only InvalidName. */
+  /** The text to use if there is no prompt. With it, `get` throws only InvalidName. */
   fallback?: string | undefined;
   /** In Workers: `(promise) => ctx.waitUntil(promise)`. Without it, a Worker waits for every refresh. */
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
@@ -158,8 +158,8 @@ export class Hub {
 export function parseLock(text: string): Lock[];
 
 /**
- * Role and text of each message of a prompt's body, variables in place; null if there is no marker. The
- * text before the first marker is the system's.
+ * Role and text of each message of a prompt's body, with its variables; null if there is no marker. The
+ * text before the first marker is a system message.
  */
 export function messagesOf(body: string): Message[] | null;
 
@@ -167,7 +167,7 @@ export function messagesOf(body: string): Message[] | null;
 export class HubError extends Error {}
 /** The name is not `OWNER/NAME` or `OWNER/NAME@REF`. */
 export class InvalidName extends HubError {}
-/** The lock file cannot be used, or has another version than the one that you ask for. */
+/** The lock file cannot be used, or has another version than the requested one. */
 export class LockError extends HubError {}
 /** The hub has no such prompt, version or label. */
 export class NotFound extends HubError {}
@@ -179,5 +179,5 @@ export class Unavailable extends HubError {}
 export class MissingVariable extends HubError {}
 /** The prompt has no variable of this name. */
 export class UnknownVariable extends HubError {}
-/** A value is not of its variable's type, or none of its enum. */
+/** A value is not of its variable's type, or not in its enum. */
 export class InvalidValue extends HubError {}

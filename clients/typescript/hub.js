@@ -1,5 +1,5 @@
 /* @ts-self-types="./hub.d.ts" */
-// hub-prompts: reads prompts of a hub in Node, Deno, Bun, Workers and browsers. One file, `fetch` only.
+// hub-prompts: reads prompts of a hub in Node, Deno, Bun, Workers and browsers. One file, needs only `fetch`.
 
 const VERSION = "1.0.0";
 // The build of a hub inserts its own address here.
@@ -10,9 +10,9 @@ const TIMEOUT_SECONDS_MAX = 86_400;
 const ANSWER_BYTES_MAX = 8 << 20; // a text of 256 KiB up to three times, with escapes
 const FILLED_CHARS_MAX = 50_000_000;
 const PROMPTS_MAX = 500; // in memory, and files of a folder
-const RETRY_SECONDS = 5; // until then, no call waits again for a hub that is down
-const DOWN_SECONDS = 30; // until then, other addresses come first
-const STORED_SECONDS = 600; // until then, an unchanged prompt is not stored again with its new time
+const RETRY_SECONDS = 5; // after a failure, calls do not wait for the hub for so long
+const DOWN_SECONDS = 30; // after a failure, other addresses come first for so long
+const STORED_SECONDS = 600; // an unchanged prompt is stored again only after this time
 const CACHE_SECONDS_MAX = 31_536_000;
 // The defaults for hosts that send no Cache-Control.
 const CACHE_CONTROL = "max-age=15, stale-while-revalidate=60, stale-if-error=86400";
@@ -114,7 +114,7 @@ function asText(name, value) {
     const json = JSON.stringify(value, (_, one) => asNumber(one));
     if (json === undefined || (json === "null" && value !== null)) throw new TypeError("JSON cannot say it");
     return canonical(JSON.parse(json));
-  } catch (cause) { // also cycles, and what has a toJSON that fails
+  } catch (cause) { // also cycles, and a toJSON that fails
     throw new InvalidValue(`${name} is neither text nor JSON.`, { cause });
   }
 }
@@ -212,7 +212,7 @@ export class Hub {
       throw new HubError(`timeout is ${timeout}. Pass seconds, more than 0 and 86,400 at most.`);
     }
     this.addresses = Object.freeze(given.map(checkedAddress));
-    // HUB_TOKEN belongs to HUB_URL: no hub that a program names gets it.
+    // HUB_TOKEN belongs to HUB_URL. It is not sent to a hub that a program names.
     const isPrivate = this.addresses.every((one) => PRIVATE_WAY.test(one));
     const { token = named === undefined && isPrivate ? ENVIRONMENT.HUB_TOKEN : "" } = options;
     if (token && !/^\w+$/.test(token)) throw new HubError("The token is hub_ and 38 letters and digits.");
@@ -239,7 +239,7 @@ export class Hub {
     const seconds = (performance.now() - started) / 1000;
     try {
       this.#options.onGet?.({ repo: id, version: prompt.version, source, seconds, error });
-    } catch (failed) { // what watches must not stop what works
+    } catch (failed) { // an error of onGet must not fail the read
       console.error("hub-prompts: onGet failed:", failed);
     }
     return prompt;
@@ -283,7 +283,7 @@ export class Hub {
       });
       // A stale copy is used at once. After a failure, so is any copy, or the fallback.
       if (!(isUsable || (error && hasFallback)) || (IN_WORKERD && !waitUntil)) return got;
-      const settled = got.catch(() => {}); // #failures has it, for the next caller
+      const settled = got.catch(() => {}); // #failures has the error for the next call
       waitUntil?.(settled);
     }
     if (isUsable) return kept;
@@ -300,7 +300,7 @@ export class Hub {
       if (copy.isKept && !(copy.record.at - copy.record.storedAt < STORED_SECONDS * 1000)) {
         copy.record.storedAt = copy.record.at;
         const stored = this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
-        if (IN_WORKERD) await stored; // else it ends with the request
+        if (IN_WORKERD) await stored; // otherwise it ends with the request
       }
       return copy;
     } catch (error) {

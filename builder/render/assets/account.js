@@ -1,18 +1,18 @@
-// The account pages. All of them work without it.
+// The account pages. All of them work without this script.
 
 const KEPT = "invitation";
 const storage = ofThisTab();
 const code = document.getElementById("code");
 if (code) {
   showInvitation();
-  // Another link, opened where this one was.
+  // Another invitation link was opened in the same tab.
   addEventListener("hashchange", showInvitation);
 } else if (document.querySelector("nav.account")) {
   storage?.removeItem(KEPT);
 }
 
-/** Puts in the code of an invitation, which comes behind #: browsers send that to nobody. It is kept
- * for this tab alone, until somebody is signed in or it is refused. */
+/** Fills in the code of an invitation. It comes after #, which browsers never send. It is kept
+ * for this tab alone, until the user is signed in or the code is refused. */
 function showInvitation() {
   const given = location.hash.slice(1);
   if (given) {
@@ -30,7 +30,7 @@ function showInvitation() {
   document.getElementById("invited-handle").value = handle;
 }
 
-/** Null in browsers that keep nothing for this site. */
+/** The browser's storage; null in browsers that block it for this site. */
 function ofThisTab() {
   try {
     return sessionStorage;

@@ -1,7 +1,7 @@
-// Searches the catalogue as the server does its index, for hosts that answer no queries. The shell
+// Searches the catalogue as the server searches its index, for hosts that answer no queries. The shell
 // client does the same in client/search.py; tests hold both to one table.
 
-// The build puts them here: builder/search/rules.py.
+// The build inserts the rules here: builder/search/rules.py.
 const RULES = {};
 const { VALUES, UNSPACED, MARKS } = RULES;
 const STOP = new Set(RULES.STOP);
@@ -19,9 +19,9 @@ const TOKEN = new RegExp(
 const ASCII_TOKEN = new RegExp(`${RULES.SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*`, "g");
 const JOINED = new RegExp(RULES.JOINED, "g");
 const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
-// A posting is the number of a repo times this, plus the value of the best place of a word there.
+// A posting is the number of a repo times this, plus the value of the word's best place there.
 const POSTING = 32;
-// The page answers its reader between as many repos.
+// After this many repos, the page handles events before it continues.
 const ADDED_AT_ONCE = 2000;
 
 /** The words of a text, with their apostrophes: joined ones first; pairs of unspaced scripts. */
@@ -47,12 +47,12 @@ function partsOf(plain) {
   });
 }
 
-/** As far as scripts that are in use differ from it, what Unicode calls case folding. */
+/** Unicode's case folding, as far as toLowerCase differs from it for scripts in use. */
 function foldCase(text) {
   return text.toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
 }
 
-/** The word as written. */
+/** The word without apostrophes. */
 function surfaceOf(token) {
   const plain = token.replace(/['’]/g, "");
   if (plain.length <= RULES.WORD_CHARS_MAX) return plain;
@@ -61,7 +61,7 @@ function surfaceOf(token) {
 
 const stems = new Map();
 
-/** What a word is found by. */
+/** The form under which a word is found. */
 function stemOf(token) {
   let stem = stems.get(token);
   if (stem === undefined) {
@@ -88,12 +88,12 @@ function stemmed(word) {
   return stem.replace(/^Y/, "y");
 }
 
-/** The words of a short text as one. */
+/** The words of a short text, joined into one. */
 function wholeOf(text) {
   return partsOf(folded(text)).map(stemOf).join("_");
 }
 
-/** The first different words, each at its last place; not the last of a run, which is in a pair. */
+/** The first different words, each at its last place; without the last of a run, which is in a pair. */
 function queryWords(q) {
   const once = new Map();
   let before = [];
@@ -110,7 +110,7 @@ function queryWords(q) {
   return [...once.values()];
 }
 
-/** Letters to insert, drop, replace or swap with the next; more than `most` if it is more. */
+/** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above. */
 function edits(one, other, most) {
   let before = [];
   let last = Array.from({ length: other.length + 1 }, (_, at) => at);
@@ -130,7 +130,7 @@ function edits(one, other, most) {
   return last.at(-1);
 }
 
-/** To the nearest whole number, of two the even one. */
+/** Rounded to the nearest integer, and halves to the even one. */
 function round(number) {
   return number % 1 === 0.5 ? 2 * Math.round(number / 2) : Math.round(number);
 }
@@ -141,7 +141,7 @@ export class Catalogue {
   #written = new Map(); // the tokens of each word as written
   #vocabulary = [];
 
-  /** Of the text of catalogue.jsonl. */
+  /** From the text of catalogue.jsonl. */
   static async read(text) {
     const catalogue = new Catalogue();
     for (const line of text.split("\n").filter(Boolean)) {
@@ -160,7 +160,7 @@ export class Catalogue {
     const title = tokensOf(`${repo.title} ${repo.name}`);
     const telling = new Set(title.map(stemOf).filter((stem) => !STOP.has(stem)));
     const isShort = telling.size <= RULES.SHORT_TITLE_WORDS_MAX;
-    // The best place first: a later one adds nothing.
+    // The best place first, because later ones add nothing.
     for (const [value, tokens] of [
       [isShort ? VALUES.short_title : VALUES.title, title],
       [VALUES.tags, tokensOf(repo.tags.join(" "))],
@@ -176,7 +176,7 @@ export class Catalogue {
     return number;
   }
 
-  /** The repos that are found, best first; `match` and `corrected` as in the API. */
+  /** The matching repos, best first; `match` and `corrected` as in the API. */
   search(q) {
     const { targets, corrected, isComplete } = this.#plan(q);
     const needed = targets.reduce((sum, target) => sum + target.weight, 0) / 2;
@@ -191,7 +191,7 @@ export class Catalogue {
     }
     const best = [...found.values()].filter((one) => one.weight >= needed);
     const whole = wholeOf(q);
-    // What each word of a whole title or name counts at least: one alone is no owner and name.
+    // The least value of each word of a whole title or name: a single word is no owner and name.
     const value = whole.includes("_") ? VALUES.text : VALUES.title;
     const least = targets.reduce((sum, target) => sum + target.rarity * value, 0);
     for (const one of best) {
@@ -211,7 +211,7 @@ export class Catalogue {
     return [title, name, `${owner} ${name}`].some((part) => wholeOf(part) === whole);
   }
 
-  /** The value of the best way in which each repo has a target. */
+  /** The best value of a target in each repo. */
   #values({ stems, prefix }) {
     const best = new Map();
     const isShort = [...prefix].length <= RULES.BEGINNING_CHARS_MAX;
@@ -234,7 +234,7 @@ export class Catalogue {
     return tokens.flatMap((token) => this.#postings.get(token));
   }
 
-  /** The tokens with a stem. It differs from them in its last two letters at most. */
+  /** The tokens with a stem, which differs from them at most in its last two letters. */
   #forms(stem) {
     const tokens = this.#tokensBeginning(stem.slice(0, -2) || stem[0]);
     return tokens.filter((token) => stemOf(token) === stem);
@@ -244,7 +244,7 @@ export class Catalogue {
     return this.#beginning(prefix).flatMap((word) => this.#written.get(word));
   }
 
-  /** Words that begin so, in order. */
+  /** The words with this prefix, sorted. */
   #beginning(prefix, limit = Infinity) {
     let [at, end] = [0, this.#vocabulary.length];
     while (at < end) {
@@ -257,7 +257,7 @@ export class Catalogue {
     return this.#vocabulary.slice(first, at);
   }
 
-  /** What is looked for, words that are corrected, and whether no word is left out. */
+  /** The targets, the corrected words, and true if no word is left out. */
   #plan(q) {
     const all = queryWords(q);
     const some = all.filter((word) => !STOP.has(word.stem));
@@ -296,7 +296,7 @@ export class Catalogue {
     let frequent = counted.filter(({ target }) => FREQUENT.has(target.stems[0]));
     let rare = counted.filter(({ target }) => !FREQUENT.has(target.stems[0]));
     if (!rare.length) {
-      // However few repos here have one of them, it tells none apart.
+      // Even if few repos here have one of them, it does not distinguish repos.
       const least = Math.floor(this.repos.length / RULES.FREQUENT_PARTS);
       rare = frequent.map(({ count, target }) => ({ count: Math.max(count, least), target }));
       frequent = [];
@@ -322,7 +322,7 @@ export class Catalogue {
     return chosen;
   }
 
-  /** The word at the least distance; of several, the one that most repos have. */
+  /** The word at the least distance; among several, the one in most repos. */
   #nearest(surface) {
     const word = [...surface];
     if (word.length < RULES.CORRECTED_LETTERS_MIN) return null;
@@ -339,7 +339,7 @@ export class Catalogue {
     return best.other;
   }
 
-  /** Words that begin alike, or with one edit in the first letters. */
+  /** The words that begin alike, or with one edit in the first letters. */
   #similar(word, most) {
     const [first, second, third] = word;
     const beginnings = new Set([first + second, second + first, second + third, first + third]);

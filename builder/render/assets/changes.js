@@ -1,27 +1,27 @@
-// What changed between two texts, as rows of lines with their words marked, within a time that no
-// text can exceed. As builder/render/hunks.py, builder/text/line_diff.py and word_diff.py do it.
+// The changes between two texts, as rows of lines with marked words, in bounded time for any
+// text. Equivalent to builder/render/hunks.py, builder/text/line_diff.py and word_diff.py.
 
 import { diffArrays } from "./jsdiff.js";
 
-// The build puts them here: builder/render/changes_script.py.
+// The build inserts the rules here: changes_script in builder/render/clients.py.
 const RULES = {};
 export const { MARKS_MAX, SUSPECT, INVISIBLE, CONTROL } = RULES;
 const { ROWS_MAX, CONTEXT_LINES } = RULES;
 const TOKEN = new RegExp(RULES.TOKEN, "gu");
 const LETTER = /^[\p{L}\p{N}]/u;
 
-// Of two texts with few lines in common, the first says how many changes are too many to find.
+// With few lines in common, at most this many changes are searched for.
 const LINE_EDITS_MAX = 4_000, WORD_EDITS_MAX = 1_000;
-// Where finding each of them takes long. Ordinary texts take a few milliseconds.
+// The limit if each of them takes long. Ordinary texts take a few milliseconds.
 const LINES_MS_MAX = 300, WORDS_MS_MAX = 200;
-// Of all the lines that replace others; beyond, they are shown as other lines.
+// The limit for all lines that replace others. Beyond it, lines are shown without marked words.
 const COMPARED_CHARS_MAX = 100_000;
 
 /**
- * The rows that show what turns `before` into `after`; none when they are equal. As in
+ * The rows of the changes from `before` to `after`; empty if they are equal. As in
  * builder.render.hunks.Row: `{kind, oldNumber, newNumber, segments, isUnended, leftOut}`, where
  * segments are pairs of a text and whether it changed. `removed` and `added` count lines.
- * `isAligned`: whether the limits were enough to find which lines are the same.
+ * `isAligned`: true if the limits were enough to find all equal lines.
  */
 export function compareTexts(before, after) {
   const oldLines = splitLines(before), newLines = splitLines(after);
@@ -48,8 +48,8 @@ function splitLines(text) {
 }
 
 /**
- * Parts of two lists that are the same, or that replace each other, in order. `budget` is what is
- * left of edits and time; where it is not enough, what is left to compare is replaced.
+ * Parts of two lists that are equal, or that replace each other, in order. `budget` has the
+ * remaining edits and time; when it runs out, the rest counts as replaced.
  */
 function findBlocks(before, after, budget) {
   let start = 0, end = 0;
@@ -78,7 +78,7 @@ function findBlocks(before, after, budget) {
   return blocks;
 }
 
-/** The positions in two lists of what stays. What only one of them has is not compared at all. */
+/** The positions of equal items in two lists. Items in only one of them are not compared at all. */
 function matchedPairs(before, after, budget) {
   if (!before.length || !after.length) return [];
   const numbers = new Map(); // short to compare, however long the lines are
@@ -165,9 +165,9 @@ function unmarked(lines) {
 }
 
 /**
- * The segments of some lines, and of those that they became. All lines of a side are one run of
- * words, so text that only wraps elsewhere has no mark. Of a line that keeps little, nothing is
- * marked: it is another line.
+ * The segments of some lines, and of those that replace them. All lines of a side are one run of
+ * words, so text that only wraps differently has no mark. In a line that keeps little, nothing is
+ * marked, because it counts as another line.
  */
 function markWords(before, after, budget) {
   const oldTokens = before.join("").match(TOKEN), newTokens = after.join("").match(TOKEN);
@@ -179,7 +179,7 @@ function markWords(before, after, budget) {
     const gone = oldTokens.slice(run.oldStart, run.oldEnd);
     const come = newTokens.slice(run.newStart, run.newEnd);
     if (!run.isKept) {
-      // The space before a word that is put in or taken out is mostly still there.
+      // The space before an inserted or removed word usually exists on both sides.
       splitSpace(oldSegments, gone.join(""), false, true);
       splitSpace(newSegments, come.join(""), false, true);
       continue;
@@ -200,7 +200,7 @@ function haveMuchInCommon(before, after) {
   return shortest > 0 && 5 * chars([...before].filter((word) => after.has(word))) >= shortest;
 }
 
-/** What is kept and what is not, in turns. Punctuation alone does not part two changes. */
+/** Kept and changed runs, alternating. Punctuation alone does not separate two changes. */
 function keptAndChanged(blocks, oldWords) {
   const runs = [];
   for (const [index, block] of blocks.entries()) {

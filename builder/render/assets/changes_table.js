@@ -1,5 +1,5 @@
-// Shows what changed between two texts, as the pages of versions do (templates/changes.html), and
-// characters that one cannot see (builder/text/hidden_chars.py). Texts are inserted as text only.
+// Shows the changes between two texts, as the pages of versions do (templates/changes.html), and
+// invisible characters (builder/text/hidden_chars.py). Texts are inserted as text only.
 
 import { CONTROL, INVISIBLE, MARKS_MAX, SUSPECT } from "./changes.js";
 
@@ -20,7 +20,7 @@ export function counted(count, what) {
   return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** How many marks a page may still have, for all of its texts. */
+/** The number of marks left for all texts of a page. */
 export class Marks {
   left = MARKS_MAX;
 }
@@ -57,7 +57,7 @@ function tableRow({ kind, oldNumber, newNumber, segments, isUnended, leftOut }, 
   );
 }
 
-/** Nodes that show a text with its invisible characters; where marks are used up, a part of it. */
+/** Nodes that show a text with its invisible characters; only a part of it when no marks are left. */
 export function visible(text, marks, isReturnShown = false) {
   if (!suspect.test(text)) return [text];
   const nodes = [];
@@ -79,7 +79,7 @@ function mark([run, character]) {
   const count = run.length / character.length;
   const number = character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
   const title = `U+${number}${count > 1 ? ` ×${count.toLocaleString("en")}` : ""}`;
-  // An element with a direction keeps to itself what the character does to the order of others.
+  // An element with a direction isolates the character's effect on the order of others.
   const made = element("span", { className: "invisible", dir: "ltr", title }, control.test(character) ? "" : run);
   made.dataset.code = title;
   return made;

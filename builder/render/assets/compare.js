@@ -1,5 +1,5 @@
-// The page that compares two versions of a prompt, from the files that every host has. What is
-// compared is in the URL, so that it can be shared.
+// The page that compares two versions of a prompt, from the files that every host has. The compared
+// versions are in the URL, so that it can be shared.
 
 import { compareTexts } from "./changes.js";
 import { Marks, changesTable, counted, element, visible } from "./changes_table.js";
@@ -18,12 +18,12 @@ const title = document.title;
 
 const refs = new Map(); // the version that each version, label and `latest` names
 const labelled = new Map(); // the labels of each version
-const texts = new Map(); // those that were read last, by version
+const texts = new Map(); // the last ones read, by version
 let versions = []; // newest first
-let reading = new AbortController(); // of the comparison that is under way
+let reading = new AbortController(); // of the running comparison
 let attempts = 0;
 
-/** What is wrong, as a sentence to the reader; `canRetry` where it may be right in a moment. */
+/** An error, as a sentence for the reader; `canRetry`: a retry may succeed. */
 class Trouble extends Error {
   constructor(message, canRetry = false) {
     super(message);
@@ -75,7 +75,7 @@ function fill(select) {
   );
 }
 
-/** What the URL asks for. Without it: the latest version, and the one before the other. */
+/** The versions that the URL requests. Defaults: the latest version, and the one before the other. */
 function asked() {
   const query = new URLSearchParams(location.search);
   const [givenFrom, givenTo] = ["from", "to"].map((name) => query.get(name)?.slice(0, REF_CHARS_MAX));
@@ -148,11 +148,11 @@ function entryOf(ref) {
 function select(name, ref) {
   selects[name].value = ref;
   if (selects[name].value === ref) return;
-  // Nothing is chosen, rather than something else than what was asked for.
+  // Chooses nothing, rather than a version that was not requested.
   selects[name].selectedIndex = -1;
 }
 
-/** The published text of a version, every byte of it. It never changes, so it is kept. */
+/** The published text of a version, to the byte. It never changes, so it is cached. */
 async function textOf(entry, signal) {
   const { version } = entry;
   if (!texts.has(version)) {
@@ -183,7 +183,7 @@ async function read(url, what, signal) {
   throw new Trouble(`${what} could not be loaded: the host answered ${answer.status}. Try again in a moment.`, true);
 }
 
-/** What is known of one side beside its text. */
+/** The details of one side beside its text. */
 function side(heading, ref, entry, marks) {
   const link = (href, text) => element("a", { href }, text);
   const { version, published_at: at, publisher, changelog, size } = entry;
@@ -212,7 +212,7 @@ function say(...content) {
   told.replaceChildren(...content);
 }
 
-/** Do what may fail in ways that one can say something of. */
+/** Run a function, and show its errors to the reader. */
 async function attempt(action) {
   const attempted = attempts += 1;
   try {

@@ -1,8 +1,8 @@
-// A version as a file of another format, made from its record. builder/text/formats.py does the same
-// in Python, and says why; clients/exports.json has the cases that both pass.
+// A version as a file of another format, created from its record. builder/text/formats.py does the same
+// in Python, and explains why; clients/exports.json has the cases for both.
 //
-// Objects of JSON become Maps here, for JavaScript would sort keys such as "1"; a number keeps its
-// text, which tells 1 from 1.0 and has all digits of a large one.
+// JSON objects become Maps here, because JavaScript would sort keys such as "1". A number keeps its
+// text, which distinguishes 1 from 1.0 and has all digits of a large one.
 
 const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty" };
 const YAML_KEY_CHARS_MAX = 1_000;
@@ -24,7 +24,7 @@ const NOT_PLAIN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
 const PLAIN = /^[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?$/;
 const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_]*$/;
 const ESCAPED = new RegExp(`${NOT_PLAIN.source}|-(?=--)|\\+(?=\\+\\+)`, "g");
-// What Python takes for white space.
+// White space as in Python.
 const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const REFERENCE = new RegExp(`^[${SPACE}]*\\$\\{[^]*\\}[${SPACE}]*$`);
 const LINE_BREAK = /([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])/;
@@ -36,7 +36,7 @@ const ROLE_LINE = new RegExp(
 );
 
 /** Has the browser save the version whose record `json` is, an answer of the API. Resolves to what
- * to tell the reader. */
+ * the message for the reader. */
 export async function saveAs(format, json) {
   const record = readJson(json).get("data");
   const { text, losses } = writeAs(record, format);
@@ -51,7 +51,7 @@ export async function saveAs(format, json) {
 
 /** A text of JSON, with objects as Maps and numbers as `Num`. */
 export function readJson(json) {
-  // First a letter for what each string and number is, so that no key reads as a number.
+  // First a letter for the type of each string and number, so that no key reads as a number.
   const marked = json.replace(
     /"([^"\\]*(?:\\[^][^"\\]*)*)"|-?\d[\d.eE+-]*/g,
     (found, text) => (text === undefined ? `"n${found}"` : `"s${text}"`),
@@ -72,7 +72,7 @@ class Num {
     this.isInteger = !/[.eE]/.test(source);
   }
 
-  /** As YAML 1.1 reads it. */
+  /** In a form that YAML 1.1 reads. */
   toString() {
     if (this.isInteger) return this.source === "-0" ? "0" : this.source;
     const value = Number(this.source);
@@ -82,7 +82,7 @@ class Num {
   }
 }
 
-/** The text of the file, and what of the record it lacks. */
+/** The text of the file, and the parts of the record that it lacks. */
 export function writeAs(record, format) {
   const losses = new Set();
   const [front, text] = WRITERS[format](record, losses);
@@ -292,7 +292,7 @@ function jinja(text, losses) {
   }).join("");
 }
 
-/** A text none of whose lines begins a message of prompty. */
+/** A text without lines that would begin a message of prompty. */
 function guard(text, losses) {
   return text.split(LINE_BREAK).map((line) => {
     const found = ROLE_LINE.exec(line);

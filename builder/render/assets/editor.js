@@ -1,5 +1,5 @@
 // The editor of prompts. All of it works without this script, which keeps the text in this browser
-// while one types, shows what comes of it at once, has a form for each new variable, and marks
+// while the user types, shows the result at once, has a form for each new variable, and marks
 // variables and Markdown in the text.
 
 import { VARIABLE, bodyOf, declaredIn, namesIn } from "./prompt_text.js";
@@ -7,9 +7,9 @@ import { offerField } from "./text_field.js";
 
 const KEEP_MS = 400;
 const SHOW_MS = 150;
-// More is not shown live: the layout of a long text would hold up the keys.
+// A longer text has no live preview, because its layout would delay typing.
 const LIVE_CHARS_MAX = 20_000;
-// What a page adds to each form, and is no writing.
+// Fields that a page adds to each form, and that are not the user's text.
 const OWN_FIELDS = ["csrf_token", "nonce", "seal", "action", "draft", "revision"];
 const SENT = "hub-sent";
 const NAMES_TOLD_MAX = 10;
@@ -57,7 +57,7 @@ function start() {
   });
 }
 
-// What is kept in this browser
+// The copy in this browser
 
 function keyOf({ owner, place }) {
   return `hub-writing ${document.documentElement.dataset.root} ${owner} ${place}`;
@@ -76,13 +76,13 @@ function keepFields(key) {
   }
 }
 
-/** The browser has one copy of a prompt that is written, and another tab has just kept its own. */
+/** The browser has one copy of each edited prompt, and another tab has just stored its own. */
 function tellOfOther() {
   tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
     + "Press Save draft in both to keep both texts.");
 }
 
-/** After a publication: what was sent needs to be kept no longer. */
+/** After a publication, the copy of the sent text is removed. */
 function forgetSent() {
   const sent = session?.getItem(SENT);
   if (sent) local?.removeItem(sent);
@@ -93,7 +93,7 @@ function forgetSent() {
 function offerKept(key) {
   const sent = session?.getItem(SENT);
   session?.removeItem(SENT);
-  // A draft that was saved is kept by the hub.
+  // The hub has a saved draft, so no copy is needed.
   if (sent && form.elements.namedItem("draft") && isShown(keptAt(sent))) local.removeItem(sent);
   const kept = keptAt(key);
   if (!kept || isShown(kept)) return;
@@ -117,7 +117,7 @@ function isShown(kept) {
   return kept !== null && written(kept.fields) === written(fieldsNow());
 }
 
-/** Fields that say something, as text: not those that come and go with the text or the version. */
+/** The filled-in fields, as text, without those that depend on the text or the version. */
 function written(fields) {
   const said = fields.filter(([name, value]) => value !== "" && name !== "bump"
     && !["base_version", "variable-name", "variable-type", "variable-required"].includes(name));
@@ -165,7 +165,7 @@ function tell(told, buttons = []) {
   }));
 }
 
-// What comes of the text
+// The preview of the text
 
 function showSize(text) {
   const max = Number(form.dataset.bytesMax);
@@ -203,7 +203,7 @@ function addRows(names) {
   }
 }
 
-/** A form for each variable of the text; those of others are out of sight, and keep what they say. */
+/** A form for each variable of the text; the forms of others are hidden and keep their values. */
 function showRows(text) {
   const names = namesIn(text);
   addRows(names);
@@ -214,7 +214,7 @@ function showRows(text) {
   if (none) none.hidden = names.size > 0;
 }
 
-/** Variables that nothing says anything of yet: new ones, and those that are misspelt. */
+/** Variables without a description: new ones, and misspelled ones. */
 function unknownIn(text, declared) {
   const inFront = declaredIn(text);
   const isKnown = (name) => inFront ? inFront.has(name) : declared.has(name) || isDescribed(rowOf(name));
@@ -232,7 +232,7 @@ function tellUnknown(unknown) {
   const told = names && `Not described yet: ${names}${more}. Check the spelling, then describe each `
     + "under Variables or in the front matter.";
   const place = document.getElementById("unknown");
-  // A screen reader says it again whenever it is written.
+  // A screen reader repeats it whenever it is set.
   if (place.textContent !== told) place.textContent = told;
 }
 
@@ -263,7 +263,7 @@ function markOf([placeholder, name]) {
 
 // Helpers
 
-/** Calls a function once it was not asked for any more for a while, or at once. */
+/** Calls a function after a pause in requests, or at once. */
 function later(milliseconds, act) {
   let timer = 0;
   const now = () => {
@@ -278,7 +278,7 @@ function later(milliseconds, act) {
   return { now, soon };
 }
 
-/** Null in browsers that keep nothing for this site. */
+/** The browser's storage; null in browsers that block it for this site. */
 function storageOf(find) {
   try {
     return find();

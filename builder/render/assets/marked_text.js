@@ -1,7 +1,7 @@
-// A text field that marks variables and Markdown while one types. The textarea stays the field of the
-// form: what is typed here is written to it once no key has come for a moment, and before the form is
-// read, and it then has the event "input". Whatever a script writes there, with that event, is shown
-// here.
+// A text field that marks variables and Markdown while the user types. The textarea stays the field of the
+// form: the typed text is written to it after a pause in typing, and before the form is
+// read, and it then gets the event "input". A script that writes to it, with that event, also changes
+// this field.
 
 import {
   Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
@@ -10,7 +10,7 @@ import {
 } from "./codemirror.js";
 import { FRONT_MATTER_CHARS_MAX, VARIABLE, frontMatterOf } from "./prompt_text.js";
 
-// A browser takes longer to write a long text to a textarea than a key may take.
+// Writing a long text to a textarea takes longer than the time for one key.
 const WRITE_MS = 100;
 
 const markdown = new Language(defineLanguageFacet(), parser, [], "markdown");
@@ -28,7 +28,7 @@ const highlighting = syntaxHighlighting(HighlightStyle.define([
   { tag: [tags.quote, tags.processingInstruction, tags.contentSeparator], color: "var(--soft)" },
 ]));
 
-// The site's colours reach into the shadow root, as variables do; its rules do not.
+// CSS variables, such as the site's colours, reach into the shadow root; rules do not.
 const theme = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", background: "var(--raised)" },
   "&.cm-focused": { outline: "none" },
@@ -47,7 +47,7 @@ const theme = EditorView.theme({
 /**
  * Lays the field over a textarea, with its name and description.
  *
- * Of what it returns, `setUnknown(names)` underlines variables, and `remove()` gives the textarea back.
+ * Returns `setUnknown(names)`, which underlines variables, and `remove()`, which restores the textarea.
  */
 export function markText(textarea) {
   const { id, dir } = textarea;
@@ -112,15 +112,15 @@ export function markText(textarea) {
   const hadFocus = document.activeElement === textarea;
   textarea.addEventListener("input", read);
   textarea.form.addEventListener("formdata", complete);
-  // Before others keep what the form holds.
+  // Before other listeners read the form.
   addEventListener("pagehide", write, { capture: true });
-  // What a browser puts back into a form when one returns to the page.
+  // The text that a browser restores in a form when the user returns to the page.
   addEventListener("pageshow", read);
   label?.addEventListener("click", focus);
   textarea.hidden = true;
-  // With "auto", browsers look through all of the text at each key.
+  // With "auto", browsers scan the whole text at each key.
   textarea.dir = "";
-  // Labels and links to the field lead to what is in sight.
+  // Labels of and links to the field lead to the visible one.
   textarea.removeAttribute("id");
   host.id = id;
   textarea.after(host);
@@ -151,7 +151,7 @@ function selectionOf({ selectionStart, selectionEnd }) {
   return { anchor: selectionStart, head: selectionEnd };
 }
 
-/** What a screen reader says of the field. Ids do not reach into a shadow root, so texts do. */
+/** The field's description for screen readers. Ids do not reach into a shadow root, so it is a text. */
 function attributesOf(textarea, root) {
   const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean)
     .map((id) => document.getElementById(id)?.textContent ?? "");
@@ -170,7 +170,7 @@ function attributesOf(textarea, root) {
   };
 }
 
-/** Marks what is in sight of a text; its front matter has no variables. */
+/** Marks the visible part of a text; its front matter has no variables. */
 class Marks {
   unknown = new Set();
 

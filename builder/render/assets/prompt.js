@@ -1,10 +1,10 @@
-// The page of a prompt: fills its variables in as they are typed, and copies the text.
+// The page of a prompt: fills in variables while they are typed, and copies the text.
 //
-// What is copied is made from the published bytes, not from the page: HTML knows no CRLF.
+// The copied text comes from the published bytes, not from the page, because HTML has no CRLF.
 
 import { copyText } from "./site.js";
 
-// As the format says: \{{ is a literal {{, and what is filled in is not looked at again.
+// The rules of the format: \{{ is a literal {{, and values are not searched for variables.
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 
 // In the message after copying.
@@ -29,7 +29,7 @@ for (const mark of panel.querySelectorAll("mark.variable")) {
   marks.get(name).push(mark);
 }
 
-// By an attribute of our own: a name could be that of a property of the form.
+// By a data attribute, because a variable's name could be that of a property of the form.
 for (const control of document.querySelectorAll("#fill [data-variable]")) {
   const { variable } = control.dataset;
   controls.set(variable, control);
@@ -64,7 +64,7 @@ function copyMessage(at) {
   );
 }
 
-/** The variables in the text that have no value yet. */
+/** The variables in the text without a value. */
 function unfilled() {
   return [...marks.keys()].filter((name) => controls.has(name) && valueOf(name) === null);
 }
@@ -79,7 +79,7 @@ function counted(count) {
   return `${count} variable${count === 1 ? "" : "s"}`;
 }
 
-/** What stands in the place of a variable; null where it stays as it is. */
+/** The text in place of a variable; null if it stays as it is. */
 function valueOf(name) {
   const control = controls.get(name);
   if (!control || (control.value === "" && "required" in control.dataset)) return null;
@@ -123,7 +123,7 @@ async function copy(load, open = []) {
   timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);
 }
 
-/** Saves the published text as a file of a format, and tells what that format cannot hold. */
+/** Saves the published text as a file of a format, and lists what that format cannot hold. */
 async function download(format) {
   const told = menu.querySelector("[role=status]");
   told.textContent = "";
@@ -135,7 +135,7 @@ async function download(format) {
   }
 }
 
-/** The published text, every byte of it. A version never changes, so it is fetched once. */
+/** The published text, to the byte. A version never changes, so it is fetched once. */
 async function fetchRaw() {
   if (raw === null) {
     const bytes = await (await fetchFile(shown.dataset.raw)).arrayBuffer();

@@ -1,8 +1,8 @@
-// What a prompt's text says of itself, as far as the editor shows it before the hub reads the text.
+// Variables and front matter of a prompt's text, for the editor's preview before the hub parses it.
 
-// As the server has it: \{{ is a literal {{.
+// As on the server: \{{ is a literal {{.
 export const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
-// For the hub, a larger block is a part of the text.
+// The hub treats a larger block as part of the text.
 export const FRONT_MATTER_CHARS_MAX = 16_384;
 const FRONT_MATTER = /^---[ \t]*\n(?:[^]*?\n)?---[ \t]*(?:\n|$)/;
 
@@ -19,8 +19,8 @@ export function namesIn(text) {
   return new Set([...bodyOf(text).matchAll(VARIABLE)].map(([, name]) => name).filter(Boolean));
 }
 
-/** The words under `variables:` in the front matter of a text, or null where it has no such line.
- * That may be too many, never too few: it is the hub that reads YAML. */
+/** The words under `variables:` in the front matter of a text, or null if it has no such line.
+ * The list may be too long, never too short; only the hub parses YAML. */
 export function declaredIn(text) {
   const lines = frontMatterOf(text).split("\n").slice(1);
   const start = lines.findIndex((line) => /^["']?variables["']?[ \t]*:/.test(line));

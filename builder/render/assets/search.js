@@ -1,7 +1,7 @@
 // Search as you type: suggestions below the field on every page, the whole list on /search.
 //
-// A host that answers queries is asked; what it answers says whether it understood. Any other
-// host has the catalogue as one file, which catalogue.js searches, with some words of each text.
+// The script queries the host; the answer shows if the host understood the query. Any other
+// host has the catalogue as one file with some words of each text, which catalogue.js searches.
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
@@ -90,7 +90,7 @@ function optionsShown() {
   return list.querySelectorAll("[role=option]");
 }
 
-/** Moves the selection; one past the last option is none. */
+/** Moves the selection; the position after the last option selects none. */
 function select(index) {
   const options = optionsShown();
   options[selected]?.setAttribute("aria-selected", "false");
@@ -156,8 +156,8 @@ function say(text) {
   status.textContent = text;
 }
 
-/** One page of the repos that are found, how many there are in all, and `match` and `corrected` as
- * the API has them. */
+/** One page of the matching repos, the total, and `match` and `corrected` as
+ * in the API. */
 async function search(q, page) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers && (page === 1 || !isPartly)) {
@@ -236,7 +236,7 @@ async function showNew() {
   suggested.replaceChildren(...[...page.querySelectorAll(".card")].slice(0, SUGGESTED));
 }
 
-/** For an address that leads nowhere: prompts with a name like it, else new ones. */
+/** For an unknown address: prompts with similar names, otherwise new ones. */
 async function showSimilar() {
   const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
@@ -253,7 +253,7 @@ async function showSimilar() {
   instead.hidden = !suggested.children.length;
 }
 
-/** How alike two names are, from 0 to 1: Dice's coefficient of their pairs of letters. */
+/** The similarity of two names, from 0 to 1: Dice's coefficient of their pairs of letters. */
 function likeness(one, other) {
   const [pairs, others] = [one, other].map(
     (name) => new Set([...name].slice(1).map((char, at) => name[at] + char)),
@@ -280,7 +280,7 @@ async function showMore() {
   document.getElementById("more").hidden = !repos.length || found.children.length >= total;
 }
 
-/** A repo as the pages of lists show it; a line of the catalogue has no times. */
+/** A repo as in the pages of lists; a line of the catalogue has no times. */
 function card(repo) {
   const item = make("li", { className: "card" });
   const heading = make("h3", { dir: "auto" });
@@ -302,7 +302,7 @@ function card(repo) {
   return item;
 }
 
-/** A description that nobody wrote is how the text begins, which says little of JSON or markup. */
+/** A generated description is the beginning of the text, which says little for JSON or markup. */
 function aboutOf(description) {
   if (/^(?:\{\s*["']|\[\s*(?:["'[]|\{(?!\{)))/.test(description)) return "JSON prompt.";
   return /^<[a-z!/]/i.test(description) ? "HTML or XML prompt." : description;

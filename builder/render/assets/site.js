@@ -18,7 +18,7 @@ for (const snippet of document.querySelectorAll(".snippet")) {
   snippet.append(button);
 }
 
-/** Puts text on the clipboard; false where the browser does not allow it. */
+/** Copies text to the clipboard; false if the browser does not allow it. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,16 +1,16 @@
-// Which field the editor has for the text: the textarea of the page, or one that marks variables and
+// The editor's field for the text: the textarea of the page, or one that marks variables and
 // Markdown, whose library is loaded only then.
 
-// What this person has chosen in this browser: "plain" or "marked".
+// The user's choice in this browser: "plain" or "marked".
 const CHOSEN = "hub-text-field";
 const OTHER = { marked: "Use a plain text field", plain: "Mark variables and Markdown" };
 
 /**
- * Gives a textarea the field that this person has chosen, and a button to choose the other one.
- * `shown(marked)` is called after each change with what markText returns, or null.
+ * Gives a textarea the field that the user has chosen, and a button to choose the other one.
+ * `shown(marked)` is called after each change with the result of markText, or null.
  */
 export function offerField(textarea, button, storage, shown) {
-  // Touch keyboards, and the screen readers of phones, do best with a field of the browser's own.
+  // Touch keyboards and screen readers of phones work best with the browser's own field.
   const usual = matchMedia("(pointer: fine)").matches ? "marked" : "plain";
   let chosen = storage?.getItem(CHOSEN) ?? usual;
   let marked = null;

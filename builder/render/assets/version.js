@@ -1,5 +1,5 @@
-// The page of a version: which one is the latest and which comes next. A page that is a file does
-// not know that, since it is not written again for each version that follows.
+// The page of a version: shows the latest version and the next one. A page that is a file does
+// not know them, because it is not rewritten for each later version.
 
 const standing = document.getElementById("standing");
 const { version, list, page, compare } = standing.dataset;

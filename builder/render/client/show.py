@@ -74,8 +74,12 @@ def notes(meta):
 
 def note_of(entry):
     """The note on a version: its changelog, or its withdrawal."""
-    told = entry.get("withdrawn")
-    return f"Withdrawn ({told['reason']}): {told['note']}" if told else entry["changelog"]
+    withdrawn = entry.get("withdrawn")
+    return (
+        f"Withdrawn ({withdrawn['reason']}): {withdrawn['note']}"
+        if withdrawn
+        else entry["changelog"]
+    )
 
 
 def built_from(entry):
@@ -145,7 +149,7 @@ try:
     meta = answer["meta"]
     number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
     fits = kind != "repos" or answers(meta)
-    told = [*notes(meta)]
+    said = [*notes(meta)]
 except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
     if kind == "repos":
         sys.exit(9)
@@ -168,7 +172,7 @@ except OSError as error:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes the rest at exit.
     if not isinstance(error, BrokenPipeError):
         stop(1, f"cannot write: {error.strerror}")
-sys.stderr.writelines(f"hub: {one}\n" for one in told)
+sys.stderr.writelines(f"hub: {one}\n" for one in said)
 if not rows:
     sys.stderr.write("hub: no prompts found\n")
 elif pages > 1:

@@ -112,7 +112,7 @@ class Orphans(Table):
     def files(self) -> dict[str, bool]:
         """The files, and for each true if the next build removes it."""
         rows = self._db.execute("SELECT file, is_due FROM orphan")
-        return {file: bool(is_due) for file, is_due in rows}
+        return {file: bool(is_old) for file, is_old in rows}
 
     def add(self, files: Iterable[str]) -> None:
         """Note files that may no longer be needed, or may never be."""
@@ -120,10 +120,10 @@ class Orphans(Table):
             "INSERT OR IGNORE INTO orphan VALUES (?, 0)", [(file,) for file in files]
         )
 
-    def keep(self, due: Iterable[str]) -> None:
+    def keep(self, files: Iterable[str]) -> None:
         """Replace all notes by these files, which the next build removes."""
         self._db.execute("DELETE FROM orphan")
-        self._db.executemany("INSERT INTO orphan VALUES (?, 1)", [(file,) for file in due])
+        self._db.executemany("INSERT INTO orphan VALUES (?, 1)", [(file,) for file in files])
 
 
 class SitePulls(Table):

@@ -131,7 +131,7 @@ class Passes(Table):
         rows = self._db.execute("SELECT sort, tag, page FROM pass_list ORDER BY sort, tag")
         return [PassList(sort, tag or None, page) for sort, tag, page in rows]
 
-    def go_on_at(self, one: PassList, page: int | None) -> None:
+    def put_next_page(self, one: PassList, page: int | None) -> None:
         """Store the next page of a list; None: the list is done."""
         if page:
             self._db.execute(

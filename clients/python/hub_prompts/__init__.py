@@ -323,20 +323,20 @@ class _Entry:
     retry_at: float = 0
     flight: Future[None] | None = None
 
-    def renew(self, source: str, told: str, age: float = 0) -> None:
+    def renew(self, source: str, caching: str, age: float = 0) -> None:
         """Set the lifetimes by this Cache-Control, from when the hub confirmed the prompt, ``age``
         seconds ago.
         """
         # The defaults, for plain file hosts without the header, are the hub's own values for a
         # label.
         seconds = {"max-age": 15, "stale-while-revalidate": 60, "stale-if-error": 86400}
-        if "no-store" in told or "no-cache" in told:
+        if "no-store" in caching or "no-cache" in caching:
             seconds = dict.fromkeys(seconds, 0)
-        seconds.update((name, int(n)) for name, n in re.findall(r"([a-z-]+)=([0-9]{1,9})", told))
+        seconds.update((name, int(n)) for name, n in re.findall(r"([a-z-]+)=([0-9]{1,9})", caching))
         self.fresh_until = time.monotonic() - age + seconds["max-age"]
         self.stale_until = self.fresh_until + seconds["stale-while-revalidate"]
         self.usable_until = self.fresh_until + seconds["stale-if-error"]
-        if self.wanted.version and "no-store" not in told:  # A version's text never changes.
+        if self.wanted.version and "no-store" not in caching:  # A version's text never changes.
             self.usable_until = float("inf")
         self.source, self.error, self.retry_at = source, None, 0
 
@@ -363,8 +363,8 @@ class _Reading:
 
     def __init__(self, opener: request.OpenerDirector, url: str, headers: dict[str, str]) -> None:
         self.answer, self._is_over = bytearray(), False
-        self._asked, self._socket = request.Request(url, headers=headers), None
-        self._asked.connect = self._connect  # type: ignore[attr-defined]
+        self._request, self._socket = request.Request(url, headers=headers), None
+        self._request.connect = self._connect  # type: ignore[attr-defined]
         self._opener, self._result = opener, Future()
 
     def wait(self, seconds: float) -> Any:
@@ -388,11 +388,11 @@ class _Reading:
             self._result.set_exception(error)
 
     def _read(self, seconds: float) -> Any:
-        with self._opener.open(self._asked, timeout=seconds) as response:
+        with self._opener.open(self._request, timeout=seconds) as response:
             while chunk := response.read1(65536):
                 self.answer += chunk
                 if len(self.answer) > ANSWER_BYTES_MAX:
-                    raise Unavailable(f"{self._asked.full_url} is too large.")
+                    raise Unavailable(f"{self._request.full_url} is too large.")
         return response
 
     def _connect(self, *address: Any) -> socket.socket:
@@ -528,8 +528,8 @@ class _Hub:
 
     def _end(self, reference: str, entry: _Entry, flight: Any, started: float) -> Prompt:
         if flight and not flight.done():
-            told = f"no answer within {self.timeout:g} seconds."
-            entry.fail(Unavailable(f"Cannot read {reference}: {told}"))
+            reason = f"no answer within {self.timeout:g} seconds."
+            entry.fail(Unavailable(f"Cannot read {reference}: {reason}"))
         error, prompt = entry.error, entry.prompt
         if not prompt or (error and time.monotonic() >= entry.usable_until):
             # Another thread sets the error before it removes the prompt.
@@ -578,8 +578,8 @@ class _Hub:
                 os.unlink(self._place(entry.wanted))
         except Exception as error:
             entry.fail(Unavailable(f"Cannot read {reference}: {error}"))
-            told = "%s (using the last copy)" if entry.prompt else "%s"
-            _log.warning(told, entry.error, exc_info=not isinstance(error, Unavailable))
+            message = "%s (using the last copy)" if entry.prompt else "%s"
+            _log.warning(message, entry.error, exc_info=not isinstance(error, Unavailable))
 
     def _fetch(self, entry: _Entry, end: float) -> None:
         """Request the addresses in turn, each within its share of the time."""
@@ -611,11 +611,11 @@ class _Hub:
         finally:
             reading.give_up()
         answer = reading.answer
-        status, told = response.status, response.headers.get("Cache-Control", "").lower()
+        status, caching = response.status, response.headers.get("Cache-Control", "").lower()
         if status == 200:
             entry.prompt, entry.etag = entry.wanted.parse(answer), response.headers.get("ETag", "")
-            if self._folder and "no-store" not in told:
-                self._keep(entry, told, answer)
+            if self._folder and "no-store" not in caching:
+                self._keep(entry, caching, answer)
         elif status == 304 and "If-None-Match" in headers:
             with _disk_trouble(entry.wanted.repo):
                 os.utime(self._place(entry.wanted))
@@ -625,7 +625,7 @@ class _Hub:
                 message = str(json.loads(answer)["error"]["message"])
             kind = {404: NotFound, 410: Withdrawn}.get(status, Unavailable)
             raise kind("".join(filter(str.isprintable, message))[:500])
-        entry.renew("network", told)
+        entry.renew("network", caching)
 
     # A copy is a line about the answer, then the answer. The file's time is when the hub last
     # confirmed it.
@@ -639,15 +639,15 @@ class _Hub:
             about, _, answer = file.read(ANSWER_BYTES_MAX + 10_000).partition(b"\n")
             # A time in the future counts as one as far in the past.
             age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
-            etag, told = map(str, json.loads(about))
+            etag, caching = map(str, json.loads(about))
             entry.prompt, entry.etag = entry.wanted.parse(answer), etag
-            entry.renew("disk", told, age)
+            entry.renew("disk", caching, age)
 
-    def _keep(self, entry: _Entry, told: str, answer: bytearray) -> None:
+    def _keep(self, entry: _Entry, caching: str, answer: bytearray) -> None:
         with _disk_trouble(entry.wanted.repo):
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".hub", delete=False) as file:
-                file.write(json.dumps([entry.etag, told]).encode() + b"\n" + answer)
+                file.write(json.dumps([entry.etag, caching]).encode() + b"\n" + answer)
             os.replace(file.name, self._place(entry.wanted))
             files = [one for one in os.scandir(self._folder) if one.name.endswith(".hub")]
             for one in sorted(files, key=lambda one: -one.stat().st_mtime)[PROMPTS_MAX:]:

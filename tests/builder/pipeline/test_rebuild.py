@@ -74,7 +74,7 @@ def test_publications_at_once_share_builds(built):
 
 
 def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(built, monkeypatch):
-    monkeypatch.setattr(rebuild, "COMPANY_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(rebuild, "BATCH_WAIT_SECONDS", DEADLINE_SECONDS)
     named: list[Named] = []
     looks: list[int] = []
 

@@ -125,7 +125,7 @@ def test_damage_that_a_reader_meets_is_made_good(built):
             # Overwrites all rows, and leaves the description of the tables.
             file.seek(4096)
             file.write(b"\xff" * (os.path.getsize(path) - 4096))
-        with contextlib.closing(QueryThread(built, hub.rebuilder.doubt)) as queries:
+        with contextlib.closing(QueryThread(built, hub.rebuilder.check_caches)) as queries:
 
             def ask() -> int | None:
                 with contextlib.suppress(RequestError):

@@ -175,7 +175,7 @@ def test_a_skill_that_is_not_what_was_locked(to: Client, site: Site) -> None:
     write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "SKILL.md"))
     site.files["/ann/review/1.0.0/SKILL.md"] += b"Evil."
     done = to.run("sync")
-    assert done.status == 6 and "its SHA-256 differs. Try again, or lock it anew" in done.err
+    assert done.status == 6 and "its SHA-256 differs. Try again, or lock it again" in done.err
     assert files(to) == {}
 
 

@@ -177,7 +177,7 @@ def test_inherited_and_not_in_the_text_is_dropped():
         ("parameters: {a: .inf}", "'parameters': JSON has no number .inf"),
         ("variables: {a: {type: number, default: .nan}}", "'a': JSON has no number .nan"),
         ("variables: {a: {required: yes}}", "'a'"),
-        ("title: A\ntitle: the-name", "Repeated keys, of which the last counts: 'title' in line 3"),
+        ("title: A\ntitle: the-name", "Repeated keys; the last one counts: 'title' in line 3"),
         ("variables: 5", "'variables'"),
         ("variables: [{name: a}, {name: a}]", "'variables'"),
         ("variables: {a b: 1}", "'a b'"),
