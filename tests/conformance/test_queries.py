@@ -230,6 +230,12 @@ ERRORS = [
     ("/api/v1/repos/{nobody}/nothing/raw?version=1.0.0", 404, "repo_not_found"),
     ("/api/v1/repos/{nobody}/nothing/versions/1.0.0", 404, "repo_not_found"),
     ("/api/v1/repos/{owner}/{nobody}", 404, "repo_not_found"),
+    # The longest names; one character more is an error of its own, below.
+    ("/api/v1/repos/{owner}/" + "x" * 64, 404, "repo_not_found"),
+    ("/api/v1/repos/" + "x" * 39 + "/nothing/raw", 404, "repo_not_found"),
+    ("/api/v1/users/" + "x" * 39, 404, "user_not_found"),
+    ("/api/v1/repos?tag=" + "x" * 48, 404, "tag_not_found"),
+    ("{repo}/labels/" + "a" * 36, 404, "label_not_found"),
     ("{repo}/versions/999999999.999999999.999999999", 404, "version_not_found"),
     ("{repo}/raw?version=999999999.999999999.999999999", 404, "version_not_found"),
     ("{repo}/versions/999999999.999999999.999999999/diff", 404, "version_not_found"),
