@@ -117,7 +117,16 @@ class Change(Struct, frozen=True):
 
     @property
     def keys(self) -> set[str]:
-        return {self.repo, self.owner} if self.by_owner else {self.repo}
+        """What a change decides about. ``commit_changes`` does not compare changes of one group,
+        so no two of them share a key.
+        """
+        keys = {self.repo}
+        if self.by_owner:
+            keys.add(self.owner)
+        if self.answer:
+            # No repo's id and no handle has a space.
+            keys.add(f"{self.answer.key.owner} {self.answer.key.key}")
+        return keys
 
     @property
     def size(self) -> int:
