@@ -86,7 +86,8 @@ def test_messages_of_the_service(either: Client) -> None:
     push = ["push", "ada/x", "-"]
     assert said(either, refused, *push) == f"{PLAIN}\n"
     created = noisy('{"data":{"version":"1.0.0","warnings":["NOISE","Two"]}}', 201)
-    assert said(either, created, *push) == f"warning: {PLAIN}\nwarning: Two\n"
+    told = "standard input: warning: "
+    assert said(either, created, *push) == f"{told}{PLAIN}\n{told}Two\n"
 
 
 def test_where_the_service_sends_to(each: Client) -> None:
