@@ -11,7 +11,6 @@ import json
 import shutil
 import socket
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +20,12 @@ import pytest
 
 from builder.hosts import cloudflare
 from builder.hosts.rules import HostedSite
-from builder.model.errors import OperatorError
-from builder.model.routes import CACHE_CONTROL, ROUTES
+from builder.model.routes import CACHE_CONTROL
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.worker import started_worker
 from tests.hosts.addresses import check_clients, made_up_addresses
+from tests.hosts.worker_upstream import Upstream
 from tests.node import PROGRAMS
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, in_thread, serving
@@ -119,49 +118,6 @@ def alone(
     copied = site._replace(out=str(folder / "site"))
     with worker(copied, folder, files=request.param) as ask:
         yield ask
-
-
-class Upstream(http.server.ThreadingHTTPServer):
-    """A stand-in for an upstream. ``how`` it answers: as an echo of the request's line and headers,
-    with one of Cloudflare's own pages of errors, or with the envelope of an error.
-    """
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.how = "echo"
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def _answer(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        sent = self.rfile.read(length).decode()
-        if self.server.how == "page":
-            self._send(530, "text/html", "<h1>The tunnel is down</h1>")
-        elif self.server.how == "envelope":
-            error = {"code": "storage_unavailable", "message": "The disk is full."}
-            self._send(503, "application/json", json.dumps({"error": error}))
-        else:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            echo = {"line": f"{self.command} {self.path}", "headers": headers, "body": sent}
-            self._send(200, "application/json", json.dumps(echo))
-
-    do_GET = do_HEAD = do_POST = do_DELETE = do_OPTIONS = _answer
-
-    def _send(self, status: int, media: str, text: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", media)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(text.encode())
-
-    def log_message(self, *arguments: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -424,93 +380,3 @@ def test_reads_go_on_and_searches_are_remembered_when_the_upstream_is_gone(
         assert ask("/mcp", "POST", "{}").error == "unavailable"
         for target in ("/", "/api/v1/repos?sort=new", "/api/v1/repos/ann/review/raw"):
             assert ask(target).status == 200
-
-
-# The texts
-
-
-def files(**fields: Any) -> dict[str, str]:
-    return cloudflare.files(HostedSite("/srv/site", "/srv/state")._replace(**fields))
-
-
-@pytest.mark.usefixtures("installed_tools")
-def test_the_worker_is_a_module_that_runs_nothing_but_itself(tmp_path: Path):
-    text = files()["worker.js"]
-    path = tmp_path / "worker.mjs"
-    path.write_text(text, encoding="utf-8")
-    done = subprocess.run([PROGRAMS / "node", "--check", path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for word in ("eval(", "Function(", "import(", "import ", "require("):
-        assert word not in text
-    for route in ROUTES:
-        assert json.dumps(route.file) in text
-
-
-def test_what_wrangler_is_told():
-    config = tomllib.loads(files(base_url="https://prompts.example.org")["wrangler.toml"])
-    assert config["main"] == "worker.js"
-    assert config["routes"] == [{"pattern": "prompts.example.org", "custom_domain": True}]
-    assert config["r2_buckets"] == [{"binding": "SITE", "bucket_name": "hub"}]
-    assert config["ratelimits"][0]["simple"] == {"limit": 120, "period": 60}
-    assert "vars" not in config and "assets" not in config
-
-
-def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
-    folder = '/srv/a "site" #1\\ with\n\x7f é'
-    text = files(out=folder)["wrangler.toml"]
-    lines = [line.removeprefix("# ") for line in text.splitlines()]
-    start = lines.index("[assets]")
-    config = tomllib.loads("\n".join(lines[start : lines.index("", start)]))
-    assert config["assets"] == {
-        "directory": folder, "binding": "ASSETS", "html_handling": "none",
-        "not_found_handling": "none", "run_worker_first": True,
-    }  # fmt: skip
-    assert tomllib.loads(text)["main"] == "worker.js"
-
-
-def test_a_base_url_with_a_path():
-    config = tomllib.loads(files(base_url="https://example.org/some/prompts")["wrangler.toml"])
-    assert [route["pattern"] for route in config["routes"]] == [
-        "example.org/some/prompts", "example.org/some/prompts/*",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("base_url", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]"])
-def test_a_site_that_only_this_machine_has_gets_no_route(base_url: str):
-    assert "routes" not in tomllib.loads(files(base_url=base_url)["wrangler.toml"])
-
-
-@pytest.mark.parametrize(
-    "upstream, url",
-    [("hub-origin.example.org", "https://hub-origin.example.org"),
-     ("http://hub-origin.example.org:8080/", "http://hub-origin.example.org:8080"),
-     ("127.0.0.1:8000", None), ("localhost:8000", None), ("10.0.0.3:8000", None)],
-)  # fmt: skip
-def test_an_upstream_is_one_that_cloudflare_reaches(upstream: str, url: str | None):
-    config = tomllib.loads(files(upstream=upstream)["wrangler.toml"])
-    assert config.get("vars") == ({"UPSTREAM": url} if url else None)
-
-
-@pytest.mark.parametrize(
-    "upstream", ["", "https://", "ftp://x.example", "x.example/path", "x.example:port", "a@b.c"]
-)
-def test_an_upstream_that_is_no_origin_is_refused(upstream: str):
-    with pytest.raises(OperatorError, match="Invalid upstream"):
-        files(upstream=upstream)
-
-
-def test_a_folder_that_no_file_could_name_is_refused():
-    with pytest.raises(OperatorError, match="not UTF-8"):
-        files(out="/srv/\udcff")
-
-
-def test_no_limit_of_reads():
-    texts = files(reads_per_minute=0)
-    assert "ratelimits" not in tomllib.loads(texts["wrangler.toml"])
-    assert 'RATE_POLICY = "";' in texts["worker.js"]
-
-
-def test_a_small_limit_of_reads():
-    texts = files(reads_per_minute=7)
-    assert tomllib.loads(texts["wrangler.toml"])["ratelimits"][0]["simple"]["limit"] == 7
-    assert r'"\"read\";q=7;w=60"' in texts["worker.js"]
