@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +19,6 @@ import requests
 
 from builder.hosts import caddy
 from builder.hosts.rules import HostedSite
-from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
@@ -276,41 +274,6 @@ def test_the_service_learns_the_address_of_the_client(
 # Contents of the log, and how long it is kept
 
 
-def install_caddy(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    """Make the machine's Caddy one that says this of its version."""
-    program = folder / caddy.PROGRAM
-    program.write_text(f"#!/bin/sh\n[ $1 = version ] && echo '{version}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-
-
-@pytest.mark.parametrize(
-    ("version", "is_new"),
-    [("2.6.2", False), ("v2.7.6 h1:w0NymbG2m9PcvKWsrXO6EEkY9Ru4FJK8uQbYcev1p3A=", False),
-     ("v2.8.0-rc.1 h1:x=", True), ("v2.10.2 h1:x=", True), ("v3.0.0", True), ("unknown", True),
-     ("", True)],
-)  # fmt: skip
-def test_the_log_tells_readers_apart_where_caddy_can(tmp_path, monkeypatch, version, is_new):
-    install_caddy(tmp_path, monkeypatch, version)
-    site = HostedSite("/srv/site", "/srv/var", trusted_proxies=("10.0.0.0/8", "::1"))
-    text = caddy.files(site)[caddy.FILE]
-    lines = "\t\ttrusted_proxies static 10.0.0.0/8 ::1\n\t\ttrusted_proxies_strict\n"
-    assert (lines in text) is is_new
-    assert ("trusted_proxies_strict" in text) is is_new
-    warning = caddy.warning(site)
-    assert warning is None if is_new else "older than 2.8" in warning
-    alone = site._replace(trusted_proxies=())
-    assert caddy.warning(alone) is None
-    assert "trusted_proxies" not in caddy.files(alone)[caddy.FILE]
-
-
-def test_without_a_caddy_on_this_machine_a_new_one_is_assumed(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    site = HostedSite("/srv/site", "/srv/var", trusted_proxies=("10.0.0.0/8",))
-    assert "trusted_proxies_strict" in caddy.files(site)[caddy.FILE]
-    assert caddy.warning(site) is None
-
-
 @pytest.mark.usefixtures("installed_tools")
 def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
     assert shutil.which("logrotate"), (
@@ -347,60 +310,6 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
             rotate()
     left = b"".join(gzip.decompress(file.read_bytes()) for file in log.parent.glob("access*.gz"))
     assert left + log.read_bytes() + Path(f"{log}.1").read_bytes() == b""
-
-
-# Hostile folders
-
-
-@pytest.mark.usefixtures("installed_tools")
-@pytest.mark.parametrize("name", ["a b#c'd;e$HOME", "ünï 語%2eb&c(d)~", "-x"])
-def test_folders_may_have_odd_names(settings, name):
-    with tempfile.TemporaryDirectory() as short:  # a socket's path must be
-        folder = Path(short, name)
-        folder.mkdir()
-        (folder / "site").symlink_to(settings.out)
-        site = hosted(settings._replace(out=f"{folder}/site"), folder)
-        with started_caddy(site, Path(short)) as url:
-            assert get(f"{url}{REPO}").status_code == 200
-            assert get(f"{url}{REPO}/raw", headers={"Range": "bytes=0-3"}).status_code == 206
-            assert get(f"{url}/nowhere").status_code == 404
-        assert (folder / "caddy" / "access.log").exists()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ['a"b', "a`b", "a\nb", "a\rb", "a\0b", "a\\", "{env.HOME}", "{$HOME}", "a{b", "a}b", "a*", "a?",
-     "a|0", "a[b]", 'a"\n\trespond "owned', "a\udcff"],
-)  # fmt: skip
-def test_folders_that_the_configuration_cannot_hold_are_refused(name):
-    for site in (
-        HostedSite(f"/srv/{name}", "/srv/var"),
-        HostedSite("/srv/site", f"/srv/{name}"),
-        HostedSite("/srv/site", "/srv/var", certificate=(f"/srv/{name}", "/srv/key")),
-        HostedSite("/srv/site", "/srv/var", certificate=("/srv/cert", f"/srv/{name}")),
-    ):
-        with pytest.raises(OperatorError, match="cannot contain the path"):
-            caddy.files(site)
-
-
-def test_a_state_folder_whose_path_no_socket_can_have_is_refused():
-    with pytest.raises(OperatorError, match="too long"):
-        caddy.files(HostedSite("/srv/site", f"/srv/{'ü' * 50}"))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"listen": "8080"}, {"listen": "127.0.0.1"}, {"listen": ""}, {"listen": ":0"},
-     {"listen": "a:65536"}, {"listen": "[x]:80"}, {"listen": "x {\n}\n"}, {"listen": "{env.X}:80"},
-     {"listen": "a b:80"}, {"listen": "_:80"}, {"upstream": "8000"}, {"upstream": "a b:80"},
-     {"upstream": "{env.X}:80"}, {"upstream": "[x]:80"}, {"upstream": "a:80 b:80"},
-     {"trusted_proxies": ("10.0.0.0/8 }",)}, {"trusted_proxies": ("example.org",)},
-     {"base_url": "https://x.org/{env.HOME}"}, {"base_url": "https://x.org/a b"}],
-    ids=str,
-)  # fmt: skip
-def test_other_settings_that_say_something_else_are_refused(changes):
-    with pytest.raises(OperatorError):
-        caddy.files(HostedSite("/srv/site", "/srv/var", **changes))
 
 
 # Life
