@@ -117,8 +117,8 @@ class Change(Struct, frozen=True):
 
     @property
     def keys(self) -> set[str]:
-        """What a change decides about. ``commit_changes`` does not compare changes of one group,
-        so no two of them share a key.
+        """The names of all that a change decides about. ``commit_changes`` does not compare changes
+        of one group, so no two of them share a key.
         """
         keys = {self.repo}
         if self.by_owner:

@@ -154,9 +154,13 @@ class Shared:
         else:
             remove_left(self.root, repo)
 
-    def replace_profile(self, owner: str, data: bytes) -> None:
+    def replace_profile(
+        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+    ) -> None:
         def work() -> None:
-            self._commit(owner, owner, [_profile(owner, data)], by_owner=True)
+            self._begin_turn()
+            if may():
+                self._commit(owner, owner, [_profile(owner, data)], by_owner=True)
 
         self._decide(owner, owner, work, by_owner=True)
 

@@ -34,7 +34,7 @@ safe there too.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
@@ -183,19 +183,24 @@ def remove_withdrawn(
             synced_files.sync_folder(folder)
 
 
-def replace_profile(root: str, owner: str, data: bytes) -> None:
-    """Replaces an owner's profile by these bytes, durably when this returns.
+def replace_profile(
+    root: str, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+) -> None:
+    """Replaces an owner's profile by these bytes, durably when this returns. Does so only if
+    ``may``, called under the lock of the owner's folder, returns True.
 
     Readers find the old or the new profile, whole: ``rename`` is atomic (POSIX,
     https://pubs.opengroup.org/onlinepubs/9799919799/functions/rename.html). If two
     writers are concurrent, the last one wins. Creates the owner's folder. Raises RequestError
-    ``storage_unavailable``.
+    ``storage_unavailable``, and what ``may`` raises.
     """
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_PROFILE_TEMPORARY}"
     with synced_files.telling("save the profile again"), contextlib.ExitStack() as held:
         descriptor = synced_files.lock_folder(folder, lambda: synced_files.make_folder(folder))
         held.callback(os.close, descriptor)
+        if not may():
+            return
         synced_files.unlink(temporary)  # what a crash left
         held.callback(synced_files.unlink, temporary)
         synced_files.write_new(temporary, data)

@@ -19,7 +19,7 @@ what the last run does:
 - Any other exception passes at once.
 
 Under ``repo_lock`` nothing runs again: where another machine was first, a write raises RequestError
-``version_conflict``.
+``version_conflict``. ``replace_profile`` then calls ``may`` again.
 """
 
 import os
@@ -111,8 +111,12 @@ class Store(Protocol):
         write to the repo.
         """
 
-    def replace_profile(self, owner: str, data: bytes) -> None:
-        """Replaces an owner's profile by these bytes."""
+    def replace_profile(
+        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Replaces an owner's profile by these bytes, only if ``may``, called while no other writer
+        can change it, returns True. Raises what ``may`` does.
+        """
 
     def sync_repo(self, owner: str, name: str) -> None:
         """Makes sure that what is seen of a repo is complete and durable: the process that wrote it
@@ -183,8 +187,10 @@ class Folder:
         left = content.list_versions(self.root, owner, name).left
         durable.remove_withdrawn(self.root, owner, name, left, sync=sync)
 
-    def replace_profile(self, owner: str, data: bytes) -> None:
-        durable.replace_profile(self.root, owner, data)
+    def replace_profile(
+        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+    ) -> None:
+        durable.replace_profile(self.root, owner, data, may)
 
     def sync_repo(self, owner: str, name: str) -> None:
         durable.sync_repo(self.root, owner, name)

@@ -266,4 +266,7 @@ def test_other_failures_pass_at_once(store: Shared, database: Database):
 
 def test_a_profile_is_replaced_in_the_store(store: Shared):
     write_profile(store, "ann", OwnerFile("Ann", "2026-01-01T12:00:00Z", "Hi.", None))
-    assert b"Hi." in Path(store.root, "ann", "owner.json").read_bytes()
+    before = Path(store.root, "ann", "owner.json").read_bytes()
+    assert b"Hi." in before
+    store.replace_profile("ann", b"{}", lambda: False)
+    assert Path(store.root, "ann", "owner.json").read_bytes() == before
