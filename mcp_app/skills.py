@@ -3,8 +3,9 @@
 Follows the stable specification of SEP-2640, as of commit 0682b7b:
 https://github.com/modelcontextprotocol/ext-skills/blob/0682b7b6e9e661fbf8538e27cbd3e7282927b45a/specification/stable/skills.mdx
 
-A skill is one file, which ``resources/read`` gives. The specification is for the stateless era; in
-the handshake's, results have no hints for caches, as the base protocol has none there.
+A skill is one file, which ``resources/read`` returns. The specification is for the stateless
+revisions of the protocol. In those with a handshake, results have no cache hints, since the base
+protocol has none there.
 """
 
 import hashlib

@@ -53,8 +53,8 @@ JOBS_AT_ONCE = 16
 # Checks of drafts. Those with long bodies hold a thread while the body arrives.
 CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
 MONITORS_AT_ONCE = 2
-# Seconds for the whole body of a request: without a token, and of a publisher with a token. Then
-# the request fails.
+# The longest time for the whole body of a request: without a token, and of a publisher with one.
+# After it, the request fails.
 VISITOR_SECONDS = 10
 PUBLISHER_SECONDS = 30
 
@@ -65,9 +65,10 @@ class Hub:
     """Routes requests to the reads, the publish service (a WSGI application), and MCP if there is
     one.
 
-    The publish service gets bodies of requests without a token whole, or a timeout. While
-    ``is_ready()`` is false, only the status of the builds is answered; all else gets 503. With a
-    ``guard``, only members read. ``is_measured``: requests are counted and timed for the metrics.
+    Where a request needs no token, a short body is read before the publish service is called; if it
+    does not arrive in time, the service gets a TimeoutError. While ``is_ready()`` is false, only
+    the status of the builds is answered; all else gets 503. With a ``guard``, only members read.
+    ``is_measured``: requests are counted and timed for the metrics.
     """
 
     def __init__(

@@ -51,8 +51,8 @@ BATCH_WAIT_SECONDS = 0.02
 COUNTS_SECONDS = 5.0
 # The interval between checks for a stop of the service, while the content is not complete.
 WAKE_SECONDS = 0.2
-# The shortest time between two checks of the caches that readers' failures cause. Failures within
-# it cause no further check.
+# The shortest time between two checks of the caches after a reader could not use them. Failures
+# within it cause no further check.
 CACHE_CHECK_SECONDS = 60.0
 
 Outcome = Built | Exception
@@ -88,12 +88,10 @@ class Rebuilder(Background):
     ``progress`` and ``on_wait`` are as in ``build``.
 
     ``serial`` returns the serial for readers; by default it is the number of publications.
-    It must return at once and never decrease. The caller that raises it first puts the counted
-    changes
-    into the content and calls ``request`` for them, and afterwards calls ``note_serial``. hub.json
-    gets a serial only when all changes that it counts are in the lists. ``await_content`` returns
-    true
-    if the content is complete within so many seconds; the first build waits for that.
+    It must return at once and never decrease. Before it rises, the caller puts the changes that it
+    counts into the content and calls ``request`` for them; afterwards, it calls ``note_serial``.
+    hub.json gets a serial only when all changes that it counts are in the lists. ``await_content``
+    returns true if the content is complete within so many seconds; the first build waits for that.
     """
 
     def __init__(
@@ -152,8 +150,8 @@ class Rebuilder(Background):
             self._changed.notify_all()
 
     def check_caches(self) -> None:
-        """Request a check of the state and the search index, which a reader could not use. Damaged
-        ones are rebuilt.
+        """Request a check of the state and the search index, after a reader could not use one. If
+        damaged, they are rebuilt.
         """
         with self._changed:
             now = time.monotonic()
@@ -192,7 +190,7 @@ class Rebuilder(Background):
         self._changed.notify_all()
 
     def health(self) -> dict[str, Any]:
-        """The state of the builds, for people and monitors: no path, no text of a prompt.
+        """The state of the builds, for people and monitors, without paths or texts of prompts.
 
         ``status`` is ``ok``, ``behind`` (lists do not have all publications), ``building``
         (there is no site yet: the first build is running) or ``failing`` (the last build

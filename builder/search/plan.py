@@ -3,14 +3,13 @@
 A repo is found if it has words with half of the query's weight. A word's weight grows with its
 rarity: how often the catalogue must be halved until only the repos with that word are left.
 Stop words have no weight. Words that are frequent in English have none either, but add to the
-score.
-If a query has only such words, they count like others.
+score. If a query has only such words, they count like others.
 
 A repo's score is the sum, over the words, of rarity times the value of the word's best
 place (``entries``). A synonym counts half. A longer word that begins with the last word of the
-query counts half in a title, and less elsewhere. A query that is the whole
-title or name finds that repo first. Numbers are integers, so sums are exact and equal scores
-are equal in every engine; then the order is that of owner/name.
+query counts half in a title, and less elsewhere. A query that is the whole title or name finds that
+repo first. Numbers are integers, so sums are exact, and scores tie in every engine or in none. Ties
+are broken by owner/name.
 """
 
 import math
@@ -35,13 +34,15 @@ BEGINNING_ELSEWHERE_VALUE = 3
 # Greater than any sum of the above.
 WHOLE_SCORE = 1 << 14
 # Limits on the work of a query: its rarest words are searched first; words beyond these numbers, or
-# with more repos in all, are ignored.
+# that would take the total of their repos above HOLDERS_MAX, are ignored.
 TARGETS_MAX = 8
 FREQUENT_TARGETS_MAX = 3
 HOLDERS_MAX = 150_000
 # The most forms of a word that are examined.
 FORMS_MAX = 16
-# An unknown word is compared with at most this many others, if it has at least this many letters.
+# An unknown word of at least CORRECTED_LETTERS_MIN letters is compared with at most COMPARED_MAX
+# words for each similar beginning. A query gets at most CORRECTED_MAX corrections. In words longer
+# than ONE_EDIT_LETTERS_MAX, two edits are corrected, in others one.
 COMPARED_MAX = 5_000
 CORRECTED_MAX = 3
 CORRECTED_LETTERS_MIN = 4

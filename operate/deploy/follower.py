@@ -6,10 +6,10 @@ failure, every hour, and after a build of another process. Changes of builds dur
 wait for the next one.
 
 If there are several nodes, the one that has the turn deploys. A node that gets the turn waits until
-its site has what the node before it began to deploy, then compares everything. It does so again
-after the time of a turn. That second comparison repairs uploads that the other node sent before its
-turn ended, and that the destination stored only later. No check can prevent these, since a process
-can be paused in the middle of an upload.
+its site has what the node before it began to deploy, then compares everything. It compares again
+once the length of a turn has passed. That second comparison undoes uploads that the other node sent
+before its turn ended, but that the destination stored only later. No check can prevent these, since
+a process can be paused in the middle of an upload.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ UNSETTLED_SECONDS_MAX = 10.0
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. With more, the whole site is compared.
 FILES_MAX = 10_000
-# The longest time for which the end of the service waits for a thread that waits for the disk, a
-# lock or a database.
+# The longest time that a stopping service waits for the thread, which may itself be waiting for the
+# disk, a lock or a database.
 STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.deploy")
@@ -130,9 +130,9 @@ class Deployer(Background):
         self._build: int | None = None
         # A build of another process, and the monotonic time at which it was noticed.
         self._foreign: tuple[int, float] = (0, 0.0)
-        # Monotonic times: of the next comparison of everything, of the next attempt, and since when
-        # a change waits for a build that settles, for a deployment, and for the end of its
-        # deployment.
+        # Monotonic times: of the next comparison of everything; of the next attempt; and from when
+        # a change has waited for a build that settles, for a deployment to begin, and for it to
+        # end.
         self._compare_at = math.inf
         self._retry_at = 0.0
         self._unsettled_since: float | None = None
@@ -166,8 +166,8 @@ class Deployer(Background):
             snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
-        """Note the outcome of a build; called in the build's thread. Costs a link for each changed
-        file.
+        """Note the outcome of a build; called in the build's thread. Makes a link for each
+        changed file.
         """
         with self._changed:
             if isinstance(outcome, Built):
@@ -183,7 +183,7 @@ class Deployer(Background):
                     self._note_waiting()
 
     def status(self) -> dict[str, Any]:
-        """The state of deployments, for everyone: without secrets, paths of this machine and the
+        """The state of deployments, for everyone: without secrets, paths of this machine or the
         name of the bucket. Times are RFC 3339, durations seconds.
 
         ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment),

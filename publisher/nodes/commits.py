@@ -1,8 +1,9 @@
 """The thread of a node that commits the waiting changes, and follows those of other nodes.
 
-All waiting changes are in the next group, so many share a round trip. The thread applies the rows
-that come back to the node's copy in their order, its own among them. Only then does it answer.
-After any failure, the next group has the same requests again, and finds those that are committed.
+The next group has all waiting changes that fit, so many share a round trip. The database answers
+with the new rows, the node's own among them. The thread applies these in order to the node's copy,
+and only then answers the publishers. After any failure, the next group sends the same requests
+again, and learns which of them are already committed.
 """
 
 import contextlib
@@ -25,13 +26,13 @@ from publisher.nodes.rows import FORGET_ANSWERS, Change, OtherHistory, Page
 
 # The thread looks for changes of other nodes this often.
 POLL_SECONDS = 0.25
-# A publisher waits at most so long for a commit, and this short while the database fails. Then its
-# request fails with ``storage_unavailable``.
+# The longest time that a publisher waits for a commit, and a shorter one for when the database
+# fails. After it, the request fails with ``storage_unavailable``.
 PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 0.5
 # After this time, an answer of the database counts as lost, and the group is sent again.
 ANSWER_SECONDS = 6.0
-# The most that a group has; a single larger change is a group of its own.
+# The most that a group holds; a single larger change is a group of its own.
 GROUP_BYTES_MAX, GROUP_CHANGES_MAX = 1024 * 1024, 500
 FORGET_SECONDS = 600.0
 
@@ -56,7 +57,9 @@ class StoreUnavailable(RequestError):
 
 
 class Overtaken(RequestError):
-    """Another change was committed first. Decide again when all up to ``serial`` is applied."""
+    """Another change was committed first. Decide again once everything up to ``serial`` is
+    applied.
+    """
 
     def __init__(self, serial: int) -> None:
         super().__init__(
@@ -74,8 +77,8 @@ class _Waiting(NamedTuple):
 
 
 class Commits(Background):
-    """While entered, commits changes, and applies everything that is committed to ``copy``. For any
-    number of threads.
+    """While entered, commits changes, and applies to ``copy`` everything that is committed. Any
+    number of threads may use it.
     """
 
     def __init__(self, connections: Connections, copy: Copy) -> None:
@@ -116,7 +119,7 @@ class Commits(Background):
                     raise self._unavailable()
 
     def wait_applied(self, serial: int, seconds: float) -> bool:
-        """True if the copy has all up to a serial within so many seconds."""
+        """True if the copy has everything up to a serial within so many seconds."""
         with self._changed:
             if self._copy.mark.serial < serial:
                 self._poll_at = 0.0

@@ -13,7 +13,7 @@ from publisher.limits import Limits
 from publisher.web.incoming import bearer_token
 from server.throttle import Throttle, network
 
-# A token that was good so short a time ago is not looked up again.
+# A token that was valid this recently is not looked up again.
 STILL_GOOD_SECONDS = 1.0
 
 
@@ -40,14 +40,15 @@ class TokenCheck:
         self._accounts.note_use(token, address=request.remote_addr or "")
         check(token)
         if self._publications:
-            # Counted by owner, not by token: an owner may have a hundred, and each job has its own.
+            # Counted by owner, not by token: an owner may have many, and each job has its own.
             reason = f"Too many publications or label changes of {token.owner}"
             _count(self._publications, token.owner, reason)
         return token
 
     def admit_check(self, check: Callable[[Token], None]) -> Token | None:
-        """Returns the token of a request that may write here, if it has one. Notes nothing: the
-        request writes nothing, and counts for its address. A token that only reads counts as none.
+        """Returns the token of a request that may write here, if it has one. The use is not
+        noted: the request writes nothing, and counts for its address. A read-only token counts as
+        none.
         """
         if self._checks:
             g.headers["RateLimit-Policy"] = self._checks.policy
@@ -87,7 +88,7 @@ class TokenCheck:
     def count_failure(self) -> None:
         """Counts a wrong token. Raises RequestError ``rate_limited``.
 
-        Only failures are refused: a right token works, whichever clients share its address.
+        Only failures are refused: a valid token works, whatever other clients at its address do.
         """
         wait_seconds = self._failures.hit(_client()) if self._failures else 0
         if wait_seconds:

@@ -10,12 +10,12 @@ folders above are synced before the first commit, so a power cut cannot take awa
 committed version.
 
 A crash can leave a temporary file (its name starts with a dot, and the next writer of that folder
-removes it), a text without record (no version; it is replaced when its number is used), or an empty
-folder.
+removes it), a text without a record (not a version; it is replaced when its number is used), or an
+empty folder.
 
 The lock is ``flock`` on the repo's folder itself. It needs no file of its own in the content, and a
-crash releases it. It belongs to the open file, so it holds between threads as well as between
-processes of one machine (https://man7.org/linux/man-pages/man2/flock.2.html). NFS emulates it with
+crash releases it. It belongs to the open file, so it excludes other threads as well as other
+processes of the machine (https://man7.org/linux/man-pages/man2/flock.2.html). NFS emulates it with
 ``fcntl`` locks, and the exclusive one needs a file that is open for writing, which a folder never
 is: publish on the machine that has the disk.
 
@@ -26,10 +26,9 @@ that a power cut can take away.
 A withdrawal is one file in the folder ``withdrawn`` of the repo, written in the same way; its link
 is its commit point. Only then are the withdrawn text and record removed.
 
-The file system has to keep the order of a folder's changes, as all with a journal or a log do
-(ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a record
-without its text. That stops the repo until an operator removes the record. What was acknowledged is
-safe there too.
+The file system has to keep the order of a folder's changes, as ext4, XFS and btrfs do. On one that
+does not (ext2), a power cut before the answer can leave a record without its text. That blocks the
+repo until an operator removes the record. What was acknowledged is safe there too.
 """
 
 import contextlib
@@ -53,7 +52,7 @@ _THEN = "send the same request again: nothing is saved twice"
 
 @contextlib.contextmanager
 def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
-    """Holds the only right to publish to a repo or to move its labels; waits for the current
+    """Holds the exclusive right to publish to a repo or to move its labels; waits for the current
     holder.
 
     Creates the repo's folder, and removes it if the work fails before a version is in it. Raises
@@ -72,7 +71,7 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
 
 
 def remove_empty(root: str, owner: str, name: str) -> None:
-    """Removes the folder of a repo that has nothing, and its owner's folder if that is empty then.
+    """Removes a repo's folder if it is empty, and then its owner's folder if that is empty too.
     The caller holds the repo's lock.
     """
     with contextlib.suppress(OSError):

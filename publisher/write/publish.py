@@ -39,8 +39,8 @@ from publisher.write.store_protocol import Store
 
 
 class Published(Struct, frozen=True):
-    """The result of a publication. ``unchanged``: the latest version said the same already.
-    ``labels``: those that the request named, which name this version now.
+    """The result of a publication. ``unchanged``: the latest version already said the same.
+    ``labels``: those in the request, which now name this version.
     """
 
     owner: str
@@ -90,10 +90,10 @@ def publish(
     """Stores the next version of a repo with the labels that move to it. Where the draft says
     nothing new, only the labels move to the latest version, one after the other.
 
-    Raises what the key of ``terms`` does; RequestError: ``invalid_name``, ``name_reserved``,
-    ``validation_failed``, ``not_owner``, ``base_version_mismatch``, ``version_conflict``,
-    ``version_withdrawn``, ``storage_unavailable``; and ContentError where a record of the repo is
-    broken, or the latest text.
+    Raises what the idempotency key of ``terms`` raises; RequestError: ``invalid_name``,
+    ``name_reserved``, ``validation_failed``, ``not_owner``, ``base_version_mismatch``,
+    ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where a
+    record of the repo or its latest text is broken.
     """
     _check_names(owner, name, publisher)
 
@@ -146,7 +146,7 @@ def publish_past(
     the error that refused it.
 
     Each version is complete, so nothing is inherited. One that equals the version before it is
-    stored nevertheless. Front matter is left alone.
+    stored all the same. Front matter is left alone.
 
     They come ``after`` the latest version that the caller knows of. The repo is read once, and
     locked until the last version. Nothing waits for the disk: the caller calls ``os.sync()``.
