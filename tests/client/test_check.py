@@ -121,7 +121,10 @@ def test_pushes(client: Client, publishing: Hub) -> None:
 
 
 # Texts of prompts that must appear as plain text in a summary.
-HOSTILE = '</pre></details><img src=x onerror=1>\n```\n| *a* | [b](c) `d` &amp; @ada \\n\t"e" 🦜\n'
+HOSTILE = (
+    "</pre></details><img src=x onerror=1>\n \n![x](y)\n\n```\n"
+    '| *a* | [b](c) `d` &amp; @ada \\n\t"e" 🦜\n'
+)
 
 
 def test_markdown_shows_any_text(awk: Client) -> None:
@@ -137,8 +140,10 @@ def test_markdown_shows_any_text(awk: Client) -> None:
     inner = [one for token in tokens for one in token.children or []]
     tags = [one.content for one in [*tokens, *inner] if one.type.startswith("html")]
     shown = HOSTILE.replace("&", "&amp;").replace("<", "&lt;")
-    diff = f'<details><summary>ada/x 1.2.0 → 2.0.0</summary>\n<pre lang="diff">\n{shown}</pre>\n'
-    assert {tag.strip() for tag in tags} == {"<code>", "</code>", f"{diff}</details>"}
+    assert {tag.strip() for tag in tags} == {
+        "<code>", "</code>", "<details><summary>ada/x 1.2.0 → 2.0.0</summary>",
+        f'<pre lang="diff">\n{shown}</pre>', "</details>",
+    }  # fmt: skip
     assert not [
         one for one in inner if one.type in ("image", "link_open", "em_open", "code_inline")
     ]
@@ -195,6 +200,7 @@ ENDLESS = Stream(itertools.chain([b"HTTP/1.1 200 OK\r\n\r\n{"], itertools.repeat
         (answer("<!doctype html>"), 6),
         (answer('{"data":{}}'), 6),
         (checked(version="1.0"), 6),
+        (checked(previous_version="1.0.0</summary>![x](y)"), 6),
         (checked(version="1.0.0\t\x1b[31m"), 6),
         (error(401), 4),
         (error(404), 3),
@@ -211,6 +217,23 @@ def test_answers_that_are_none(said: Answer, status: int, client: Client, releas
         assert (done.status, done.out) == (status, b""), done.err
         assert done.err and fake.sent_bytes < 4 * BUFFERED_BYTES_MAX
     assert done.err.startswith("p/x0.md: ") or status in (5, 6)
+
+
+def test_the_rights_of_a_token_are_checked(each: Client, publishing: Hub) -> None:
+    hub = written(each.to(publishing.url, HUB_OWNER="bob"), {"x.md": b"Hi."})
+    assert hub.run("check", "x.md").status == 0
+    done = hub.to(publishing.url, HUB_OWNER="bob", HUB_TOKEN=publishing.token).run("check", "x.md")
+    assert done.status == 4 and done.err.startswith("x.md: "), done
+
+
+def test_links_and_folders_are_not_read(client: Client, publishing: Hub) -> None:
+    hub = written(
+        client.to(publishing.url, HUB_OWNER="ada"), {"secret": b"S", "p/a.md/b.md": b"Hi."}
+    )
+    (hub.work / "p/link.md").symlink_to(hub.work / "secret")
+    done = hub.run("check", "p")
+    assert done.status == 5 and "p/link.md: error: a symbolic link" in done.err
+    assert "p/a.md: " not in done.err and done.out == b""
 
 
 def test_control_characters_are_not_printed(either: Client) -> None:

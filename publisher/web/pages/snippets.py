@@ -29,7 +29,6 @@ _GITHUB = """\
 name: Publish prompts
 on:
   pull_request:
-    paths: ['<folder>']
   push:
     branches: [<pattern>]
     paths: ['<folder>']
@@ -172,7 +171,7 @@ trap 'rm -rf "$work"' EXIT
 """
 _CHECK = """\
 # Without a token: a pull request of a fork has none.
-sh "$work/hub" check <checked>
+[ ! -e <path> ] || sh "$work/hub" check <checked>
 """
 _RELEASE = """\
 sh "$work/hub" label --trusted "$HUB_OWNER/$PROMPT" <label> "$VERSION" "By $BY" --expected "$EXPECTED"
@@ -210,11 +209,11 @@ while IFS= read -r file; do
     continue
   fi
   changelog=$(git log -1 --format=%s "$AFTER" -- "$file")
-  bump=$(git log -1 --format='%(trailers:key=Bump,valueonly)' "$AFTER" -- "$file")
+  bump=$(git log -1 --format='%(trailers:key=Bump,valueonly)' "$AFTER" -- "$file" | sed -n 1p)
   # From git: a checkout may have other line ends.
   git cat-file blob "$AFTER:$file" |
     sh "$work/hub" push <options>--bump "${bump:-auto}" --path "$file" \
-      "$HUB_OWNER/$name" - "$changelog" || failed=1
+      -- "$HUB_OWNER/$name" - "$changelog" || failed=1
 done <"$work/files"
 exit "$failed"
 """  # noqa: E501
@@ -232,7 +231,7 @@ def github_step(settings: Settings, owner: str, repo: str) -> str:
         'git fetch --quiet --depth 1 origin "$GITHUB_REF"\n'
         f"git diff --quiet HEAD FETCH_HEAD -- {file} || exit 0  # a later push has changed it\n"
     )
-    push = f'./hub push {owner}/{repo} {file} "$(git log -1 --format=%s)"'
+    push = f'./hub push -- {owner}/{repo} {file} "$(git log -1 --format=%s)"'
     secret = "${{ secrets.HUB_TOKEN }}"
     script = indent(install + is_latest + push, "    ")
     return f"- name: Publish\n  env:\n    HUB_TOKEN: {secret}\n  run: |\n{script}"
@@ -265,7 +264,7 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         template = _GITHUB if kind == "github" else _GITLAB
     files = f"prompts/{publisher.repo}.md" if publisher.repo else "prompts/**/*.md"
     labels = "".join(f"--label {label} " for label in publisher.labels.split())
-    checked = files if publisher.repo else "prompts"
+    path = checked = files if publisher.repo else "prompts"
     if kind == "github":
         checked += ' --markdown >>"$GITHUB_STEP_SUMMARY"'
     shell = {
@@ -274,6 +273,7 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         "options": f"{'--trusted ' if kind == 'github' else ''}{labels}",
         "files": files,
         "checked": checked,
+        "path": path,
         "label": RELEASED,
     }
     default = "format('refs/heads/{0}', github.event.repository.default_branch)"
