@@ -46,6 +46,11 @@ class Step(NamedTuple):
     changed: list[str]
 
 
+# The reason where nothing changes for callers.
+_AS_BEFORE = "Callers can fill it in as before."
+NO_STEP = Step("patch", [_AS_BEFORE], [], [], [])
+
+
 def next_version(highest: Version | None, count: int, bump: str, floor: int) -> Version:
     """Returns the number after the ``highest`` of ``count`` versions; no part that ``bump`` raises
     is below ``floor``. Raises RequestError ``version_conflict`` at the limit of versions.
@@ -71,13 +76,17 @@ def check_ordinal(ordinal: int) -> int:
     return ordinal
 
 
-def take_step(
-    draft: Draft, previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile
-) -> tuple[str, list[str]]:
-    """Returns the bump of a publication after ``previous``, and warnings of what it breaks."""
-    if not previous:
+def step_after(
+    previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile, text: str
+) -> Step | None:
+    """Returns the step from the ``previous`` version to one with this text; None for the first."""
+    return propose_step(interface_of(*previous), interface_of(new, text)) if previous else None
+
+
+def take_step(draft: Draft, step: Step | None) -> tuple[str, list[str]]:
+    """Returns the bump of a publication that makes this step, and warnings of what it breaks."""
+    if not step:
         return "patch", []
-    step = propose_step(interface_of(*previous), interface_of(new, draft.content))
     bump = step.bump if draft.bump == AUTO else draft.bump
     if step.bump != "major" or bump == "major":
         return bump, []
@@ -122,7 +131,7 @@ def propose_step(before: Interface, after: Interface) -> Step:
         major.append(f"The prompt is {'now' if after.is_chat else 'no longer'} a chat prompt.")
     minor = [*_say(optional, "is a new optional variable", "are new optional variables")]
     bump: Bump = "major" if major else "minor" if minor else "patch"
-    reasons = major or minor or ["Callers can fill it in as before."]
+    reasons = major or minor or [_AS_BEFORE]
     changed = [two.name for one, two in both if _declared(one) != _declared(two)]
     return Step(bump, reasons, [one.name for one in added], removed, changed)
 

@@ -24,13 +24,7 @@ from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
-from publisher.write.next_version import (
-    Step,
-    check_ordinal,
-    interface_of,
-    propose_step,
-    take_step,
-)
+from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render
 from publisher.write.repo import Repo
@@ -58,8 +52,9 @@ class Published(Struct, frozen=True):
 
 
 class Preview(NamedTuple):
-    """A publication that is not carried out. ``previous`` is the latest version's record and text,
-    and ``step`` leads from it to the new ``metadata``. Both are None before the first version.
+    """A publication that is decided, and not yet carried out. ``previous`` is the latest version's
+    record and text, and ``step`` leads from it to the new ``metadata``. Both are None before the
+    first version.
     """
 
     decision: Decision[Published]
@@ -99,7 +94,7 @@ def publish(
 
     def make() -> Decision[Published]:
         repo = Repo(store.root, owner, name)
-        return _decide(repo, draft, publisher, terms)
+        return _decide(repo, draft, publisher, terms).decision
 
     def find_again(kept: KeptAnswer) -> Published | None:
         return _answer_again(store.root, owner, name, draft, kept, terms.front_matter)
@@ -123,13 +118,10 @@ def preview(
     except ContentError:
         # No lock is held, so a withdrawal may remove the text between two reads.
         repo = Repo(content_root, owner, name)
-    decision = _decide(repo, draft, publisher, terms)
-    if terms.quotas and any(decision.needs):
-        terms.quotas.check(owner, decision.needs)
-    metadata, _ = resolve(draft, name, repo.previous, front_matter=terms.front_matter)
-    before = repo.previous and interface_of(*repo.previous)
-    step = before and propose_step(before, interface_of(metadata, draft.content))
-    return Preview(decision, metadata, repo.previous, step)
+    found = _decide(repo, draft, publisher, terms)
+    if terms.quotas and any(found.decision.needs):
+        terms.quotas.check(owner, found.decision.needs)
+    return found
 
 
 def publish_past(
@@ -201,7 +193,8 @@ def _answer_again(
         with contextlib.suppress(ContentError):  # withdrawn since
             before = Version.parse(kept.previous_version)
             previous = content.read_version(root, owner, name, before)
-            warnings = take_step(draft, previous, record)[1] + warnings
+            step = step_after(previous, record, draft.content)
+            warnings = take_step(draft, step)[1] + warnings
     return _published(owner, name, kept, record, draft, warnings)
 
 
@@ -241,7 +234,7 @@ class _Stamp(NamedTuple):
     ordinal: int = 0
 
 
-def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Decision[Published]:
+def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
     previous, listing = repo.previous, repo.listing
     metadata, warnings = resolve(draft, repo.name, previous, front_matter=terms.front_matter)
     _check_base(draft, repo.latest)
@@ -257,14 +250,16 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Decision[
         number, written = events[-1] if events else (None, None)
         kept = _kept(repo.latest, before, written, number)
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
-        return labels.write_events(repo.owner, repo.name, events, kept, published)
+        decision = labels.write_events(repo.owner, repo.name, events, kept, published)
+        return Preview(decision, metadata, previous, NO_STEP)
     if previous and terms.create_only:
         raise _not_owner(repo)
-    bump, breaking = take_step(draft, previous, metadata)
+    step = step_after(previous, metadata, draft.content)
+    bump, breaking = take_step(draft, step)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
     stamp = _Stamp(publisher, moment, terms.source)
     decision, _ = _decide_version(repo, draft, metadata, warnings, stamp, there)
-    return decision
+    return Preview(decision, metadata, previous, step)
 
 
 def _decide_version(
