@@ -87,9 +87,10 @@ def read_record_if_there(
     try:
         return read_record_file(root, file, decode, bytes_max)
     except ContentError:
-        if os.path.lexists(f"{root}/{file}"):
-            raise
-        return None
+        if not os.path.lexists(f"{root}/{file}"):
+            return None
+    # It may have been created after the first look: a first publication creates a profile.
+    return read_record_file(root, file, decode, bytes_max)
 
 
 def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
