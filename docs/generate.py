@@ -110,7 +110,7 @@ def _value(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
     if "$ref" in schema:
-        return schema["$ref"].rpartition("/")[2].lower()
+        return schema["$ref"].rpartition("/")[2].removeprefix("Draft").lower()
     if schema["type"] == "array":
         return f"list of at most {schema['maxItems']}: {_value(schema['items'])}"
     if schema["type"] != "string":

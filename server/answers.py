@@ -17,16 +17,16 @@ from cachetools import FIFOCache
 from builder.model.answer_headers import (
     CORS,
     GZIP_BYTES_MIN,
-    PAGE_SAFETY,
     READ_METHODS,
     RETRY_SECONDS,
     SAFETY,
+    SAFETY_BY_MEDIA,
     Headers,
 )
 from builder.model.errors import RequestError
 from builder.model.plural import counted
 from builder.model.records import ErrorBody, ErrorDetail
-from builder.model.routes import CACHE_CONTROL, HTML, JSON, TEXT
+from builder.model.routes import CACHE_CONTROL, JSON, TEXT
 from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions
@@ -120,8 +120,7 @@ class Body:
             self.headers.append((b"vary", b"Accept-Encoding"))
         content_type = (b"content-type", media.encode())
         fixed = [content_type, *self.headers]
-        if media == HTML:
-            fixed += PAGE_SAFETY
+        fixed += SAFETY_BY_MEDIA.get(media, [])
         if self.is_ranged:
             fixed.append((b"accept-ranges", b"bytes"))
         self.plain = _full_answer(fixed, data, self.etag)

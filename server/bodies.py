@@ -12,9 +12,9 @@ from server.app import Receive, Scope
 # The longest body of a request without a token: a form, or a CI job's ID token. The rest of a
 # longer one is not read.
 VISITOR_BYTES_MAX = 64 * 1024
-# The longest body of a publication, from a program or from the editor's form. The rest of a longer
-# one is not read.
-PUBLICATION_BYTES_MAX = 2 * 1024 * 1024
+# The longest body of a publication, from a program or from the editor's form: its text, and its
+# files as JSON. The rest of a longer one is not read.
+PUBLICATION_BYTES_MAX = 3 * 1024 * 1024
 
 
 def is_long(scope: Scope, bytes_max: int) -> bool:

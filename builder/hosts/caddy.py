@@ -39,6 +39,7 @@ from builder.model.routes import (
     API_ROOTS,
     ASKED_TEXTS,
     BY_NAME,
+    BYTES,
     GRAMMAR,
     HTML,
     JSON,
@@ -161,6 +162,8 @@ def _headers(site: HostedSite) -> dict[str, object]:
     return {
         "headers": header_lines(answer_headers.SAFETY + site.sharing),
         "page_headers": header_lines(answer_headers.PAGE_SAFETY),
+        "file_headers": header_lines(answer_headers.FILE_SAFETY),
+        "bytes": BYTES,
         "account_headers": header_lines(answer_headers.SAFETY),
         "preflight_headers": header_lines(site.preflight),
         "read_methods": answer_headers.READ_METHODS,

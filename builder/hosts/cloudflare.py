@@ -107,6 +107,9 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "SAFETY": _object(answer_headers.SAFETY),
         "PREFLIGHT": _object(answer_headers.PREFLIGHT),
         "PAGE_SAFETY": _object(answer_headers.PAGE_SAFETY),
+        "SAFETY_BY_MEDIA": {
+            media: _object(headers) for media, headers in answer_headers.SAFETY_BY_MEDIA.items()
+        },
         "READ_METHODS": answer_headers.READ_METHODS,
         "RATE_POLICY": answer_headers.policy(limit) if limit else "",
         "RATE_EXHAUSTED": answer_headers.exhausted(answer_headers.WINDOW_SECONDS),

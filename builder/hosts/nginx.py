@@ -304,15 +304,22 @@ def _members(site: HostedSite) -> dict[str, object]:
 def _header_values(site: HostedSite) -> dict[str, object]:
     """The template's values for the headers of responses."""
     limit, common = site.reads_per_minute, _common_headers(site)
-    # Headers that only pages have.
+    # Variables that depend on the media type of the response.
     safety = [
-        (header, "$" + header.lower().replace("-", "_"), value)
-        for header, value in header_lines(answer_headers.PAGE_SAFETY)
+        (header, "$" + header.lower().replace("-", "_"))
+        for header, _ in header_lines(answer_headers.PAGE_SAFETY)
     ]
+    by_media = {
+        media: dict(header_lines(headers))
+        for media, headers in answer_headers.SAFETY_BY_MEDIA.items()
+    }
     return {
-        "safety": safety,
-        "api_headers": [*common, *_policy(limit)],
-        "page_headers": [*common, *((header, variable) for header, variable, _ in safety)],
+        "safety": [
+            (variable, {media: one[header] for media, one in by_media.items() if header in one})
+            for header, variable in safety
+        ],
+        "api_headers": [*common, *_policy(limit), safety[0]],
+        "page_headers": [*common, *safety],
         "common_headers": common,
         "preflight_headers": [*common, *_headers(site.preflight)],
         # Account settings are not for other origins, so no CORS. The variables are empty unless the
@@ -320,7 +327,7 @@ def _header_values(site: HostedSite) -> dict[str, object]:
         "account_headers": [
             ("Cache-Control", "$cache"),
             *_headers(answer_headers.SAFETY),
-            *((header, variable) for header, variable, _ in safety),
+            *safety,
         ],
         "retry_headers": [_RETRY],
         "cache_status": [("X-Cache", "$upstream_cache_status")],

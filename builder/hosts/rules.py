@@ -13,10 +13,12 @@ from builder.model import answer_headers
 from builder.model.messages import MESSAGES
 from builder.model.records import ErrorBody
 from builder.model.routes import (
+    BYTES,
     CACHE_CONTROL,
     CHARS_MAX,
     GRAMMAR,
     GZIP,
+    PATHS,
     READ_ROUTES,
     ROUTES,
     SORTS,
@@ -33,7 +35,7 @@ from builder.render import envelopes
 CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
 
 # Media types worth compressing.
-TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP, ZIP})
+TEXT_MEDIA = sorted({route.media for route in ROUTES} - {BYTES, GZIP, ZIP})
 
 # Values of a list's parameters that the query does not give.
 LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
@@ -143,7 +145,7 @@ def rules(group: str = "?<{}>", *, limits: bool = False) -> Iterator[Rule]:
 def value_pattern(parameter: str) -> str:
     """The pattern of a parameter's values, with a lookahead that limits their length."""
     grammar = GRAMMAR[parameter]
-    if parameter not in CHARS_MAX:
+    if parameter not in CHARS_MAX or parameter in PATHS:
         return grammar
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
 

@@ -1,6 +1,6 @@
 """Headers that several responses share on every host: CORS, safety, rate limits."""
 
-from builder.model.routes import PAGE_POLICY
+from builder.model.routes import BYTES, HTML, PAGE_POLICY
 
 # Below this size, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
@@ -40,6 +40,9 @@ PAGE_SAFETY: Headers = [
     (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"strict-origin-when-cross-origin"),
 ]
+# Of files that people published, whatever is in them: a browser runs and shows none of it.
+FILE_SAFETY: Headers = [(b"content-security-policy", b"default-src 'none'; sandbox")]
+SAFETY_BY_MEDIA = {HTML: PAGE_SAFETY, BYTES: FILE_SAFETY}
 READ_METHODS = "GET, HEAD, OPTIONS"
 
 

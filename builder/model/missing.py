@@ -32,6 +32,11 @@ LANGFUSE_NO_PAGE = (
     "first page has the number of pages."
 )
 
+NO_FILE = (
+    "{owner}/{name} {version} has no such file. "
+    f"{BY_NAME['version'].url} lists its files, if it has any."
+)
+
 
 class Reason(NamedTuple):
     """The error has ``code`` if the file of the template ``witness`` exists. A reason without a
@@ -51,10 +56,10 @@ def withdrawn(route: Route) -> list[str]:
     """Templates of the files that say why a file of a route was withdrawn. The first that exists is
     sent instead, with the status of ``WITHDRAWN``.
     """
-    if route.scope not in ("version", "label", "repo"):
+    if route.scope not in ("files", "version", "label", "repo"):
         return []
     page = "" if route.has_json_errors else "_page"
-    named = [f"withdrawn_version{page}"] if route.scope == "version" else []
+    named = [f"withdrawn_version{page}"] if "{version}" in route.file else []
     return [BY_NAME[name].file for name in [*named, f"withdrawn_repo{page}"]]
 
 
@@ -73,7 +78,9 @@ def reasons(route: Route) -> list[Reason]:
     if route.name == "tag_list":
         first = route.file.replace("{sort}", SORTS[0]).replace("{page}", "1")
         found.append(Reason(first, "page_not_found"))
-    if route.scope == "version":
+    if route.scope == "files":
+        found.append(Reason(BY_NAME["version"].file, "not_found", NO_FILE))
+    if "{version}" in route.file:
         found.append(Reason(BY_NAME["repo"].file, "version_not_found"))
     if route.scope == "label":
         code = "label_not_found" if "{label}" in route.file else "not_found"

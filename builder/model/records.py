@@ -7,13 +7,14 @@ in RFC 3339 UTC, to the second, with ``Z``. Sizes are bytes. A count that was ne
 null.
 """
 
+from base64 import b64decode
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
-from builder.model import names
+from builder.model import names, version_files
 
 CONTENT_BYTES_MAX = 256 * 1024
 DAY_SECONDS = 86_400
@@ -71,6 +72,24 @@ WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
 ]
+ContentSha256 = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-f]{64}$",
+        description="SHA-256 over the hashes and paths of the text and of all files, in the format "
+        "of `sha256sum`",
+    ),
+]
+FilePath = Annotated[
+    str,
+    Meta(
+        pattern=f"^{version_files.PATH_PATTERN}$",
+        min_length=1,
+        max_length=version_files.PATH_CHARS_MAX,
+        examples=["scripts/run.py"],
+    ),
+]
+FileSize = Annotated[int, Meta(ge=0, le=version_files.BYTES_MAX)]
 # Long enough that no two states of a repo share a digest. Texts also have their whole SHA-256.
 DIGEST_CHARS = 32
 Digest = Annotated[
@@ -172,6 +191,19 @@ class Source(Struct, forbid_unknown_fields=True):
             raise ValueError("the source of a version must be printable text")
 
 
+class StoredFile(Struct, forbid_unknown_fields=True):
+    """A file of a version, beside its text."""
+
+    path: FilePath
+    size: FileSize
+    sha256: Sha256
+    media_type: str
+    executable: bool
+
+
+StoredFiles = Annotated[list[StoredFile], Meta(min_length=1, max_length=version_files.FILES_MAX)]
+
+
 class VersionFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
 
@@ -179,7 +211,9 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     Absent in records older than this field. ``labels``: the labels that this
     publication moved to its version, as the repo's change of labels ``label_number``; both are
     absent if it moved none. ``ordinal``: absent in records older than this field, and in records
-    made by hand. ``source``: absent unless a trusted CI job published the version.
+    made by hand. ``source``: absent unless a trusted CI job published the version. ``files``: those
+    in the folder ``{x.y.z}.files``; ``content_sha256``: the digest of text and files, see
+    ``version_files.content_sha256``. Both are absent if the version has no files.
     """
 
     publisher: Owner
@@ -197,6 +231,13 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     parameters: dict[str, Any] = {}
     labels: LabelNames | UnsetType = UNSET
     label_number: LabelNumber | UnsetType = UNSET
+    files: StoredFiles | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
+
+    @property
+    def whole_sha256(self) -> str:
+        """The hash of all that was published: of the text, or of text and files."""
+        return self.content_sha256 or self.sha256
 
     def __post_init__(self) -> None:
         # A pattern's "$" admits a final newline, and lists have no pattern of their own.
@@ -214,6 +255,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
         if not self.title.isprintable() or not self.title.strip():
             raise ValueError("the title must be one line of printable text")
         check_labels(self.labels, self.label_number)
+        check_files(self.sha256, self.files, self.content_sha256)
 
 
 class LabelFile(Struct, forbid_unknown_fields=True):
@@ -266,6 +308,7 @@ class Remains(Struct, forbid_unknown_fields=True):
     ordinal: Ordinal | UnsetType = UNSET
     labels: LabelNames | UnsetType = UNSET
     label_number: LabelNumber | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_time(self.published_at)
@@ -298,6 +341,20 @@ def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None
         raise ValueError("a label appears twice")
 
 
+def check_files(
+    sha256: str, listed: list[StoredFile] | UnsetType, content_sha256: str | UnsetType
+) -> None:
+    """Raises ValueError where the files of a stored record cannot be."""
+    if listed is UNSET and content_sha256 is UNSET:
+        return
+    if not listed or content_sha256 != version_files.content_sha256(sha256, listed):
+        raise ValueError("`content_sha256` is not that of the text and `files`")
+    for path, fault in version_files.find_faults([one.path for one in listed]):
+        raise ValueError(f"`files`: {path} {fault}")
+    if sum(one.size for one in listed) > version_files.BYTES_MAX:
+        raise ValueError(f"`files` have more than {version_files.BYTES_MAX:,} bytes together")
+
+
 def check_handle(field: str, text: str) -> None:
     """Raises ValueError if a field of a stored record is not an owner's handle."""
     if not names.is_name(text, names.OWNER_CHARS_MAX):
@@ -313,9 +370,26 @@ def check_label(text: str) -> None:
 # Sent ----------------------------------------------------------------------------------------
 
 
+class DraftFile(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A file to publish: `content` is its text, or `base64` has its bytes."""
+
+    path: FilePath
+    content: str | UnsetType = UNSET
+    base64: str | UnsetType = UNSET
+    executable: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file. Raises ValueError for what is not base64."""
+        if self.base64 is UNSET:
+            return self.content.encode() if self.content else b""
+        return b64decode(self.base64, validate=True)
+
+
 class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
     """The body of a request to publish. Fields that you leave out come from the front matter, or
-    else from the previous version. A `license` of null removes the license.
+    else from the previous version. A `license` of null removes the license. Without `files`, the
+    version has those of the previous one; an empty list removes them.
     """
 
     content: Annotated[
@@ -337,6 +411,7 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
             description="move to this version, which is published with them or not at all",
         ),
     ] = []
+    files: Annotated[list[DraftFile], Meta(max_length=version_files.FILES_MAX)] | UnsetType = UNSET
 
 
 class WithdrawalDraft(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -397,6 +472,14 @@ Messages = Annotated[
 ]
 
 
+class File(StoredFile):
+    """A file of a version, and where to read it. `media_type` says what it is by its name; it is
+    served as text or as bytes.
+    """
+
+    url: str
+
+
 class RepoSummary(Struct):
     """A repo in a list."""
 
@@ -415,7 +498,8 @@ class RepoSummary(Struct):
 
 class Repo(RepoSummary):
     """A repo: its summary, with the content and metadata of the latest version. `labels` maps each
-    label to its version; absent if the repo never had a label.
+    label to its version; absent if the repo never had a label. `files` and `content_sha256` as in
+    its version.
     """
 
     content: str
@@ -430,6 +514,8 @@ class Repo(RepoSummary):
     raw_url: str
     versions_url: str
     labels: dict[LabelName, VersionName] | UnsetType = UNSET
+    files: list[File] | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
 
 
 class LabelMove(Struct, gc=False):
@@ -482,7 +568,9 @@ class ListedVersion(VersionEntry):
 
 
 class Version(VersionEntry):
-    """A version with its content, and the metadata that was published with it."""
+    """A version with its content, and the metadata that was published with it. `files` and
+    `content_sha256` are absent if it has no files.
+    """
 
     owner: Owner
     name: RepoName
@@ -495,9 +583,11 @@ class Version(VersionEntry):
     variables: list[Variable]
     parameters: dict[str, Any]
     license: str | None
+    files: list[File] | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
 
 
-class LabelledVersion(Version):
+class LabelledVersion(Version, kw_only=True):
     """The version that a label names."""
 
     label: LabelName
@@ -507,7 +597,8 @@ class LabelledVersion(Version):
 class Publication(Struct):
     """The result of a publication. `unchanged`: the latest version is identical, so no version was
     created. Lists show the version once `serial` in hub.json is at least this `serial`. `labels`:
-    the labels of the request, which now name this version; absent if it had none.
+    the labels of the request, which now name this version; absent if it had none. `files` and
+    `content_sha256`: absent if the version has no files.
     """
 
     owner: Owner
@@ -525,6 +616,8 @@ class Publication(Struct):
     warnings: list[str]
     serial: int
     labels: list[LabelName] | UnsetType = UNSET
+    files: list[StoredFile] | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
 
 
 class ChangedVariables(Struct):

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from builder import VERSION
-from builder.model import names
+from builder.model import names, version_files
 
 SORTS = ("top", "trending", "new")
 PAGE_SIZE = 50
@@ -54,6 +54,7 @@ ATOM = "application/atom+xml; charset=utf-8"
 GZIP = "application/gzip"
 MARKDOWN = "text/markdown; charset=utf-8"
 ZIP = "application/zip"
+BYTES = "application/octet-stream"
 
 CACHE_CONTROL = {
     "immutable": "public, max-age=604800, immutable",
@@ -93,18 +94,36 @@ GRAMMAR = {
     "ref": names.LABEL_PATTERN,
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
+    # A file of a version. The row of texts comes before that of all other files. Not `path`,
+    # which means another thing to Caddy.
+    "text_path": version_files.TEXT_PATTERN,
+    "file_path": version_files.PATH_PATTERN,
 }
+# Parameters whose values may contain slashes.
+PATHS = ("text_path", "file_path")
 # The limits of lengths that the grammar does not set. A longer value matches no route.
 CHARS_MAX = {
     "owner": names.OWNER_CHARS_MAX,
     "name": names.REPO_CHARS_MAX,
     "tag": names.TAG_CHARS_MAX,
+    "text_path": version_files.PATH_CHARS_MAX,
+    "file_path": version_files.PATH_CHARS_MAX,
 }
 
 # "versions": a repo with at least two versions, which can be compared. "langfuse": a repo or a list
-# of a site that was built for Langfuse's SDKs.
+# of a site that was built for Langfuse's SDKs. "files": a version that has files.
 Scope = Literal[
-    "withdrawn", "version", "versions", "label", "langfuse", "repo", "owner", "tag", "list", "site"
+    "withdrawn",
+    "files",
+    "version",
+    "versions",
+    "label",
+    "langfuse",
+    "repo",
+    "owner",
+    "tag",
+    "list",
+    "site",
 ]
 
 
@@ -157,13 +176,19 @@ class Route(NamedTuple):
 _EXTENSIONS = {JSON: ".json", TEXT: ".txt", HTML: ".html"}
 _REPO = API + "/repos/{owner}/{name}"
 _PAGE = "/{owner}/{name}"
+_VERSION_FILES = _REPO + "/versions/{version}/files/"
 _SKILL = "SKILL.md"
 _SKILL_INDEX = "/.well-known/agent-skills/index.json"
+
+_FILES_OF_VERSION = API[1:] + "/repos/{owner}/{name}/versions/{version}.files/"
 
 # Files that are not their URL plus that extension, by the route's name.
 _FILES = {
     "diff": API[1:] + "/repos/{owner}/{name}/versions/{version}.diff",
     "version_skill_archive": API[1:] + "/repos/{owner}/{name}/versions/{version}.skill.zip",
+    "version_plugin": API[1:] + "/repos/{owner}/{name}/versions/{version}.plugin.zip",
+    "version_text_file": f"{_FILES_OF_VERSION}{{text_path}}{version_files.TEXT_SUFFIX}",
+    "version_file": f"{_FILES_OF_VERSION}{{file_path}}{version_files.DATA_SUFFIX}",
     "langfuse_ref": LANGFUSE[1:] + "/{owner}/{name}@{ref}",
     "langfuse_prompt": LANGFUSE[1:] + "/{owner}/{name}",
     "home": "index.html",
@@ -192,7 +217,9 @@ _SUMMARIES = {
     "body": "The text of the latest version after its front matter",
     "version_body": "The text of one version after its front matter; never changes",
     "diff": "Unified diff from the previous version",
-    "version_skill_archive": "One version as the archive of a plugin with one skill; never changes",
+    "version_skill_archive": "One version as the archive of a skill, with all files; never changes",
+    "version_plugin": "One version with its files as the archive of a plugin; never changes",
+    "version_file": "A file of one version, as text or as bytes; never changes",
     "labels": "All labels of a repo with the version that each names",
     "label_body": "The text of the version that a label names, after its front matter",
     "label_raw": "The text of the version that a label names",
@@ -229,6 +256,9 @@ _ROWS = (
     _row("version_body", _REPO + "/versions/{version}.body.txt", TEXT, "immutable", "version"),
     _row("diff", _REPO + "/versions/{version}/diff", TEXT, "version", "version"),
     _row("version_skill_archive", _REPO + "/versions/{version}/skill", ZIP, "immutable", "version"),
+    _row("version_plugin", _REPO + "/versions/{version}/plugin", ZIP, "immutable", "files"),
+    _row("version_text_file", _VERSION_FILES + "{text_path}", TEXT, "immutable", "files"),
+    _row("version_file", _VERSION_FILES + "{file_path}", BYTES, "immutable", "files"),
     _row("labels", _REPO + "/labels", JSON, "repo", "label"),
     # Order matters: the label in a later row would also match the extension of an earlier one.
     _row("label_body", _REPO + "/labels/{label}.body.txt", TEXT, "repo", "label"),
@@ -473,8 +503,15 @@ def list_page(tag: str | None, sort: str, page: int) -> "Match":
     return _match("tag_page" if sort == SORTS[0] else "tag_sort_page", tag=tag, sort=sort)
 
 
-def _match(name: str, **params: object) -> "Match":
-    return Match(BY_NAME[name], {key: str(value) for key, value in params.items() if value})
+def version_file(owner: str, name: str, version: object, path: str) -> "Match":
+    """The row of a file of a version with this path."""
+    if version_files.is_text(path):
+        return _match("version_text_file", owner=owner, name=name, version=version, text_path=path)
+    return _match("version_file", owner=owner, name=name, version=version, file_path=path)
+
+
+def _match(route: str, /, **params: object) -> "Match":
+    return Match(BY_NAME[route], {key: str(value) for key, value in params.items() if value})
 
 
 class Match(NamedTuple):
@@ -504,7 +541,8 @@ class _Matcher:
             (
                 re.compile(
                     _FIELD.sub(
-                        r"(?P<\1>[^/]+)", re.escape(text).replace(r"\{", "{").replace(r"\}", "}")
+                        lambda found: f"(?P<{found[1]}>{'.+' if found[1] in PATHS else '[^/]+'})",
+                        re.escape(text).replace(r"\{", "{").replace(r"\}", "}"),
                     )
                 ),
                 route,

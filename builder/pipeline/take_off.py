@@ -15,7 +15,7 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.work import Work
 from builder.write import langfuse_files
-from builder.write.withdrawn import files_of
+from builder.write.withdrawn import files_of, folders_left
 
 
 def take_off(
@@ -44,6 +44,8 @@ def take_off(
         files = [*_files(owner, name, versions, labels)]
         # Only their content shows which of these have the text, so all are removed.
         files += langfuse_files.files_left(site, owner, name)
+        for version in versions:
+            files += folders_left(site, owner, name, version)
         return site.remove(*files)
 
 

@@ -18,6 +18,7 @@ _EXAMPLES = {
     "sort": "new",
     "page": "1",
     "label": "production",
+    "file_path": "scripts/run.py",
 }
 _BODY_EXAMPLES = {
     "content": "Say hello to {{name}}.",

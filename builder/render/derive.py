@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from builder import installed_version
 from builder.model import records
@@ -18,7 +19,7 @@ from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
 from builder.model.names import LATEST, Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
-from builder.model.routes import BY_NAME, PUBLISH_URL
+from builder.model.routes import BY_NAME, PUBLISH_URL, version_file
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnVersion, note_of, public
 from builder.text.messages import parse_messages
@@ -64,11 +65,11 @@ def version_record(
         diff_url=links.file("diff", **at) if previous else None,
         ordinal=ordinal,
         source=stored.record.source or None,
-        **_text_fields(stored),
+        **_text_fields(stored, links),
     )
 
 
-def _text_fields(stored: Stored) -> dict[str, Any]:
+def _text_fields(stored: Stored, links: Links) -> dict[str, Any]:
     """The fields that a version has on its own and as the latest of its repo."""
     record = stored.record
     return {
@@ -86,7 +87,19 @@ def _text_fields(stored: Stored) -> dict[str, Any]:
         "sha256": record.sha256,
         "size": len(stored.content.encode()),
         "changelog": record.changelog,
+        "files": _files(stored, links),
+        "content_sha256": record.content_sha256,
     }
+
+
+def _files(stored: Stored, links: Links) -> list[records.File] | UnsetType:
+    """The files of a version, for readers."""
+    at = {"owner": stored.owner, "name": stored.name, "version": stored.version}
+    listed = [
+        records.File(*astuple(one), f"{links.base_url}/{version_file(**at, path=one.path).file}")
+        for one in stored.record.files or ()
+    ]
+    return listed or UNSET
 
 
 def version_entry(version: records.Version) -> records.ListedVersion:
@@ -125,7 +138,7 @@ def withdrawn_entry(
 def labelled_version(version: records.Version, label: str, moved_at: str) -> records.Version:
     """The version as the one that a label names."""
     fields = (getattr(version, field) for field in records.Version.__struct_fields__)
-    return records.LabelledVersion(*fields, label, moved_at)
+    return records.LabelledVersion(*fields, label=label, moved_at=moved_at)
 
 
 class LabelHistory(NamedTuple):
@@ -227,7 +240,7 @@ def repo_record(
         raw_url=links.file("raw", **at),
         versions_url=links.file("versions", **at),
         labels=labels.versions() if labels.history else UNSET,
-        **_text_fields(latest),
+        **_text_fields(latest, links),
     )
 
 

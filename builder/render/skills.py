@@ -41,11 +41,15 @@ _reserved_plugin = re.compile(
 _DIGEST_DIGITS = 12
 
 
+# A path, bytes, and whether they are executable.
+File = tuple[str, bytes, bool]
+
+
 class SkillEntry(msgspec.Struct):
     """A skill in an index. ``version`` and ``files`` are for readers of other formats."""
 
     name: str
-    type: Literal["skill-md"]
+    type: Literal["skill-md", "archive"]
     description: str
     url: str
     digest: str
@@ -68,21 +72,25 @@ class _Plugin(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Skill:
-    """A version as a skill: the bytes of its `SKILL.md`, and its entry in an index."""
+    """A version as a skill: the bytes of its `SKILL.md`, its entry in an index, its files."""
 
     text: bytes
     entry: SkillEntry
+    files: Sequence[File]
 
     @cached_property
     def archive(self) -> bytes:
-        """A plugin with this one skill, as ZIP: the same bytes from every build."""
-        info = zipfile.ZipInfo(FILE)  # The time is the first that ZIP can store.
-        info.create_system = 3  # Unix, on every system.
-        info.external_attr = 0o644 << 16
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as file:
-            file.writestr(info, self.text)
-        return packed.getvalue()
+        """The skill as ZIP: the same bytes from every build. Without files it is also a plugin."""
+        return _archive(self.text, self.files)
+
+    @cached_property
+    def plugin(self) -> bytes:
+        """A plugin with this one skill. Claude Code runs files at some paths of a plugin, such as
+        `hooks/hooks.json`, so the skill has a folder of its own.
+        """
+        if not self.files:
+            return self.archive
+        return _archive(self.text, self.files, f"skills/{self.entry.name}/")
 
     @cached_property
     def listed(self) -> bytes:
@@ -90,9 +98,9 @@ class Skill:
         return index([json_bytes(self.entry)])
 
 
-def skill_of(stored: Stored, links: Links) -> Skill:
-    """The skill of a version. The URL in the entry is the version's own, whose bytes never change,
-    so an old cached index still has the right digest.
+def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
+    """The skill of a version; ``data`` holds the bytes of its files. The URL in the entry is the
+    version's own, whose bytes never change, so an old cached index still has the right digest.
     """
     owner, name, version, about, content, body = stored
     record = {
@@ -111,16 +119,34 @@ def skill_of(stored: Stored, links: Links) -> Skill:
     }
     front, body = skill_parts(record, {})
     text = with_front(front, body).encode()
+    both = zip(about.files or (), data, strict=True)
+    files = [(one.path, raw, one.executable) for one, raw in both]
+    at = {"owner": owner, "name": name, "version": version}
+    url, hashed = links.page("version_skill", **at), text
+    if files:
+        url, hashed = links.file("version_skill_archive", **at), _archive(text, files)
     entry = SkillEntry(
         name=name,
-        type="skill-md",
+        type="archive" if files else "skill-md",
         description=front["description"],
-        url=links.page("version_skill", owner=owner, name=name, version=version),
-        digest=f"sha256:{_sha256(text)}",
+        url=url,
+        digest=f"sha256:{_sha256(hashed)}",
         version=str(version),
-        files=[FILE],
+        files=[FILE, *(path for path, _, _ in files)],
     )
-    return Skill(text, entry)
+    return Skill(text, entry, files)
+
+
+def _archive(text: bytes, files: Sequence[File], folder: str = "") -> bytes:
+    """A ZIP of a skill's text and files, below a folder: the same bytes from every build."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for path, data, executable in [(FILE, text, False), *files]:
+            info = zipfile.ZipInfo(folder + path)  # with the format's first time
+            info.create_system = 3  # Unix, on every system
+            info.external_attr = (0o755 if executable else 0o644) << 16
+            file.writestr(info, data)
+    return packed.getvalue()
 
 
 def has_description(front_matter: str) -> bool:
@@ -140,8 +166,8 @@ def remembered(skill: Skill, owner: str, links: Links) -> bytes:
     """The state's copy of a repo's skill, one line each: its entry in an index, its plugin."""
     entry = skill.entry
     at = {"owner": owner, "name": entry.name, "version": entry.version}
-    url = links.file("version_skill_archive", **at)
-    source = _Source("archive", url, _sha256(skill.archive))
+    route = "version_plugin" if skill.files else "version_skill_archive"
+    source = _Source("archive", links.file(route, **at), _sha256(skill.plugin))
     plugin = _Plugin(plugin_name(entry.name), entry.description, entry.version, source)
     return json_bytes(entry) + b"\n" + json_bytes(plugin)
 

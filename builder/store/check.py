@@ -12,6 +12,7 @@ from builder.model.labels import Move, find_faults, move_of, moves_with
 from builder.model.ordinals import Counted, count_withdrawn
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.records import VersionFile
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store.content import (
     HOME_FILE,
@@ -21,6 +22,7 @@ from builder.store.content import (
     list_repos,
     list_versions,
     named_folders,
+    read_files,
     read_home,
     read_owner,
     read_version,
@@ -103,6 +105,7 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
     for version in versions:
         try:
             record, text = read_version(root, owner, name, version)
+            read_files(root, owner, name, version, record)
         except ContentError as error:
             # Otherwise it was withdrawn meanwhile.
             if version in list_versions(root, owner, name).versions:
@@ -113,6 +116,7 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
             Counted(record.published_at, version, record.ordinal or None, f"{version}.json")
         )
         yield from _check_version(f"{where}/{version}", record, text, before)
+        yield from _strange_files(root, f"{where}/{version}{FOLDER_SUFFIX}", record)
         before, tags = record.published_at, record.tags
     for number in events:
         try:
@@ -142,7 +146,8 @@ def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
     # Before the versions, so that a version committed meanwhile is listed below.
     strays = [*_strays(root, where, {LABELS, WITHDRAWN})]
     listing = list_versions(root, *where.split("/"))
-    known = {f"{where}/{version}.{kind}" for version in listing.versions for kind in ("md", "json")}
+    kinds = ("md", "json", "files")
+    known = {f"{where}/{version}.{kind}" for version in listing.versions for kind in kinds}
     known.update(f"{where}/{file}" for file in listing.left)
     return listing, [one for one in strays if one.path not in known]
 
@@ -164,6 +169,19 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
     missing = [found for found in variable_names(text) if found not in declared]
     if missing:
         yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
+
+
+def _strange_files(root: str, folder: str, record: VersionFile) -> Iterator[Fault]:
+    """What is in the folder of a version's files, and not in its record."""
+    known = {one.path for one in record.files or ()}
+    for path, folders, files in os.walk(f"{root}/{folder}"):
+        links = [one for one in folders if os.path.islink(f"{path}/{one}")]
+        for one in sorted(files + links):
+            below = os.path.relpath(f"{path}/{one}", f"{root}/{folder}")
+            if below not in known and not one.startswith("."):
+                yield Fault(f"{folder}/{below}", "not in the record; move it away")
+    if not known and os.path.isdir(f"{root}/{folder}"):
+        yield Fault(folder, "the record has no files; move the folder away")
 
 
 def _reserved(where: str, named: Iterable[tuple[str, str]]) -> Iterator[Fault]:
@@ -226,11 +244,12 @@ def _strays(root: str, where: str, known: set[str]) -> Iterator[Fault]:
             if entry.name.startswith(".") or entry.name in known:
                 continue
             found = version_file.fullmatch(entry.name)
-            if found and found[2] == "md":
+            if found and found[2] != "json":
+                what = "text" if found[2] == "md" else "files"
                 yield Fault(
                     f"{where}/{entry.name}",
-                    f"text without record {found[1]}.json, so not a version; "
-                    "publish it again, or remove it",
+                    f"{what} without record {found[1]}.json, so not a version; "
+                    "publish again, or remove this",
                 )
             elif _is_stray_text(entry, where):
                 yield _stray_text(root, where, entry.name)

@@ -4,20 +4,22 @@
     content/restored.json                 the numbers free since a restore (see ``restored``)
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
+    content/{owner}/{name}/{x.y.z}.files/…  its files, if it has any
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
     content/{owner}/{name}/labels/{n}.json  a change of a label (see ``label_files``)
-    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of the two files
+    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of all of its files
                                           above (see ``withdrawn_files``); ``all.json``: all of them
 
-An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a dot,
-and other plain files beside the owners' folders, are ignored. Everything else in a wrong place is a
-fault: a build fails rather than silently omit a prompt.
+An ``.md`` or ``.files`` without its ``.json`` was left by a crash and is no version. Names that
+start with a dot, and other plain files beside the owners' folders, are ignored. Everything else in
+a wrong place is a fault: a build fails rather than silently omit a prompt.
 """
 
 import hashlib
 import os
 import re
 import time
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,10 +27,9 @@ import msgspec
 
 from builder.model import names
 from builder.model.errors import ContentError, Fault, Faults, OperatorError
-from builder.model.labels import FOLDER as LABELS
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
-from builder.model.withdrawn import FOLDER as WITHDRAWN
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import (
     files_in,
@@ -46,15 +47,19 @@ OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
 # The newest format of the content folder that this release reads. A release that writes files which
 # older ones would misread raises it, and writes it to FORMAT_FILE first. Without that file, the
-# format is 1. Releases up to 1.0 do not check it.
-FORMAT = 1
+# format is 1. Releases up to 1.0 do not check it. In format 2, versions have files.
+FORMAT = 2
 FORMAT_FILE = ".hub-format"
 # In a folder that is a copy of a shared store: the store's name, and the last change copied.
 STORE_FILE = ".hub-store"
 _FORMAT_BYTES_MAX = 20
+_CHANGED = (
+    "changed after publication: its hash differs from the record; restore it, and publish the "
+    "change as a new version"
+)
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
-version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
+version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json|files)")
 _decode_version = msgspec.json.Decoder(VersionFile).decode
 _decode_owner = msgspec.json.Decoder(OwnerFile).decode
 
@@ -96,13 +101,13 @@ def check_folder(root: str) -> None:
         raise _unreadable(f"{root}/{FORMAT_FILE}", error) from None
 
 
-def check_format(root: str) -> None:
-    """Raises OperatorError for the content folder of a newer release; OSError."""
+def check_format(root: str) -> int:
+    """The format of a content folder. Raises OperatorError for that of a newer release; OSError."""
     path = f"{root}/{FORMAT_FILE}"
     try:
         text = read_file(path, _FORMAT_BYTES_MAX).decode(errors="replace").strip()
     except FileNotFoundError:
-        return
+        return 1
     if not (text.isascii() and text.isdecimal()):
         raise OperatorError(f"{path} must have the number of a format, and nothing else.")
     if int(text) > FORMAT:
@@ -110,6 +115,7 @@ def check_format(root: str) -> None:
             f"{root} was written by a newer release of hub (format {text}; this release reads up "
             f"to {FORMAT}). Upgrade to that release, or restore a backup from before the upgrade."
         )
+    return int(text)
 
 
 def _unreadable(path: str, error: OSError) -> OperatorError:
@@ -191,11 +197,12 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     repo, path = f"{owner}/{name}", repo_path(root, owner, name)
     faults = Faults()
     events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
-    texts, records = files = set[str](), set[str]()
+    texts, records, folders = set[str](), set[str](), set[str]()
+    files = {"md": texts, "json": records, "files": folders}
     for (version, kind), _ in files_in(root, repo, _match, faults):
-        files[kind == "json"].add(version)
+        files[kind].add(version)
     withdrawn = withdrawn_files.list_withdrawn(root, repo, faults)
-    gone = texts | records if withdrawn.is_whole else withdrawn.versions
+    gone = texts | records | folders if withdrawn.is_whole else withdrawn.versions
     alive = records - gone
     lost = {text for text in alive - texts if not _is_there(f"{path}/{text}.md")}
     if not all(_is_there(f"{path}/{text}.json") for text in lost):
@@ -206,7 +213,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
     faults.check()
-    left = [*(f"{text}.json" for text in records & gone), *(f"{text}.md" for text in texts & gone)]
+    left = [f"{version}.{kind}" for kind, found in files.items() for version in found & gone]
     return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
 
 
@@ -232,16 +239,30 @@ def _is_there(path: str) -> bool:
 
 
 def version_mark(root: str, owner: str, name: str, version: Version) -> str:
-    """Changes whenever the text or the record of a version is touched. Empty if a file is missing,
-    or so young that another change within the grain of the file system's clock could leave the same
-    mark.
+    """Changes whenever the text, the record or a file of a version is touched. Empty if one is
+    missing, or so young that another change within the grain of the file system's clock could leave
+    the same mark.
     """
     stem = f"{repo_path(root, owner, name)}/{version}"
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
-        return mark_of_files((os.lstat(f"{stem}.md"), os.lstat(f"{stem}.json")), settled_ns)
+        found = [os.lstat(f"{stem}.md"), os.lstat(f"{stem}.json"), *_statuses(f"{stem}.files")]
+        return mark_of_files(found, settled_ns)
     except OSError:
         return ""  # Reading the version reports the reason.
+
+
+def _statuses(folder: str) -> Iterator[os.stat_result]:
+    """Of all that is in a folder and below, in order of names; nothing where there is no folder."""
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        yield entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _statuses(entry.path)
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:
@@ -274,7 +295,7 @@ def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
                 f"{entry.name}\0{status.st_mode}.{status.st_ctime_ns}.{status.st_size}."
                 f"{status.st_ino}"
             )
-            if entry.name in (LABELS, WITHDRAWN) and entry.is_dir(follow_symlinks=False):
+            if entry.is_dir(follow_symlinks=False):
                 inside = _mark_parts(entry.path, settled_ns)
                 if inside is None:
                     return None
@@ -317,11 +338,7 @@ def read_text(root: str, owner: str, name: str, version: Version, record: Versio
     stem = f"{owner}/{name}/{version}"
     raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
-        reason = (
-            "changed after publication: its hash differs from the record; restore it, and publish "
-            "the change as a new version"
-        )
-        raise ContentError([Fault(f"{stem}.md", reason)])
+        raise ContentError([Fault(f"{stem}.md", _CHANGED)])
     try:
         text = raw_text.decode()
     except UnicodeDecodeError as error:
@@ -331,6 +348,24 @@ def read_text(root: str, owner: str, name: str, version: Version, record: Versio
         reason = f"front_matter_bytes is {end:,}, which is not the start of a character"
         raise ContentError([Fault(f"{stem}.json", reason)])
     return text
+
+
+def read_files(
+    root: str, owner: str, name: str, version: Version, record: VersionFile
+) -> list[bytes]:
+    """The files of a version, in the order of its record, checked against it. Raises
+    ContentError.
+    """
+    found, faults = [], Faults()
+    for one in record.files or ():
+        file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{one.path}"
+        with faults:
+            data = read_record_file(root, file, bytes, one.size)
+            if hashlib.sha256(data).hexdigest() != one.sha256:
+                raise ContentError([Fault(file, _CHANGED)])
+            found.append(data)
+    faults.check()
+    return found
 
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:

@@ -1,14 +1,16 @@
 """Reads plain files that others may replace or damage, and detects changes of them."""
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from builder.model.errors import ContentError, Fault
+from builder.model.version_files import FOLDER_SUFFIX
 
 Record = TypeVar("Record")
 Matched = TypeVar("Matched")
@@ -41,8 +43,9 @@ def read_file(path: str, bytes_max: int) -> bytes:
 def files_in(
     root: str, folder: str, match: Callable[[str], Matched | None], faults: list[Fault]
 ) -> Iterator[tuple[Matched, os.DirEntry[str]]]:
-    """The plain files in a folder below ``root`` whose names match; none if there is no folder.
-    Adds to ``faults`` for other things with such a name, a link, or an unreadable folder.
+    """The plain files in a folder below ``root`` whose names match, and the folders of versions'
+    files; none if there is no folder. Adds to ``faults`` for other things with such a name, a link,
+    or an unreadable folder.
     """
     path = f"{root}/{folder}"
     try:
@@ -51,10 +54,13 @@ def files_in(
                 raise NotADirectoryError
             for entry in entries:
                 found = match(entry.name)
-                if found and entry.is_file(follow_symlinks=False):
+                is_folder = entry.name.endswith(FOLDER_SUFFIX)
+                is_right = entry.is_dir if is_folder else entry.is_file
+                if found and is_right(follow_symlinks=False):
                     yield found, entry
                 elif found:
-                    faults.append(Fault(f"{folder}/{entry.name}", "not a plain file"))
+                    kind = "folder" if is_folder else "file"
+                    faults.append(Fault(f"{folder}/{entry.name}", f"not a plain {kind}"))
     except (FileNotFoundError, NotADirectoryError):
         # A folder that exists now was created after the scan.
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):
@@ -93,7 +99,21 @@ def read_record_if_there(
     return read_record_file(root, file, decode, bytes_max)
 
 
-def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
+def remove(path: str) -> None:
+    """Removes a file, or a folder with all its entries, without following links. Several processes
+    may remove the same one at once. Raises OSError, FileNotFoundError if the path does not exist.
+    """
+    if not stat.S_ISDIR(os.lstat(path).st_mode):
+        return os.unlink(path)
+    with os.scandir(path) as entries:
+        inside = [entry.path for entry in entries]
+    for one in inside:
+        with contextlib.suppress(FileNotFoundError):
+            remove(one)
+    return os.rmdir(path)
+
+
+def mark_of_files(files: Sequence[os.stat_result], settled_ns: int) -> str:
     """Changes whenever one of the files is touched. Empty if one changed after ``settled_ns``
     (epoch nanoseconds), because it could change again and keep the same mark.
     """

@@ -5,7 +5,6 @@ Such a file alone decides: the text and record of the versions in it are no long
 content, even if they are still in the repo's folder.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from builder.model.withdrawn import (
     moves_of,
     withdrawn_file,
 )
-from builder.store.plain_files import files_in, read_record_file
+from builder.store.plain_files import files_in, read_record_file, remove
 
 # A file that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -99,7 +98,7 @@ def remove_left(root: str, repo: str, files: Iterable[str]) -> list[Fault]:
     faults = []
     for file in files:
         try:
-            os.unlink(f"{root}/{repo}/{file}")
+            remove(f"{root}/{repo}/{file}")
         except FileNotFoundError:
             continue
         except OSError as error:

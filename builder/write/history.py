@@ -60,7 +60,7 @@ class _KnownVersion(ListedVersion, gc=False):
 class Remembered(msgspec.Struct, array_like=True, gc=False):
     """A version whose files are on the site: its mark, its entry, the labels on its page.
     ``is_counted``: its record stores its number of publication. ``refs``: its refs for Langfuse's
-    SDKs. ``sha256``: of its record's file.
+    SDKs. ``sha256``: of its record's file. ``files``: the paths of its files.
     """
 
     version: str
@@ -70,6 +70,7 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     is_counted: bool
     sha256: str
     refs: list[str] = []
+    files: list[str] = []
 
 
 class LabelNames(NamedTuple):
@@ -118,6 +119,14 @@ encode_versions = _encode
 def remembered_versions(row: RepoRow | None) -> list[str]:
     """The versions that the last build put on the site."""
     return row.names.split() if row else []
+
+
+def remembered_files(row: RepoRow | None) -> dict[str, list[str]]:
+    """The paths of the files that the last build put on the site, by version; only of those that
+    have some.
+    """
+    known = _decode_versions(row.versions) if row else []
+    return {one.version: one.files for one in known if one.files}
 
 
 def remembered_withdrawn(row: RepoRow | None) -> set[str]:

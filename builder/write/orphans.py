@@ -3,7 +3,7 @@
 The answer comes from the table of routes and the state, so it needs no list of files.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from builder.write import langfuse_files
 from builder.write.history import (
     LabelNames,
     Task,
+    remembered_files,
     remembered_labels,
     remembered_refs,
     remembered_versions,
@@ -35,7 +36,7 @@ from builder.write.history import (
 )
 from builder.write.repo import COMPARED_MIN
 from builder.write.sitemap import PARTS
-from builder.write.withdrawn import files_of, labels_left
+from builder.write.withdrawn import files_of, files_of_version, folders_left, labels_left
 
 
 class Expected:
@@ -51,6 +52,7 @@ class Expected:
             return cache(lambda repo_id: read(state.repos.get(repo_id)))
 
         self._versions = remembered(remembered_versions)
+        self._files = remembered(remembered_files)
         self._count = remembered(_count)
         self._labels = remembered(remembered_labels)
         self._refs = remembered(remembered_refs)
@@ -90,6 +92,10 @@ class Expected:
             return params.get("ref", NO_REF) in self._refs(repo_id)
         if route.scope == "withdrawn":
             return version in self._withdrawn(repo_id) if version else self._is_withdrawn(repo_id)
+        if route.scope == "files":
+            return route.file_for(**params) in files_of_version(
+                repo_id, version, self._files(repo_id).get(version, [])
+            )
         if route.scope == "versions":
             return self._count(repo_id) >= COMPARED_MIN
         versions = self._versions(repo_id)
@@ -139,6 +145,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
         files += files_of("versions", owner=owner, name=name)
     for version in {*before} - {*after}:
         files += files_of("version", owner=owner, name=name, version=version)
+    files += {*_folder_files(old)} - {*_folder_files(new)}
     for version in remembered_withdrawn(old) - remembered_withdrawn(new):
         files += files_of("withdrawn", owner=owner, name=name, version=version)
     if after and after[0] != before[0]:
@@ -147,6 +154,12 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     files += langfuse_files.lost_files(old, new)
     kept = {*_label_files(new)} if new else set()
     return files + [file for file in _label_files(old) if file not in kept]
+
+
+def _folder_files(row: RepoRow | None) -> Iterator[str]:
+    """The files of a repo's versions that have files."""
+    for version, paths in remembered_files(row).items():
+        yield from files_of_version(row.id, version, paths)
 
 
 def _label_files(row: RepoRow) -> list[str]:
@@ -163,8 +176,9 @@ def _label_files(row: RepoRow) -> list[str]:
 
 
 def files_left(site: Site, repo_id: str) -> list[str]:
-    """The files of a repo's labels and for Langfuse's SDKs that are on the site, whatever the state
-    has of them.
+    """The files of a repo's labels, for Langfuse's SDKs and of its versions' folders that are on
+    the site, whatever the state has of them.
     """
     owner, name = repo_id.split("/")
-    return [*labels_left(site, owner, name), *langfuse_files.files_left(site, owner, name)]
+    files = [*labels_left(site, owner, name), *folders_left(site, owner, name)]
+    return [*files, *langfuse_files.files_left(site, owner, name)]

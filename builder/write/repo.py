@@ -15,7 +15,7 @@ from builder.model.links import Links
 from builder.model.names import LATEST, Version
 from builder.model.records import LabelMove, ListedVersion, Repo
 from builder.model.records import Version as VersionRecord
-from builder.model.routes import BY_NAME
+from builder.model.routes import BY_NAME, version_file
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
@@ -50,6 +50,8 @@ from builder.write.withdrawn import WithdrawnFiles, files_of
 COMPARED_MIN = 2
 # The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
+# A skill has up to three times the bytes of its files.
+SKILLS_KEPT = 8
 
 
 def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
@@ -72,8 +74,10 @@ def _read(read_record: ReadRecord, root: str, owner: str, name: str, version: Ve
     return Stored(owner, name, version, record, text, body_of(text, record.front_matter_bytes))
 
 
-def _skill(read: Callable[[Version], Stored], links: Links, version: Version) -> Skill:
-    return skills.skill_of(read(version), links)
+def _skill(root: str, read: Callable[[Version], Stored], links: Links, version: Version) -> Skill:
+    stored = read(version)
+    data = content.read_files(root, stored.owner, stored.name, version, stored.record)
+    return skills.skill_of(stored, data, links)
 
 
 class _RepoFiles:
@@ -91,7 +95,8 @@ class _RepoFiles:
         place = settings.content, task.owner, task.name
         self.read_record = lru_cache(TEXTS_KEPT)(partial(content.read_record, *place))
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
-        self.skill = lru_cache(TEXTS_KEPT)(partial(_skill, self.read, self.links))
+        read_skill = partial(_skill, settings.content, self.read, self.links)
+        self.skill = lru_cache(SKILLS_KEPT)(read_skill)
 
     def write(self) -> RepoRow:
         """Write the files that are not up to date on the site. Raises ContentError."""
@@ -182,13 +187,18 @@ class _RepoFiles:
         skill = self.skill(place.version)
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
+        if skill.files:
+            self._write("version_plugin", skill.plugin, at)
+        for path, raw, _ in skill.files:
+            self.site.write(version_file(**at, path=path).file, raw)
         self._write("version_skill_index", skill.listed, at)
         # The record comes last, because it links to the other files.
         data = envelopes.single(envelopes.json_bytes(version))
         self._write("version", data, at)
         entry, sha256 = derive.version_entry(version), mirrored.sha256_of(data)
         is_counted = bool(stored.record.ordinal)
-        return Remembered(place.name, place.mark, entry, labels, is_counted, sha256)
+        paths = [one.path for one in stored.record.files or ()]
+        return Remembered(place.name, place.mark, entry, labels, is_counted, sha256, files=paths)
 
     def _write_labels(
         self,

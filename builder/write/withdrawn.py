@@ -4,8 +4,10 @@ Files are removed at once, not one build later, because a withdrawn text must no
 withdrawal.
 """
 
+from collections.abc import Sequence
+
 from builder.model.records import ErrorBody, Withdrawal
-from builder.model.routes import BY_NAME, ROUTES, Scope
+from builder.model.routes import BY_NAME, ROUTES, Scope, match_file, version_file
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import envelopes
 from builder.render.pages import Pages
@@ -23,6 +25,31 @@ def files_of(scope: Scope, **params: str) -> list[str]:
         if route.scope == scope
         and (scope != "withdrawn" or ("version" in params) == ("{version}" in route.file))
     ]
+
+
+def files_of_version(repo_id: str, version: str, paths: Sequence[str]) -> list[str]:
+    """The files that a version of a repo has on the site for its files with these paths."""
+    if not paths:
+        return []
+    owner, name = repo_id.split("/")
+    at = {"owner": owner, "name": name, "version": version}
+    return [BY_NAME["version_plugin"].file_for(**at)] + [
+        version_file(**at, path=path).file for path in paths
+    ]
+
+
+def folders_left(site: Site, owner: str, name: str, version: str | None = None) -> list[str]:
+    """The files of the site that one version of a repo has for its files, or all of them have,
+    whatever is remembered of them.
+    """
+    at = {"owner": owner, "name": name, "version": version}
+    plugin, file = BY_NAME["version_plugin"], BY_NAME["version_file"].file
+    if version is not None:
+        folder = file.partition("/{file_path}")[0].format_map(at)
+        return [plugin.file_for(**at), *site.files(folder)]
+    folder = file.partition("/{version}")[0].format_map(at)
+    found = ((file, match_file(file)) for file in site.files(folder))
+    return [file for file, match in found if match and match.route.scope == "files"]
 
 
 def labels_left(site: Site, owner: str, name: str) -> list[str]:
@@ -48,7 +75,7 @@ class WithdrawnFiles:
         message = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
         message = f"{message} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
         self._write("version", at, message, public(one.withdrawal), version=str(one.version))
-        self._site.remove(*files_of("version", **at))
+        self._site.remove(*files_of("version", **at), *folders_left(self._site, **at))
 
     def write_repo(self, parts: WithdrawnParts) -> None:
         """Write why the whole repo is gone, and remove all its files."""
@@ -65,6 +92,7 @@ class WithdrawnFiles:
         for one in parts.versions:
             at = self._at | {"version": str(one.version)}
             self._site.remove(*files_of("version", **at), *files_of("withdrawn", **at))
+        self._site.remove(*folders_left(self._site, **self._at))
         self._site.remove(*labels_left(self._site, **self._at))
         self._site.remove(*langfuse_files.files_left(self._site, **self._at))
 

@@ -61,6 +61,7 @@ _KINDS = (
     routes.TEXT,
     routes.MARKDOWN,
     routes.ZIP,
+    routes.BYTES,
     routes.HTML,
     routes.ATOM,
     routes.XML,

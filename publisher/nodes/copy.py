@@ -18,10 +18,12 @@ from msgspec import Struct
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.labels import event_file
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import withdrawn_file
 from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE, STORE_FILE
+from publisher.nodes.folders import split
 from publisher.nodes.rows import EVENT, HUB_FILES, PROFILE, VERSION, WITHDRAWAL, Mark, Row
 from publisher.write import durable, synced_files
 
@@ -123,8 +125,11 @@ def apply_row(root: str, row: Row) -> None:
     if row.kind == VERSION and row.text is None:
         return  # it was withdrawn later
     if row.kind == VERSION:
+        text, files = split(row.record, row.text)
+        for path, data in files.items():
+            _put(f"{folder}/{row.name}{FOLDER_SUFFIX}/{path}", data)
+        _put(f"{folder}/{row.name}.md", text)
         # The record last: it makes the version exist.
-        _put(f"{folder}/{row.name}.md", row.text)
         _put(f"{folder}/{row.name}.json", row.record)
     elif row.kind == EVENT:
         _put(f"{folder}/{event_file(int(row.name))}", row.record)

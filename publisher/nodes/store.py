@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self, TypeVar
 
 import psycopg
@@ -20,8 +20,10 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import rows
 from publisher.nodes.commits import OTHER_HISTORY, Commits, Overtaken, StoreUnavailable
 from publisher.nodes.copy import Copy, remove_left
+from publisher.nodes.folders import join
 from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
 from publisher.write import durable
+from publisher.write.durable import NO_FILES
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 # A decision is tried again for so long while other nodes are faster. Then it fails with
@@ -129,14 +131,17 @@ class Shared:
         text: bytes,
         record: bytes,
         *,
+        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
         repo = f"{owner}/{name}"
-        files = [File(repo, VERSION, version, record, text)]
+        if files:
+            self._raise_format()
+        put = [File(repo, VERSION, version, record, join(text, files.values()))]
         if profile is not None and durable.is_alone(self.root, owner, name):
-            files.insert(0, _profile(owner, profile))
-        self._commit(owner, repo, files, by_owner=len(files) > 1)
+            put.insert(0, _profile(owner, profile))
+        self._commit(owner, repo, put, by_owner=len(put) > 1)
 
     def write_events(
         self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
@@ -238,6 +243,13 @@ class Shared:
         if files:
             # The commit proves that nothing that the decision depends on changed in between.
             turn.seen = Mark(turn.serial, change.requests[-1])
+
+    def _raise_format(self) -> None:
+        """Say that the content has files of versions, before any node has one."""
+        if content.check_format(self.root) < content.FORMAT:
+            file = File("", content.FORMAT_FILE, os.urandom(16).hex(), durable.FORMAT_TEXT)
+            change = rows.make_change("", "", [file], self._turn.seen.serial, by_owner=False)
+            self._commits.commit(change)
 
     def _wait(self, serial: int, until: float) -> None:
         if not self._commits.wait_applied(serial, until - time.monotonic()):

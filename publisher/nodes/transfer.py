@@ -14,12 +14,14 @@ import psycopg
 from builder.model.errors import OperatorError
 from builder.model.labels import event_file
 from builder.model.records import LabelFile, OwnerFile, VersionFile, WithdrawnFile
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
 from builder.store.content import OWNER_FILE
 from builder.store.restored import serial_base
 from publisher.accounts.database import Database
 from publisher.nodes.copy import lock_folder, mark_as_copy
+from publisher.nodes.folders import join, paths_of, split
 from publisher.nodes.rows import (
     EVENT,
     HUB_FILES,
@@ -190,8 +192,13 @@ def _fault_of(row: Row, is_withdrawn: bool) -> str | None:
         return f"its record cannot be read ({error}); restore it"
     if row.kind == VERSION and row.text is None:
         return "its text is missing; restore it"
-    if row.kind == VERSION and hashlib.sha256(row.text).hexdigest() != record.sha256:
-        return "its text does not have the hash of its record; restore it"
+    if row.kind == VERSION:
+        text, files = split(row.record, row.text)
+        hashes = {one.path: one.sha256 for one in record.files or ()}
+        if not text or hashlib.sha256(text).hexdigest() != record.sha256:
+            return "its text does not have the hash of its record; restore it"
+        if {path: hashlib.sha256(data).hexdigest() for path, data in files.items()} != hashes:
+            return "its files do not have the hashes of its record; restore them"
     return None
 
 
@@ -223,7 +230,14 @@ def _files_of(root: str, owner: str) -> Iterator[File]:
         listing = content.list_versions(root, owner, name)
         for version in listing.versions:
             record, text = (_read(f"{folder}/{version}.{kind}") for kind in ("json", "md"))
-            yield File(repo, VERSION, str(version), record, text)
+            try:
+                paths = paths_of(record)
+            except msgspec.DecodeError as error:
+                raise OperatorError(
+                    f"Cannot read {folder}/{version}.json: {error}. Run `hubctl check`."
+                ) from error
+            data = (_read(f"{folder}/{version}{FOLDER_SUFFIX}/{path}") for path in paths)
+            yield File(repo, VERSION, str(version), record, join(text, data))
         for number in listing.events:
             yield File(repo, EVENT, str(number), _read(f"{folder}/{event_file(number)}"))
         for what in listing.withdrawn.files:

@@ -5,21 +5,32 @@ Looks at the request alone: does not know its sender or what is stored. Reads no
 its limit.
 """
 
+import io
 import re
 from typing import NamedTuple
 
 import msgspec
 from flask import Request
 from msgspec import UNSET
+from werkzeug.exceptions import HTTPException
+from werkzeug.formparser import FormDataParser
 
-from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.errors import Detail, RequestError, cut, validation_failed
 from builder.model.names import Version
 from builder.model.records import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import JSON
-from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
+from publisher.write.drafts import (
+    parse_draft,
+    parse_folder,
+    parse_label_draft,
+    parse_label_removal,
+)
 from server.bodies import PUBLICATION_BYTES_MAX
 
 BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
+FORM = "multipart/form-data"
+_PARTS_MAX = 10
+_LESS_AT_ONCE = "publish less at once"
 _LESS = "send only the version, a note and the version that you expect"
 
 _key = re.compile(r"[\x20-\x7e]{1,255}")
@@ -55,11 +66,49 @@ def read_publication(request: Request) -> Incoming:
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, and what parse_draft
     does, which for headers is ``validation_failed`` too.
     """
-    body = read_json_body(request, BODY_BYTES_MAX, "publish less at once")
-    draft = parse_draft(body)
+    if request.mimetype == FORM:
+        draft, body = _read_folder(request)
+    else:
+        body = read_json_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
+        draft = parse_draft(body)
     key = _read_key(request)
     if_match = request.headers.get("If-Match")
     return Incoming(_with_condition(draft, if_match), body, key, if_match)
+
+
+def _read_folder(request: Request) -> tuple[Draft, bytes]:
+    """The draft of a form with a ZIP, and the bytes that tell it from another: a form that is sent
+    again has another boundary.
+    """
+    _check_encoding(request)
+    body = _read_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
+    parser = FormDataParser(
+        lambda **_: io.BytesIO(),
+        max_form_memory_size=BODY_BYTES_MAX,
+        max_form_parts=_PARTS_MAX,
+        silent=False,
+    )
+    try:
+        _, fields, files = parser.parse(
+            io.BytesIO(body), request.mimetype, len(body), request.mimetype_params
+        )
+    except (ValueError, HTTPException):
+        raise _wrong_form("cannot be read") from None
+    parts = [*fields.keys(), *files.keys()]
+    if sorted({*parts} | {"draft"}) != ["draft", "files"] or len(parts) != len({*parts}):
+        raise _wrong_form(f"has the parts {', '.join(sorted(parts)) or 'none'}")
+    if "files" not in files:
+        raise _wrong_form("has no file as `files`")
+    draft = files["draft"].read() if "draft" in files else fields.get("draft", "").encode()
+    packed = files["files"].read()
+    return parse_folder(draft, packed), b"%d:" % len(draft) + draft + packed
+
+
+def _wrong_form(told: str) -> RequestError:
+    shown = told.encode("utf-8", "replace").decode()
+    return validation_failed(
+        Detail("files", f"the form {cut(shown, 200)}: send `files`, a ZIP, and `draft`, JSON")
+    )
 
 
 def read_label_change(request: Request) -> LabelRequest:
@@ -107,6 +156,10 @@ def _check_media_type(request: Request) -> None:
         raise RequestError(
             "unsupported_media_type", f"Send JSON in UTF-8, with the header Content-Type: {JSON}."
         )
+    _check_encoding(request)
+
+
+def _check_encoding(request: Request) -> None:
     if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("identity", ""):
         raise RequestError(
             "unsupported_media_type", "The body is compressed. Send it without Content-Encoding."

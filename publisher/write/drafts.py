@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
@@ -27,6 +28,8 @@ from builder.model.withdrawn import BECAUSE
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
+from publisher.write.folders import parse_files
+from publisher.write.zips import read_zip
 
 _Parser = Callable[[Any], Any]
 
@@ -36,6 +39,18 @@ def parse_draft(raw: bytes) -> Draft:
     return make_draft(_parse_object(raw, '{"content": "…"}'))
 
 
+def parse_folder(raw: bytes, packed: bytes) -> Draft:
+    """Read a publish body whose files, and text where the body has none, are in a ZIP. Raises as
+    parse_draft and read_zip.
+    """
+    fields = _parse_object(raw, '{"changelog": "…"}') if raw.strip() else {}
+    found = read_zip(packed)
+    twice = sorted(fields.keys() & found.keys())
+    if twice:
+        raise validation_failed(*(Detail(one, "is in the ZIP, too: send it once") for one in twice))
+    return make_draft(fields | found)
+
+
 def make_draft(fields: Mapping[str, Any]) -> Draft:
     """Returns a draft of these fields.
 
@@ -43,7 +58,9 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
     ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
     draft = Draft(**_parse_fields(fields, _DRAFT, content="send the text of the prompt"))
-    if find_token(msgspec.json.encode(draft).decode()):
+    # The parser of the files has looked into them.
+    rest = msgspec.structs.replace(draft, files=UNSET)
+    if find_token(msgspec.json.encode(rest).decode()):
         raise RequestError(
             "secret_detected",
             "The prompt contains an access token of this hub. Remove it from the text and "
@@ -226,6 +243,7 @@ _OTHERS: dict[str, _Parser] = {
     "bump": partial(_parse_choice, (*names.BUMPS, names.AUTO)),
     "base_version": _parse_version,
     "labels": _parse_labels,
+    "files": parse_files,
 }
 _DRAFT: dict[str, _Parser] = {
     field: partial(parse_field, field) if field in METADATA_FIELDS else _OTHERS[field]

@@ -1,17 +1,18 @@
 """Puts a version on the disk so that all of it exists or none of it, whatever happens.
 
-The order, under the repo's lock: the owner's profile (on a first publication), the text, the
-record. Each is written to a temporary name in the repo's folder and synced. Then it gets its name
-by ``link``, which is atomic and fails where the name exists (POSIX,
-https://pubs.opengroup.org/onlinepubs/9799919799/functions/link.html). So nothing published is ever
-overwritten. The link of the record is the commit point. Then the folder is synced: ``fsync`` of a
-file does not sync its entry in the folder (https://man7.org/linux/man-pages/man2/fsync.2.html). The
-folders above are synced before the first commit, so a power cut cannot take away the folder of a
-committed version.
 
-A crash can leave a temporary file (its name starts with a dot, and the next writer of that folder
-removes it), a text without a record (not a version; it is replaced when its number is used), or an
-empty folder.
+The order, under the repo's lock: the owner's profile (on a first publication), the files in their
+folder, the text, the record. Each is written to a temporary name in the repo's folder and synced.
+Then it gets its name by ``link``, which is atomic and fails where the name exists (POSIX,
+https://pubs.opengroup.org/onlinepubs/9799919799/functions/link.html); the folder of files gets its
+name by ``rename``. So nothing published is ever overwritten. The link of the record is the commit
+point. Then the folder is synced: ``fsync`` of a file does not sync its entry in the folder
+(https://man7.org/linux/man-pages/man2/fsync.2.html). The folders above are synced before the first
+commit, so a power cut cannot take away the folder of a committed version.
+
+A crash can leave a temporary file or folder (its name starts with a dot, and the next writer of
+that folder removes it), a text or files without a record (not a version; they are replaced when
+their number is used), or an empty folder.
 
 The lock is ``flock`` on the repo's folder itself. It needs no file of its own in the content, and a
 crash releases it. It belongs to the open file, so it excludes other threads as well as other
@@ -32,13 +33,17 @@ repo until an operator removes the record. What was acknowledged is safe there t
 """
 
 import contextlib
+import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.model.withdrawn import withdrawn_file
+from builder.store import content
 from builder.store.content import OWNER_FILE, check_format, repo_path
 from builder.store.restored import check_not_restoring
 from publisher.write import synced_files
@@ -47,6 +52,9 @@ _Made = tuple[str, os.stat_result]
 
 _TEMPORARY = ".publish.tmp"
 _PROFILE_TEMPORARY = ".owner.tmp"
+_FILES_TEMPORARY = ".publish.files.tmp"
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
+FORMAT_TEXT = f"{content.FORMAT}\n".encode()
 _THEN = "send the same request again: nothing is saved twice"
 
 
@@ -86,15 +94,16 @@ def write_version(
     text: bytes,
     record: bytes,
     *,
+    files: Mapping[str, bytes] = NO_FILES,
     profile: bytes | None = None,
     sync: bool = True,
 ) -> None:
     """Stores a new version of ``owner/name``, durably when this returns. The caller holds the
     repo's lock.
 
-    ``profile`` comes with a repo's first version, for an owner who has nothing yet. Without
-    ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it acknowledges the
-    version. POSIX lets ``sync`` return early, but Linux waits for the writes
+    ``files``: by their paths. ``profile`` comes with a repo's first version, for an owner who has
+    nothing yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before
+    it acknowledges the version. POSIX lets ``sync`` return early, but Linux waits for the writes
     (https://man7.org/linux/man-pages/man2/sync.2.html). Raises RequestError
     ``storage_unavailable``, ``version_conflict``.
     """
@@ -111,11 +120,26 @@ def write_version(
                     synced_files.sync_folder(f"{root}/{owner}")
                     synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
-                synced_files.unlink(text_path)  # what a crash left
+                # What a crash left.
+                synced_files.unlink(text_path)
+                synced_files.remove(f"{folder}/{version}{FOLDER_SUFFIX}")
+            if files:
+                _raise_format(root, folder, sync)
+                _put_files(folder, f"{folder}/{version}{FOLDER_SUFFIX}", files, made, sync)
             _put(folder, text_path, text, made, sync)
             _put(folder, record_path, record, made, sync)
         if sync:
             synced_files.sync_folder(folder)
+
+
+def _raise_format(root: str, folder: str, sync: bool) -> None:
+    """Say that the content has files of versions, before it has any."""
+    if content.check_format(root) == content.FORMAT:
+        return
+    with _temporary_file(folder, FORMAT_TEXT, sync) as (temporary, _):
+        os.rename(temporary, f"{root}/{content.FORMAT_FILE}")
+    if sync:
+        synced_files.sync_folder(root)
 
 
 def write_events(
@@ -176,8 +200,8 @@ def remove_withdrawn(
         if sync:
             synced_files.sync_folder(f"{folder}/{WITHDRAWN}")
         # A crash may have left the temporary file as a second name of the text.
-        for file in (_TEMPORARY, *files):
-            synced_files.unlink(f"{folder}/{file}")
+        for file in (_TEMPORARY, _FILES_TEMPORARY, *files):
+            synced_files.remove(f"{folder}/{file}")
         if sync:
             synced_files.sync_folder(folder)
 
@@ -272,17 +296,48 @@ def _take_back(made: list[_Made]) -> None:
         for path, status in reversed(made):
             # The owner may have written another profile meanwhile: that one stays.
             if os.path.samestat(status, os.stat(path)):
-                os.unlink(path)
+                synced_files.remove(path)
 
 
 def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:
+    with _temporary_file(folder, data, sync) as (temporary, status):
+        os.link(temporary, target)
+        made.append((target, status))
+
+
+@contextlib.contextmanager
+def _temporary_file(folder: str, data: bytes, sync: bool) -> Iterator[_Made]:
     temporary = f"{folder}/{_TEMPORARY}"
     # A crash may have left this name as a second link to a published file: never write into it.
     synced_files.unlink(temporary)
     try:
-        status = synced_files.write_new(temporary, data, sync=sync)
-        os.link(temporary, target)
-        made.append((target, status))
+        yield temporary, synced_files.write_new(temporary, data, sync=sync)
     finally:
         with contextlib.suppress(OSError):  # the next publication removes it
             os.unlink(temporary)
+
+
+def _put_files(
+    folder: str, target: str, files: Mapping[str, bytes], made: list[_Made], sync: bool
+) -> None:
+    temporary = f"{folder}/{_FILES_TEMPORARY}"
+    synced_files.remove(temporary)
+    try:
+        folders = {temporary: None}
+        for path in files:
+            above = path.split("/")[:-1]
+            folders |= {"/".join((temporary, *above[:n])): None for n in range(1, len(above) + 1)}
+        for one in folders:
+            os.mkdir(one)
+        for path, data in files.items():
+            synced_files.write_new(f"{temporary}/{path}", data, sync=sync)
+        for one in folders if sync else ():
+            synced_files.sync_folder(one)
+        if os.path.lexists(target):  # else an empty folder would be replaced
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        status = os.stat(temporary)
+        os.rename(temporary, target)
+        made.append((target, status))
+    finally:
+        with contextlib.suppress(OSError):  # the next publication removes it
+            synced_files.remove(temporary)

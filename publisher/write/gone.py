@@ -32,13 +32,16 @@ def check_label_target(
 
 
 def check_text(owner: str, name: str, withdrawn: list[WithdrawnVersion], sha256: str) -> None:
-    """Raises RequestError ``version_withdrawn`` where a text of this hash was withdrawn."""
+    """Raises RequestError ``version_withdrawn`` where a version of this hash was withdrawn, which
+    is that of its text, or of its text and files.
+    """
     for one in withdrawn:
-        if one.remains.sha256 == sha256:
+        if (one.remains.content_sha256 or one.remains.sha256) == sha256:
+            what = "text with these files" if one.remains.content_sha256 else "text"
             raise _refusal(
-                f"This very text, {owner}/{name} {one.version},",
+                f"This very {what}, {owner}/{name} {one.version},",
                 one.withdrawal,
-                "Change the text: take out what it was withdrawn for.",
+                "Change it: take out what it was withdrawn for.",
             )
 
 

@@ -16,12 +16,13 @@ from builder.model import names, records
 from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
-from builder.model.records import Draft, OwnerFile, Source, VersionFile
+from builder.model.records import Draft, OwnerFile, Source, StoredFile, VersionFile
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.fields import METADATA_FIELDS
+from publisher.write.folders import Folder, tell_kept
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
@@ -34,7 +35,8 @@ from publisher.write.store_protocol import Store
 
 class Published(Struct, frozen=True):
     """The result of a publication. ``unchanged``: the latest version already said the same.
-    ``labels``: those in the request, which now name this version.
+    ``labels``: those in the request, which now name this version. ``files`` and
+    ``content_sha256``: as in the version's record.
     """
 
     owner: str
@@ -49,6 +51,8 @@ class Published(Struct, frozen=True):
     unchanged: bool
     warnings: list[str]
     labels: list[str] | UnsetType = UNSET
+    files: list[StoredFile] | UnsetType = UNSET
+    content_sha256: str | UnsetType = UNSET
 
 
 class Preview(NamedTuple):
@@ -158,7 +162,10 @@ def publish_past(
             try:
                 metadata, warnings = resolve(one.draft, name, None, front_matter=False)
                 stamp = _Stamp(publisher, records.format_time(one.at), ordinal=one.ordinal)
-                decision, record = _decide_version(repo, one.draft, metadata, warnings, stamp)
+                folder = Folder.of(one.draft)
+                decision, record = _decide_version(
+                    repo, one.draft, folder, metadata, warnings, stamp
+                )
             except RequestError as error:
                 yield error
                 continue
@@ -201,6 +208,8 @@ def _answer_again(
 def _published(
     owner: str, name: str, kept: KeptAnswer, record: VersionFile, draft: Draft, warnings: list[str]
 ) -> Published:
+    if record.files and draft.files is UNSET:
+        warnings = [*warnings, tell_kept(record.files)]
     return Published(
         owner=owner,
         name=name,
@@ -214,6 +223,8 @@ def _published(
         unchanged=not kept.writes or kept.label_number is not None,
         warnings=bounded(warnings),
         labels=sorted(draft.labels) or UNSET,
+        files=record.files,
+        content_sha256=record.content_sha256,
     )
 
 
@@ -242,7 +253,12 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
     moves = read_moves(repo.root, repo.owner, repo.name, listing) if draft.labels else []
     there = fold(moves)
     moment = labels.time_of_next(there, terms.now)
-    if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
+    folder = repo.folder_of(draft)
+    if (
+        previous
+        and folder.whole_sha256 == previous[0].whole_sha256
+        and _is_same(metadata, previous[0])
+    ):
         events = _plan_events(
             there, len(listing.events), draft.labels, str(repo.latest), moment, publisher
         )
@@ -258,21 +274,21 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
     bump, breaking = take_step(draft, step)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
     stamp = _Stamp(publisher, moment, terms.source)
-    decision, _ = _decide_version(repo, draft, metadata, warnings, stamp, there)
+    decision, _ = _decide_version(repo, draft, folder, metadata, warnings, stamp, there)
     return Preview(decision, metadata, previous, step)
 
 
 def _decide_version(
     repo: Repo,
     draft: Draft,
+    folder: Folder,
     metadata: Metadata,
     warnings: list[str],
     stamp: _Stamp,
     there: Labels = NO_LABELS,
 ) -> tuple[Decision[Published], VersionFile]:
     """Returns the decision to store the next version, and its record."""
-    sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
-    gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
+    gone.check_text(repo.owner, repo.name, repo.withdrawn, folder.whole_sha256)
     for tag in metadata.tags:
         if not repo.previous or tag not in repo.previous[0].tags:
             names.check_new("tag", tag, "tags")
@@ -284,23 +300,25 @@ def _decide_version(
         publisher=stamp.publisher,
         # A clock that was set back must not reverse the order of the history.
         published_at=max([stamp.at, *before]),
-        sha256=sha256,
+        sha256=folder.text_sha256,
         changelog=draft.changelog,
         **metadata._asdict(),
         labels=draft.labels or UNSET,
         label_number=there.next_number if draft.labels else UNSET,
         ordinal=check_ordinal(max(repo.next_ordinal, stamp.ordinal)),
         source=stamp.source or UNSET,
+        files=folder.stored or UNSET,
+        content_sha256=folder.content_sha256,
     )
     raw = _render_record(record)
     kept = _kept(version, repo.latest, raw, None)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
-    needs = Quotas(int(repo.is_new), 1, published.size + len(raw))
+    needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
 
     def write(store: Store, sync: bool) -> None:
         profile = None if kept.previous_version else _new_profile(published)
         text, where = draft.content.encode(), (repo.owner, repo.name, str(version))
-        store.write_version(*where, text, raw, profile=profile, sync=sync)
+        store.write_version(*where, text, raw, files=folder.files, profile=profile, sync=sync)
 
     return Decision(published, kept, write, needs), record
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from builder.model.errors import Detail, RequestError
 from builder.model.labels import FOLDER as LABELS
 from builder.model.metrics import LIMITS_HIT
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
 from publisher.limits import NO_QUOTAS, Quotas
@@ -128,6 +129,13 @@ def _look(path: str) -> Quotas:
     Withdrawn versions count: their numbers are taken.
     """
     names, text_bytes = _count_files(path, (".md", ".json"))
+    text_bytes += sum(
+        os.path.getsize(os.path.join(folder, file))
+        for name in names
+        if name.endswith(".md")
+        for folder, _, files in os.walk(f"{path}/{name.removesuffix('.md')}{FOLDER_SUFFIX}")
+        for file in files
+    )
     _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
     withdrawn, withdrawn_bytes = _count_files(f"{path}/{WITHDRAWN}", (".json",))
     versions = sum(name.endswith(".json") for name in names) + len(withdrawn)

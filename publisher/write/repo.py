@@ -2,15 +2,18 @@
 
 from functools import cached_property
 
+from msgspec import UNSET
+
 from builder.model import names
 from builder.model.names import Version
 from builder.model.ordinals import next_ordinal
-from builder.model.records import VersionFile
+from builder.model.records import Draft, VersionFile
 from builder.store import content
 from builder.store.kept_records import read_kept
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import gone
+from publisher.write.folders import Folder
 from publisher.write.next_version import next_version
 
 
@@ -55,6 +58,16 @@ class Repo:
         stored = [one.ordinal or 0 for one in kept]
         stored += [one.remains.ordinal or 0 for one in self.withdrawn]
         return next_ordinal(len(stored), stored, self.floor)
+
+    def folder_of(self, draft: Draft) -> Folder:
+        """The text and files of a draft: those of the latest version, where it does not say which.
+        Raises ContentError.
+        """
+        record = self.previous[0] if self.previous else None
+        if draft.files is not UNSET or not record or not record.files:
+            return Folder.of(draft)
+        data = content.read_files(self.root, self.owner, self.name, self.latest, record)
+        return Folder(draft.content, record.files, data)
 
     def next_version(self, bump: str) -> Version:
         # A withdrawn version's number is never given again.

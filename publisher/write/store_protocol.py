@@ -23,13 +23,14 @@ Under ``repo_lock`` nothing runs again: where another machine was first, a write
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import durable, synced_files
+from publisher.write.durable import NO_FILES
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 T = TypeVar("T")
@@ -86,12 +87,14 @@ class Store(Protocol):
         text: bytes,
         record: bytes,
         *,
+        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
         """Stores a new version. The caller has the right to write to the repo.
 
-        ``profile`` comes with a repo's first version, for an owner who has nothing yet.
+        ``files``: by their paths. ``profile`` comes with a repo's first version, for an owner who
+        has nothing yet.
         """
 
     def write_events(
@@ -167,12 +170,12 @@ class Folder:
         text: bytes,
         record: bytes,
         *,
+        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
-        durable.write_version(
-            self.root, f"{owner}/{name}", version, text, record, profile=profile, sync=sync
-        )
+        repo, more = f"{owner}/{name}", {"files": files, "profile": profile, "sync": sync}
+        durable.write_version(self.root, repo, version, text, record, **more)
 
     def write_events(
         self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from builder.model.errors import RequestError
+from builder.store import plain_files
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Each failed attempt means that another process created or removed the folder meanwhile. After so
@@ -101,3 +102,9 @@ def unlink(path: str) -> None:
     """Removes a file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder with all that is in it, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        plain_files.remove(path)

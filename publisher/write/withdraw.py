@@ -191,6 +191,7 @@ def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
         ordinal=record.ordinal,
         labels=record.labels,
         label_number=record.label_number,
+        content_sha256=record.content_sha256,
     )
 
 

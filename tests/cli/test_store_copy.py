@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
-from builder.model.records import Draft
+from builder.model.records import Draft, DraftFile
 from cli.hubctl import main
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.tokens import Accounts
@@ -97,13 +97,15 @@ def hub(tmp_path: Path, postgres: Postgres) -> Hub:
     content.mkdir(parents=True)
     for text in ("one\n", "two\n", "hidden\n"):
         hub.publish(text)
+    files = [DraftFile(path="a/run.sh", content="hi"), DraftFile(path="b", base64="AP8=")]
+    draft = Draft(content="With files.\n", files=files)
+    publish(Folder(str(content)), "ann", "folder", draft, publisher="ann", terms=Terms(sync=False))
     hub.publish("gone\n", "ann/gone")
     hub.publish("empty profile\n", "bob/other")
     hub.run("label", "set", "ann/story", "live", "1.0.1")
     hub.run("withdraw", "ann/story@1.0.2", "--reason", "secret", "--yes")
     hub.run("withdraw", "ann/gone", "--reason", "legal", "--yes")
     (content / "home.md").write_text("# A hub\n\nFor tests.\n")
-    (content / ".hub-format").write_text("1\n")
     restored = {"floor": 20_000, "serial": 7_000, "at": "2026-01-01T00:00:00Z"}
     (content / "restored.json").write_text(json.dumps(restored))
     with Database(str(tmp_path / "old" / "var")) as database:

@@ -18,6 +18,7 @@ from builder.model.routes import (
     langfuse_page,
     list_api,
     list_page,
+    version_file,
 )
 from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
@@ -175,8 +176,11 @@ class Catalogue:
         elif "version" in fields:
             for owner, name in self.repos:
                 for row in self.versions(owner, name):
-                    if route.name != "diff" or row["previous"]:
-                        yield {"owner": owner, "name": name, "version": row["version"]}
+                    at = {"owner": owner, "name": name, "version": row["version"]}
+                    if route.scope == "files":
+                        yield from self._folder(route, at)
+                    elif route.name != "diff" or row["previous"]:
+                        yield at
         elif route.scope == "label":
             for owner, name in self.repos:
                 labels = self.labels(owner, name)
@@ -208,6 +212,15 @@ class Catalogue:
             yield {"page": 1}
         else:
             yield {}
+
+    def _folder(self, route: Route, at: dict[str, str]) -> Iterator[dict[str, str]]:
+        """What fills the template of a route for a version's files."""
+        record = self.client.get("/" + BY_NAME["version"].file_for(**at)).json["data"]
+        matches = [version_file(**at, path=one["path"]) for one in record.get("files", [])]
+        if route.name == "version_plugin":
+            yield from [at] if matches else []
+        else:
+            yield from (dict(one.params) for one in matches if one.route == route)
 
     def example(self, route: Route) -> dict[str, Any] | None:
         """The first of ``params``; None if there are none."""

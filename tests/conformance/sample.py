@@ -69,6 +69,11 @@ def write_sample(root: Path) -> None:
         root, "odd", "history", "10.0.1", "Version 10.0.0 of {{it}}.\n", tags=["history", "odd"],
         changelog="Only the title.", title="Another title",
     )  # fmt: skip
+    write_version(
+        root, "odd", "folder", "1.0.0", "Run run.sh with {{what}}.\n",
+        {"run.sh": b"#!/bin/sh\n", "a/b-c_d/e+f@2.html": b"<script>alert(1)</script>\n",
+         "a/image.png": bytes(range(256)), "empty": b"", "a/index.html.bin/LICENSE": b"Free.\n"},
+    )  # fmt: skip
     # Labels with a common start, a moved one and a removed one.
     for number, (label, version) in enumerate(
         [("a", "1.0.0"), ("a.b", "1.9.0"), ("a.b-c_d", "2.0.0"), ("a", "10.0.1"), ("gone", "1.0.0"),
@@ -81,6 +86,7 @@ def write_sample(root: Path) -> None:
         secret = SECRET if version[-1] in "024" else "nothing"
         write_version(
             root, "odd", "leaky", version, f"{version} {{{{it}}}} {secret}\n",
+            files={"conf/key.ini": secret.encode(), "key": secret.encode()},
             tags=["odd"], changelog=f"Now {version}",
         )  # fmt: skip
     write_label(root, "odd/leaky", 1, "stable", "1.0.2")

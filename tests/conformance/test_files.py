@@ -13,6 +13,7 @@ from builder.model import records
 from builder.model.routes import (
     ATOM,
     BY_NAME,
+    BYTES,
     HTML,
     JSON,
     JSON_LINES,
@@ -63,7 +64,7 @@ def check_is_whole(check: Check, answer: Answer, media: str) -> None:
     elif media in (XML, ATOM):
         root = parse_xml(answer.body)
         check.that(answer, root is not None, "well-formed XML")
-    elif media != JSON_LINES:
+    elif media not in (JSON_LINES, BYTES):
         check.that(answer, is_utf8(answer.body), "UTF-8")
 
 

@@ -34,8 +34,13 @@ def check_entry(check: Check, client: Client, answer: Answer, entry: dict[str, A
     check.status(named, 200)
     digest = f"sha256:{hashlib.sha256(named.body).hexdigest()}"
     check.that(answer, entry.get("digest") == digest, f"the digest {digest}")
-    check.that(answer, entry.get("type") == "skill-md", "the type skill-md")
-    check.that(answer, entry.get("files") == ["SKILL.md"], "the one file")
+    files = entry.get("files") or []
+    kind = "archive" if len(files) > 1 else "skill-md"
+    check.that(answer, entry.get("type") == kind, f"the type {kind}")
+    check.that(answer, files[:1] == ["SKILL.md"], "SKILL.md first")
+    if len(files) > 1:
+        with zipfile.ZipFile(io.BytesIO(named.body)) as packed:
+            check.that(named, packed.namelist() == files, "the files of the index")
     about = entry.get("description", "")
     check.that(answer, 0 < len(about.encode("utf-16-le")) <= 2048, "1 to 1,024 characters")
     return named
@@ -50,7 +55,11 @@ def test_channels(check: Check, client: Client, catalogue: Catalogue, index: str
         check.that(answer, entry["name"] == params["name"], "the repo's name")
         named = check_entry(check, client, answer, entry)
         own = client.get("/" + BY_NAME[CHANNELS[index]].file_for(**params))
-        check.same_body(named, own, own.target)
+        if entry["type"] == "skill-md":
+            check.same_body(named, own, own.target)
+        else:
+            with zipfile.ZipFile(io.BytesIO(named.body)) as packed:
+                check.that(named, packed.read("SKILL.md") == own.body, "the skill's own text")
         if "version" in params:
             check.that(answer, entry["version"] == params["version"], "its own version")
         if "label" in params:

@@ -125,6 +125,10 @@ class Disk:
             case "link" | "linkat", [old, new]:
                 (there, old_name), (folder, name) = map(self._place, (old.decode(), new.decode()))
                 folder.put(name, there.entries[old_name])
+            case "rename" | "renameat" | "renameat2", [old, new]:
+                (there, old_name), (folder, name) = map(self._place, (old.decode(), new.decode()))
+                folder.put(name, there.entries[old_name])
+                there.remove(old_name)
             case "unlink" | "unlinkat" | "rmdir", [path]:
                 folder, name = self._place(path.decode())
                 folder.remove(name)

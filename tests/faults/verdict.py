@@ -18,10 +18,12 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from tests.faults import trees
-from tests.faults.writers import LABEL, REPO, put
+from tests.faults.writers import FILES, LABEL, REPO, put
 
 # Files that a crash may leave are no version, and a build ignores them.
-_LEFT_BY_A_CRASH = ("no versions", "text without record", "was withdrawn")
+_LEFT_BY_A_CRASH = (
+    "no versions", "text without record", "files without record", "was withdrawn",
+)  # fmt: skip
 _REFUSALS = ("REFUSED storage_unavailable", "REFUSED ContentError", "REFUSED OperatorError")
 
 
@@ -46,6 +48,9 @@ SITUATIONS = {
     "moved label": Situation(
         ["One.", "Two.", "@1.0.0"], ["One.", "Two.", "@1.0.0", "@1.0.1"], "@1.0.1"
     ),
+    "first with files": Situation([], ["One. +"], "One. +"),
+    "second with files": Situation(["One. +"], ["One. +", "Two. +"], "Two. +"),
+    "withdrawn files": Situation(["One. +"], ["-1.0.0"], "-1.0.0"),
     "withdrawn": Situation(
         ["One.", "Two.", "@1.0.1"], ["One.", "@1.0.1", "@None", "-1.0.1"], "-1.0.1"
     ),
@@ -107,7 +112,11 @@ def after_retry(root: str, situation: Situation) -> Iterator[str]:
 
 def _state(root: str) -> list[str]:
     listing = content.list_versions(root, *REPO)
-    texts = [content.read_version(root, *REPO, version)[1] for version in listing.versions]
+    read = [(version, *content.read_version(root, *REPO, version)) for version in listing.versions]
+    texts = [text for _, _, text in read]
+    for version, record, text in read:
+        files = content.read_files(root, *REPO, version, record)
+        texts += [] if len(files) == (len(FILES) if "+" in text else 0) else [f"{files} of {text}"]
     moves = read_labels(root, *REPO).history.get(LABEL, [])
     gone = read_parts(root, "/".join(REPO), listing.withdrawn).versions
     texts += [f"@{move.version}" for move in reversed(moves)]

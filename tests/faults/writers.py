@@ -2,8 +2,9 @@
 
 A child sends its process id, waits for ``go``, works, and sends its answer: ``ACK version``,
 ``REFUSED code`` or ``CRASHED exception``. All system calls between are the work's. A work is a text
-to publish, which has ``@`` at its end if the label moves with it; ``@`` and the version to which
-the label moves; or ``-`` and the version to withdraw, or without one all of them.
+to publish, which has ``@`` at its end if the label moves with it, and ``+`` if it has FILES; ``@``
+and the version to which the label moves; or ``-`` and the version to withdraw, or without one all
+of them.
 
 Run as ``python -m tests.faults.writers DESCRIPTOR`` with a listening socket; it ends when its
 standard input does.
@@ -18,7 +19,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from builder.model.errors import HubError, RequestError
 from builder.model.labels import event_file
 from builder.model.records import LabelDraft, WithdrawalDraft
 from builder.model.withdrawn import withdrawn_file
-from builder.store import content
+from builder.store import content, plain_files
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import durable
 from publisher.write.decision import Terms
@@ -38,6 +39,10 @@ from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")
 LABEL = "production"
+FILES = (
+    {"path": "run.sh", "content": "echo hi\n", "executable": True},
+    {"path": "docs/more/a.md", "content": "# A\n"},
+)
 # The same time always, so that equal outcomes are equal trees.
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
@@ -60,7 +65,8 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
             Folder(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
         )
     labels = {"labels": [LABEL]} if "@" in work else {}
-    draft = make_draft({"content": text} | labels)
+    files = {"files": [*FILES] if "+" in text else []}
+    draft = make_draft({"content": text} | labels | files)
     return publish(Folder(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync))
 
 
@@ -80,7 +86,7 @@ def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
 
 def _write_in_place(
     root: str, repo: str, version: str, text: bytes, record: bytes,
-    *, profile: bytes | None, sync: bool,
+    *, files: Mapping[str, bytes], profile: bytes | None, sync: bool,
 ) -> None:  # fmt: skip
     owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
@@ -89,6 +95,8 @@ def _write_in_place(
             Path(root, owner, OWNER_FILE).write_bytes(profile)
         Path(folder, f"{version}.json").write_bytes(record)
         Path(folder, f"{version}.md").write_bytes(text)
+        for path, data in files.items():
+            _write_in_two_calls(Path(folder, f"{version}.files", path), data)
 
 
 def _write_events_in_place(
@@ -112,12 +120,12 @@ def _remove_without_sync(
 ) -> None:
     for file in files:
         with contextlib.suppress(OSError):
-            os.unlink(f"{repo_path(root, owner, name)}/{file}")
+            plain_files.remove(f"{repo_path(root, owner, name)}/{file}")
 
 
 def _write_in_two_calls(path: Path, data: bytes) -> None:
     """Write in two calls, as for a larger file."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     with path.open("wb", buffering=0) as file:
         file.write(data[:20])
         file.write(data[20:])
@@ -149,7 +157,7 @@ def main(listener: socket.socket) -> None:
     # Else how young a file is decides which calls come.
     content.CLOCK_GRAIN_NS = 0
     with tempfile.TemporaryDirectory() as root:
-        put(root, "Whatever Python loads at first use is loaded before a child is watched.")
+        put(root, "Whatever Python loads at first use is loaded before a child is watched. +")
         put(root, "@1.0.0")
         put(root, "-1.0.0")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

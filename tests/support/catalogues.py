@@ -52,16 +52,34 @@ def write_owner(root: str | Path, owner: str, **fields: Any) -> Path:
 
 
 def write_version(
-    root: str | Path, owner: str, name: str, version: str, text: str | bytes, **fields: Any
-) -> Path:
-    """Write one version's text, then its record; fields left out get plain values.
-
-    Returns the record's path.
+    root: str | Path, owner: str, name: str, version: str, text: str | bytes,
+    files: dict[str, bytes] | None = None, **fields: Any,
+) -> Path:  # fmt: skip
+    """Write one version's files by their paths, its text, then its record; fields left out get
+    plain values. Returns the record's path.
     """
     data = text.encode() if isinstance(text, str) else text
     folder = Path(root, owner, name)
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / f"{version}.files", ignore_errors=True)
+    listed = []
+    for path, raw in sorted((files or {}).items()):
+        place = folder / f"{version}.files" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(raw)
+        listed.append({
+            "path": path, "size": len(raw), "sha256": hashlib.sha256(raw).hexdigest(),
+            "media_type": "text/plain", "executable": path.endswith(".sh"),
+        })  # fmt: skip
     (folder / f"{version}.md").write_bytes(data)
+    if listed:
+        lines = [(hashlib.sha256(data).hexdigest(), " -")] + [
+            (one["sha256"], "*" * one["executable"] + " " * (not one["executable"]) + one["path"])
+            for one in listed
+        ]
+        whole = "".join(f"{sha256} {path}\n" for sha256, path in lines)
+        hashed = hashlib.sha256(whole.encode()).hexdigest()
+        fields = {"files": listed, "content_sha256": hashed} | fields
     record = {
         "publisher": owner,
         "published_at": moment(version_hours(version)),

@@ -135,12 +135,13 @@ ENTRY = (
     "version previous changelog publisher published_at sha256 size raw_url diff_url ordinal source"
 )
 VERSION = (
-    f"{ENTRY} owner name title description tags content body messages variables parameters license"
+    f"{ENTRY} owner name title description tags content body messages variables parameters license "
+    "files content_sha256"
 )
 KEYS = {
     records.RepoSummary: SUMMARY,
     records.Repo: f"{SUMMARY} content body messages variables parameters license sha256 size "
-    "changelog raw_url versions_url labels",
+    "changelog raw_url versions_url labels files content_sha256",
     records.VersionEntry: ENTRY,
     records.Version: VERSION,
     records.ListedVersion: f"{ENTRY} withdrawn labels",

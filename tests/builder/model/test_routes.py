@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import names, routes
+from builder.model import names, routes, version_files
 from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, SORTS, match_file, match_url
+from builder.model.version_files import is_text
 from tests.support.depth import searching
 
 route_names = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
@@ -14,6 +15,12 @@ route_names = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.n
 def name_strategy(chars_max: int) -> st.SearchStrategy[str]:
     return st.from_regex(f"^{names.NAME_PATTERN}$", fullmatch=True).map(
         lambda text: text[:chars_max].rstrip("-")
+    )
+
+
+def paths_of(pattern: str) -> st.SearchStrategy[str]:
+    return st.from_regex(pattern, fullmatch=True).filter(
+        lambda path: len(path) <= version_files.PATH_CHARS_MAX
     )
 
 
@@ -30,6 +37,9 @@ PARAMS = {
     | st.sampled_from(["latest", "1.2.0", "7", "a.json"]),
     "sort": st.sampled_from(SORTS),
     "page": st.integers(1, 999_999_999).map(str),
+    "text_path": paths_of(version_files.TEXT_PATTERN) | st.sampled_from(["a.txt", "d/x.html"]),
+    "file_path": paths_of(version_files.PATH_PATTERN).filter(lambda path: not is_text(path))
+    | st.sampled_from(["a.html.bin", "files/files", "README.MD"]),
 }
 
 

@@ -38,6 +38,10 @@ labels = st.sampled_from(LABELS)
 label_lists = st.lists(labels, min_size=1, unique=True)
 tag_lists = st.lists(st.sampled_from(TAGS), unique=True)
 texts = st.sampled_from(("One.\n", "Two.\n", "Two {{a}}", "<b>\r\n", "---\ntitle: x\n---\nBody"))
+folders = st.dictionaries(
+    st.sampled_from(("a.html", "d/run.sh", "d/e/image.png")),
+    st.sampled_from((b"", b"<p>", b"\x89PNG\0")),
+)
 numbers = st.integers(0, 1000)
 ordinals = st.sampled_from(({}, {"ordinal": 1}, {"ordinal": 2}, {"ordinal": 7}))
 
@@ -83,7 +87,7 @@ class Contents(RuleBasedStateMachine):
 
     def is_edited(self) -> bool:
         """True if a file that a build has seen now has other bytes; the caller builds."""
-        now = {path: path.read_bytes() for path in self.root.glob("*/*/*.*")}
+        now = {path: path.read_bytes() for path in self.root.glob("*/*/**/*.*") if path.is_file()}
         seen = [item for tree in self.seen for item in tree.items()]
         self.seen.append(now)
         return any(now.get(path, data) != data for path, data in seen)
@@ -148,10 +152,10 @@ class Contents(RuleBasedStateMachine):
         self.build(None)
 
     @rule(owner=owners, name=names, version=versions, text=texts, tags=tag_lists, hour=hours,
-          ordinal=ordinals)  # fmt: skip
-    def publish(self, owner, name, version, text, tags, hour, ordinal):
+          ordinal=ordinals, files=folders)  # fmt: skip
+    def publish(self, owner, name, version, text, tags, hour, ordinal, files):
         write_version(
-            self.root, owner, name, version, text, tags=tags, published_at=moment(hour),
+            self.root, owner, name, version, text, files, tags=tags, published_at=moment(hour),
             changelog=f"To {version}", description=text[:3], **ordinal,
         )  # fmt: skip
         self.touch(owner, name)
@@ -205,7 +209,7 @@ class Contents(RuleBasedStateMachine):
     def leave_a_withdrawn_text(self, number):
         path = self.pick(self.withdrawals(), number)
         assume(path.stem != "all")
-        write_version(self.root, *path.parts[-4:-2], path.stem, "Left.\n")
+        write_version(self.root, *path.parts[-4:-2], path.stem, "Left.\n", {"left.sh": b"left"})
         self.touch(*path.parts[-4:-2])
 
     @rule(number=numbers, label=labels)
@@ -230,6 +234,13 @@ class Contents(RuleBasedStateMachine):
           value=st.sampled_from(["Other", "<i>", "字"]))  # fmt: skip
     def edit_text_of_record(self, number, field, value):
         self.edit(number, {field: value})
+
+    @rule(number=numbers, files=folders)
+    def edit_files(self, number, files):
+        path = self.pick(self.records(), number)
+        text = path.with_suffix(".md").read_bytes()
+        write_version(self.root, *path.parts[-3:-1], path.stem, text, files)
+        self.touch(*path.parts[-3:-1])
 
     @rule(number=numbers, tags=tag_lists)
     def edit_tags(self, number, tags):
@@ -275,6 +286,7 @@ class Contents(RuleBasedStateMachine):
         path = self.pick(self.records(), number)
         path.unlink()
         path.with_suffix(".md").unlink()
+        shutil.rmtree(path.with_suffix(".files"), ignore_errors=True)
         self.touch(*path.parts[-3:-1])
 
     @rule(number=numbers, version=versions)
@@ -282,6 +294,9 @@ class Contents(RuleBasedStateMachine):
         path = self.pick(self.records(), number)
         assume(not path.with_name(f"{version}.json").exists())
         path.with_suffix(".md").rename(path.with_name(f"{version}.md"))
+        shutil.rmtree(path.with_name(f"{version}.files"), ignore_errors=True)
+        if path.with_suffix(".files").exists():
+            path.with_suffix(".files").rename(path.with_name(f"{version}.files"))
         path.rename(path.with_name(f"{version}.json"))
         self.touch(*path.parts[-3:-1])
 

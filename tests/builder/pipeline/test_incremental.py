@@ -37,7 +37,7 @@ HOME_CARDS = 2
 HOME_TAGS = 1
 URLS_PER_PART_MAX = 10
 
-OF_REPOS = ("withdrawn", "version", "label", "repo", "owner")
+OF_REPOS = ("withdrawn", "files", "version", "label", "langfuse", "repo", "owner")
 FIRST_DAY = 20_089  # as ``moment(0)``
 
 
@@ -211,7 +211,7 @@ class Builds(Contents):
             )
             if self.are_pulls_new:
                 # Files that depend on pulls are current for the changed repos only.
-                is_first = found.route.scope in ("version", "withdrawn") or (
+                is_first = found.route.scope in ("files", "version", "withdrawn") or (
                     found.route.scope == "repo"
                     and (found.params["owner"], found.params["name"]) in self.touched
                 )

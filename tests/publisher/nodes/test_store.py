@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from builder.model.errors import OperatorError, RequestError
-from builder.model.records import Draft, LabelDraft, OwnerFile, WithdrawalDraft
+from builder.model.records import Draft, DraftFile, LabelDraft, OwnerFile, WithdrawalDraft
 from builder.store.content import list_versions
 from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable
@@ -50,7 +50,8 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
     (tmp_path / "plain").mkdir()
     for store in (one, Folder(str(tmp_path / "plain"))):
         put(store, "first\n", now=now)
-        put(store, "second\n", now=now, draft={"labels": ["beta"]})
+        files = [DraftFile(path="a/run.sh", content="hi"), DraftFile(path="b", base64="AP8=")]
+        put(store, "second\n", now=now, draft={"labels": ["beta"], "files": files})
         put(store, "second\n", now=now, draft={"labels": ["gamma", "live"]})
         change_label(
             store,
@@ -72,6 +73,8 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
         )
         write_profile(store, "ann", OwnerFile("Ann", "2026-01-01T00:00:00Z"))
         put(store, "other\n", name="other", now=now)
+        put(store, "foldered\n", name="other", now=now, draft={"files": files})
+        put(store, "kept\n", name="other", now=now)
     assert nodes.content("one") == nodes.content("plain")
 
 
@@ -217,8 +220,8 @@ def test_an_owner_has_so_many_keys(nodes: Nodes):
 
 def test_a_withdrawn_text_is_nowhere(nodes: Nodes):
     one, two = nodes.start("one"), nodes.start("two")
-    put(one, "hidden\n")
-    put(one, "fine\n")
+    put(one, "hidden\n", draft={"files": [DraftFile(path="a/key", content="hidden key")]})
+    put(one, "fine\n", draft={"files": []})
     meet(nodes, one, two)
     take_back(two, "1.0.0")
     meet(nodes, one, two)

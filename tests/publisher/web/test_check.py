@@ -167,7 +167,7 @@ def test_headers_count_as_in_a_publication(hub: Hub):
     assert hub.post({"content": "Three."}, headers=key).status_code == 201
     refused = check(hub, headers={"Content-Type": "text/plain"})
     assert code_of(refused) == "unsupported_media_type"
-    assert code_of(check(hub, b"x" * (2 << 20 | 1))) == "content_too_large"
+    assert code_of(check(hub, b"x" * (3 << 20 | 1))) == "content_too_large"
     method = hub.app.test_client().get(CHECK)
     assert (method.status_code, method.headers["Allow"]) == (405, "OPTIONS, POST")
 

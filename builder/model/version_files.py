@@ -1,0 +1,214 @@
+"""The files of a version: their paths, limits, media types, and the hash of all of it. Pure.
+
+A version is a text, and may be a folder: ``SKILL.md`` or ``PROMPT.md`` is its text, and the other
+files of the folder are these. Paths are those that every system, archive and URL takes as they
+are, so nothing ever escapes or renames them.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from builder.model.names import DEVICE_NAMES
+
+FILES_MAX = 200
+# Of all files of a version together.
+BYTES_MAX = 1_000_000
+PATH_CHARS_MAX = 200
+# The folder of a version's files is named after the version, with this at its end.
+FOLDER_SUFFIX = ".files"
+
+# POSIX' portable characters, "+" and "@". No name begins with a dot, which hides it, or with a
+# hyphen, which programs read as an option; none ends with a dot, which Windows removes.
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])?"
+PATH_PATTERN = f"{_NAME}(?:/{_NAME})*"
+# What the text of a version is called in its folder.
+TEXT_NAMES = ("SKILL.md", "PROMPT.md")
+
+# Served as text, by extension: their media types are what records say.
+_TEXT_MEDIA = {
+    "bash": "text/x-shellscript",
+    "bat": "text/plain",
+    "c": "text/x-c",
+    "cfg": "text/plain",
+    "cjs": "text/javascript",
+    "conf": "text/plain",
+    "cpp": "text/x-c++",
+    "cs": "text/plain",
+    "css": "text/css",
+    "csv": "text/csv",
+    "env": "text/plain",
+    "ex": "text/plain",
+    "go": "text/x-go",
+    "graphql": "application/graphql",
+    "h": "text/x-c",
+    "hbs": "text/plain",
+    "htm": "text/html",
+    "html": "text/html",
+    "ini": "text/plain",
+    "j2": "text/plain",
+    "java": "text/x-java",
+    "jinja": "text/plain",
+    "js": "text/javascript",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+    "jsx": "text/javascript",
+    "kt": "text/plain",
+    "log": "text/plain",
+    "lua": "text/x-lua",
+    "markdown": "text/markdown",
+    "md": "text/markdown",
+    "mdx": "text/markdown",
+    "mjs": "text/javascript",
+    "php": "text/x-php",
+    "pl": "text/x-perl",
+    "proto": "text/plain",
+    "ps1": "text/plain",
+    "py": "text/x-python",
+    "r": "text/plain",
+    "rb": "text/x-ruby",
+    "rs": "text/x-rust",
+    "rst": "text/x-rst",
+    "scss": "text/x-scss",
+    "sh": "text/x-shellscript",
+    "sql": "application/sql",
+    "svg": "image/svg+xml",
+    "swift": "text/plain",
+    "template": "text/plain",
+    "tex": "text/x-tex",
+    "tmpl": "text/plain",
+    "toml": "application/toml",
+    "ts": "text/x-typescript",
+    "tsv": "text/tab-separated-values",
+    "tsx": "text/x-typescript",
+    "txt": "text/plain",
+    "vue": "text/plain",
+    "xml": "application/xml",
+    "xsd": "application/xml",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "zsh": "text/x-shellscript",
+}
+# Served as bytes.
+_DATA_MEDIA = {
+    "avif": "image/avif",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "gif": "image/gif",
+    "gz": "application/gzip",
+    "ico": "image/vnd.microsoft.icon",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "otf": "font/otf",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "tar": "application/x-tar",
+    "ttf": "font/ttf",
+    "wasm": "application/wasm",
+    "wav": "audio/wav",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "zip": "application/zip",
+}
+# Texts whose names have no extension.
+_TEXT_FILES = "AUTHORS CHANGELOG COPYING Dockerfile Justfile LICENSE Makefile NOTICE README VERSION"
+
+# The paths of PATH_PATTERN that are served as text. The URL alone decides, so that every host can.
+TEXT_PATTERN = (
+    rf"(?:{_NAME}/)*(?:[A-Za-z0-9_][A-Za-z0-9._+@-]*\.(?:{'|'.join(_TEXT_MEDIA)})"
+    rf"|{'|'.join(_TEXT_FILES.split())})"
+)
+# What the file of a path ends with on the site: a host that knows extensions alone serves it as
+# what it is, and never as a page or a script.
+TEXT_SUFFIX, DATA_SUFFIX = ".txt", ".bin"
+
+_path = re.compile(PATH_PATTERN)
+_text_path = re.compile(TEXT_PATTERN)
+
+
+class Named(Protocol):
+    """A file of a version, as far as the hash of the whole needs it."""
+
+    path: str
+    sha256: str
+    executable: bool
+
+
+def is_text(path: str) -> bool:
+    """Whether a file with this path is served as text."""
+    return _text_path.fullmatch(path) is not None
+
+
+def media_type(path: str) -> str:
+    """What a file is by its path; a fixed table, so the same on every machine."""
+    extension = path.rpartition("/")[2].rpartition(".")[2]
+    if is_text(path):
+        return _TEXT_MEDIA.get(extension, "text/plain")
+    return _DATA_MEDIA.get(extension, "application/octet-stream")
+
+
+def content_sha256(text_sha256: str, files: Iterable[Named]) -> str:
+    """The hash of a version with its files: SHA-256 over a line for each, as ``sha256sum`` writes
+    them, first that of the text, named ``-``, then the files in the order of their paths' bytes.
+    Before the path of an executable there is ``*`` instead of the second space.
+    """
+    lines = [f"{text_sha256}  -\n"] + [
+        f"{one.sha256} {'*' if one.executable else ' '}{one.path}\n"
+        for one in sorted(files, key=lambda one: one.path)
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Why these cannot be the paths of the files of one version: each with what is wrong with it.
+    One fault with an empty path where they are too many.
+    """
+    if len(paths) > FILES_MAX:
+        yield "", f"has {len(paths):,} files, but {FILES_MAX} is the limit: send fewer"
+        return
+    short = [path for path in paths if len(path) <= PATH_CHARS_MAX]
+    files = {name.lower() for path in short for name in (path, _site_name(path))}
+    seen: set[str] = set()
+    spelled: dict[str, str] = {}
+    for path in paths:
+        if fault := fault_of_path(path):
+            yield path, fault
+            continue
+        folders = [*_folders(path)]
+        if path.lower() in seen:
+            yield path, "is named twice, in this or another case: name each file once"
+        elif not files.isdisjoint(folder.lower() for folder in folders):
+            yield path, "is in a folder that has the name of another file: rename one of them"
+        elif any(spelled.setdefault(one.lower(), one) != one for one in folders):
+            yield path, "is in a folder that also has a name in another case: use one of them"
+        seen.add(path.lower())
+
+
+def fault_of_path(path: str) -> str:
+    """Why no file can have this path; empty if one can."""
+    if len(path) > PATH_CHARS_MAX:
+        return f"has {len(path):,} characters, but {PATH_CHARS_MAX} is the limit: shorten the path"
+    if not _path.fullmatch(path):
+        return (
+            "is no portable path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; no "
+            "name begins with a dot or a hyphen, or ends with a dot"
+        )
+    if any(name.partition(".")[0].lower() in DEVICE_NAMES for name in path.split("/")):
+        return "has a name that Windows reserves for devices: rename it"
+    if path.lower() in {name.lower() for name in TEXT_NAMES}:
+        return "is the prompt's own text: send that as `content`"
+    return ""
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path is in, outermost first."""
+    return (path[:at] for at, character in enumerate(path) if character == "/")
+
+
+def _site_name(path: str) -> str:
+    return path + (TEXT_SUFFIX if is_text(path) else DATA_SUFFIX)

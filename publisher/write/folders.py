@@ -1,0 +1,159 @@
+"""The text and the files of a version that is to be published, and the fields that say which.
+
+Pure: which files a repo has already is not known here.
+"""
+
+import hashlib
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+from msgspec import UNSET, UnsetType
+
+from builder.model import version_files
+from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.plural import counted
+from builder.model.records import Draft, DraftFile, StoredFile
+from builder.model.version_files import BYTES_MAX, FILES_MAX, media_type
+from publisher.accounts.token_text import find_token
+
+_FIELDS = DraftFile.__struct_fields__
+
+
+class Folder:
+    """What a version has: its text, and its files as its record has them, with their bytes."""
+
+    def __init__(self, text: str, stored: Sequence[StoredFile], data: Sequence[bytes]) -> None:
+        self.text_sha256 = _sha256(text.encode())
+        self.stored = stored
+        self.files = {one.path: raw for one, raw in zip(stored, data, strict=True)}
+
+    @classmethod
+    def of(cls, draft: Draft) -> Self:
+        """The folder that a draft says; without files, where it does not say which."""
+        given = sorted(draft.files or (), key=lambda one: one.path)
+        data = [one.data for one in given]
+        stored = [
+            StoredFile(one.path, len(raw), _sha256(raw), media_type(one.path), one.executable)
+            for one, raw in zip(given, data, strict=True)
+        ]
+        return cls(draft.content, stored, data)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(map(len, self.files.values()))
+
+    @cached_property
+    def content_sha256(self) -> str | UnsetType:
+        """As in the record: UNSET without files."""
+        if not self.stored:
+            return UNSET
+        return version_files.content_sha256(self.text_sha256, self.stored)
+
+    @property
+    def whole_sha256(self) -> str:
+        """As of the record."""
+        return self.content_sha256 or self.text_sha256
+
+
+def tell_kept(stored: Sequence[StoredFile]) -> str:
+    """A warning that a version has the files of the one before it."""
+    return (
+        f"Kept {counted(len(stored), 'file')} of the version before. Send `files` to replace them, "
+        "and an empty list to remove them."
+    )
+
+
+def parse_files(value: Any) -> list[DraftFile]:
+    """The field ``files`` of a publication. Raises RequestError ``validation_failed`` that names
+    the path of each wrong file, and as ``check_files``.
+    """
+    if not isinstance(value, list):
+        raise ValueError('must be a list of files: [{"path": "run.sh", "content": "…"}]')
+    if len(value) > FILES_MAX:
+        raise ValueError(f"has {len(value):,} files, but {FILES_MAX} is the limit: send fewer")
+    found, details = [], []
+    for place, one in enumerate(value):
+        try:
+            found.append(_parse_file(one))
+        except ValueError as error:
+            path = one.get("path") if isinstance(one, Mapping) else None
+            details.append(Detail(field_of(path if isinstance(path, str) else place), str(error)))
+    if details:
+        raise validation_failed(*details)
+    check_files([(one.path, len(one.data)) for one in found])
+    for one in found:
+        if find_token(one.data.decode("latin-1")):
+            raise RequestError(
+                "secret_detected",
+                f"The file {one.path} contains an access token of this hub. Remove it from the "
+                "file and revoke it: anyone who has seen it can publish as its owner.",
+            )
+    return found
+
+
+def check_files(files: Iterable[tuple[str, int]]) -> None:
+    """Raises RequestError ``validation_failed`` where files with these paths and sizes cannot be
+    those of one version; ``content_too_large`` where they are too large together.
+    """
+    sizes = [*files]
+    if faults := [*version_files.find_faults([path for path, _ in sizes])]:
+        raise validation_failed(*(Detail(field_of(path), fault) for path, fault in faults))
+    total = sum(size for _, size in sizes)
+    if total > BYTES_MAX:
+        largest, size = max(sizes, key=lambda one: one[1])
+        raise RequestError(
+            "content_too_large",
+            f"The files have {total:,} bytes together, but {BYTES_MAX:,} is the limit. Leave some "
+            f"out: the largest is {largest}, with {size:,} bytes.",
+        )
+
+
+def field_of(path: str | int) -> str:
+    """How an error names a file: by its path, or by its place in the list."""
+    shown = path if isinstance(path, int) else path.encode("utf-8", "replace").decode()
+    return f"files[{shown}]" if shown != "" else "files"
+
+
+def _parse_file(value: Any) -> DraftFile:
+    """Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError('must be an object: {"path": "run.sh", "content": "…"}')
+    for field in value:
+        if field not in _FIELDS:
+            shown = field[:100].encode("utf-8", "replace").decode()
+            raise ValueError(f"has an unknown field {shown!r}: the fields are {', '.join(_FIELDS)}")
+    if fault := _fault_of_types(value):
+        raise ValueError(fault)
+    if ("content" in value) == ("base64" in value):
+        raise ValueError("needs its text as `content`, or its bytes as `base64`: send one of them")
+    one = DraftFile(**value)
+    if one.content:
+        try:
+            one.content.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"has half of a surrogate pair at position {error.start}: send whole characters, "
+                "or the bytes as `base64`"
+            ) from None
+    if one.base64:
+        try:
+            b64decode(one.base64, validate=True)
+        except ValueError as error:
+            raise ValueError(f"has no valid base64 ({error}): encode the bytes again") from None
+    return one
+
+
+def _fault_of_types(value: Mapping[str, Any]) -> str:
+    if not isinstance(value.get("path"), str):
+        return "has no `path`: send one, like scripts/run.py"
+    if not isinstance(value.get("executable", False), bool):
+        return "`executable` must be true or false"
+    wrong = [one for one in ("content", "base64") if not isinstance(value.get(one, ""), str)]
+    return f"`{wrong[0]}` must be text" if wrong else ""
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
