@@ -177,12 +177,22 @@ class People:
         )
         return visitor
 
-    def publish(self, token: str, owner: str, name: str, text: str = "Hi.") -> requests.Response:
+    def publish_story(self, writer: Visitor, *texts: str, **fields: object) -> None:
+        """Publish versions of a user's prompt ``story`` over the API."""
+        with Database(self.settings.state) as database:
+            token, _ = Accounts(database).create_token(writer.handle, "setup")
+        for text in texts:
+            answer = self.publish(token, writer.handle, "story", text, **fields)
+            assert answer.status_code == 201, answer.text
+
+    def publish(
+        self, token: str, owner: str, name: str, text: str = "Hi.", **fields: object
+    ) -> requests.Response:
         """Publish over the API."""
         return self.server.request(
             "POST",
             PUBLISH_URL.format(owner=owner, name=name),
-            json={"content": text},
+            json={"content": text} | fields,
             headers={"Authorization": f"Bearer {token}"},
         )
 
@@ -192,6 +202,14 @@ def _hashes(cheap_hashes: None) -> None:
     """Hashes are not the subject of pages: test_whole_way and tests/publisher/accounts have real
     ones.
     """
+
+
+@pytest.fixture
+def writer(people: People) -> Visitor:
+    """A signed-in user with the editor open."""
+    visitor = people.guest()
+    visitor.get("/account/prompts/new")
+    return visitor
 
 
 @pytest.fixture(scope="session")

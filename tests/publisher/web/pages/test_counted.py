@@ -4,7 +4,7 @@ from pathlib import Path
 
 import requests
 
-from tests.publisher.web.pages import test_editor, test_release, test_withdraw
+from tests.publisher.web.pages import editor, test_release, test_withdraw
 from tests.publisher.web.pages.conftest import People
 from tests.publisher.web.pages.test_sign_in import sign_in
 from tests.server.test_metrics_port import values
@@ -18,9 +18,9 @@ def test_what_people_do_is_counted(tmp_path: Path) -> None:
         people = People(server)
         owner = people.guest()
         for name in ("story", "second"):
-            owner.get(test_editor.NEW)
-            test_editor.send(owner, "preview", name=name, content=f"The {name}.")
-            page = test_editor.send(owner, "publish")
+            owner.get(editor.NEW)
+            editor.send(owner, "preview", name=name, content=f"The {name}.")
+            page = editor.send(owner, "publish")
         assert page.status == 429
         test_release.move(owner)
         test_withdraw.ask(owner, version="1.0.0")

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.publisher.web.pages.test_editor import fields_of, send
-from tests.publisher.web.pages.test_release import board_of, publish
+from tests.publisher.web.pages.editor import fields_of, send
+from tests.publisher.web.pages.test_release import board_of
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import axe, violations_both_ways
 from tests.site.test_html import check
@@ -31,8 +31,7 @@ def member(people: People) -> Visitor:
     visitor.submit(
         issuer=people.github.url, project="octo/prompts", workflow="publish.yml", repo="review"
     )
-    publish(
-        people,
+    people.publish_story(
         visitor,
         "Be <b>kind</b>.\n\n{{name}}\n",
         "Be \N{RIGHT-TO-LEFT OVERRIDE}kind.\n\n{{name}}\n",
@@ -79,7 +78,7 @@ def states(people: People, member: Visitor) -> Iterator[tuple[str, str]]:
     yield "labels-wrong", member.get("/account/labels?repo=").html
     empty = people.guest()
     yield "labels-none", empty.get("/account/labels").html
-    publish(people, empty, "Be kind.")
+    people.publish_story(empty, "Be kind.")
     yield "board-none", empty.get(board_of(empty)).html
     member.get("/account/publishers")
     (change,) = [one for one in member.page.forms if one.action.endswith("/labels")]
@@ -132,7 +131,7 @@ def editor_states(people: People) -> Iterator[tuple[str, str]]:
 def withdrawal_states(people: People) -> Iterator[tuple[str, str]]:
     """Withdrawing a version: the question, a fault in it, what it comes to, and what is left."""
     owner = people.guest()
-    publish(people, owner, "Be kind.", "Be <b>kind</b>.")
+    people.publish_story(owner, "Be kind.", "Be <b>kind</b>.")
     owner.get(f"{board_of(owner)}/move?label=production&version=1.0.0")
     owner.submit("/labels/move")
     where = f"/account/prompts/{owner.handle}/story/withdraw"

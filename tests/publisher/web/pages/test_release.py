@@ -21,16 +21,8 @@ from tests.support.catalogues import write_version
 def owner(people: People) -> Visitor:
     """A user who has published two versions of a story."""
     visitor = people.guest()
-    publish(people, visitor, "Tell <b>one</b> story.", "Tell two stories.")
+    people.publish_story(visitor, "Tell <b>one</b> story.", "Tell two stories.")
     return visitor
-
-
-def publish(people: People, visitor: Visitor, *texts: str) -> None:
-    """Publish versions of a story."""
-    with Database(people.settings.state) as database:
-        token, _ = Accounts(database).create_token(visitor.handle, "setup")
-    for text in texts:
-        assert people.publish(token, visitor.handle, "story", text).status_code == 201
 
 
 def board_of(owner: Visitor) -> str:

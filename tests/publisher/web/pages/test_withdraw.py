@@ -8,7 +8,6 @@ from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_label_draft
 from publisher.write.labels import change_label
 from publisher.write.store_protocol import Folder
@@ -20,10 +19,7 @@ from tests.support.servers import DEADLINE_SECONDS
 def owner(people: People) -> Visitor:
     """A user who has published two versions of a story, the second with a label."""
     visitor = people.guest()
-    with Database(people.settings.state) as database:
-        token, _ = Accounts(database).create_token(visitor.handle, "setup")
-    for text in ("One.", "Two <b>secret</b>."):
-        assert people.publish(token, visitor.handle, "story", text).status_code == 201
+    people.publish_story(visitor, "One.", "Two <b>secret</b>.")
     change_label(
         Folder(people.settings.content), visitor.handle, "story", "production",
         make_label_draft({"version": "1.0.1"}), by=visitor.handle,

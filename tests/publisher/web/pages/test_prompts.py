@@ -1,0 +1,20 @@
+"""The list of a user's prompts."""
+
+from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.editor import MINE, NEW, publish
+
+
+def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
+    page = writer.get(MINE)
+    assert "You have not published a prompt yet." in page.words
+    for name, title in (("tea", "Brew tea"), ("cafe", "Café crème"), ("water", "Boil water")):
+        writer.get(NEW)
+        publish(writer, name=name, title=title, content=f"Make {name}.", new_labels="production")
+    page = writer.get(MINE)
+    assert "3 prompts" in page.words and "production 1.0.0" in page.words
+    assert f"/account/prompts/{writer.handle}/tea/labels" in page.html
+    page = writer.get(f"{MINE}?q=cafe+CREME")
+    assert "1 prompt found" in page.words and "Café crème" in page.words
+    assert "None of your prompts" in writer.get(f"{MINE}?q=nothing").words
+    for odd in ("?page=99", "?page=x", "?page=0", "?q=" + "x" * 5000):
+        assert writer.get(MINE + odd).status == 200

@@ -1,0 +1,102 @@
+"""Texts that are not published yet: drafts, and forms that the hub refuses."""
+
+import socket
+from pathlib import Path
+
+from publisher.accounts.database import Database
+from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.web.pages.frame import CHANGE_LIMIT
+from server.bodies import VISITOR_BYTES_MAX
+from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.editor import HOSTILE, MINE, NEW, fields_of, publish, send
+from tests.support.catalogues import settings_in
+from tests.support.servers import DEADLINE_SECONDS, serving
+
+
+def test_a_publication_too_many_keeps_its_text(tmp_path: Path) -> None:
+    with serving(settings_in(tmp_path), "--open-signup", "--publish-limit", "1") as server:
+        writer = People(server).guest()
+        for name in ("first", "second"):
+            writer.get(NEW)
+            send(writer, "preview", name=name, content=f"The {name}.")
+            page = send(writer, "publish")
+    assert page.status == 429 and 0 < int(page.response.headers["Retry-After"]) <= 60
+    assert f"Too many publications of {writer.handle}. Nothing is lost" in page.words
+    assert ("content", "The second.") in fields_of(writer)
+
+
+def test_drafts(people: People, writer: Visitor) -> None:
+    page = send(writer, "save", content="Half a th", title=HOSTILE)
+    assert "The draft is saved." in page.words and "?draft=" in page.response.url
+    first = page.response.url.removeprefix(people.url)
+    assert dict(fields_of(writer))["content"] == "Half a th"
+    other = fields_of(writer, content="Other window")
+    send(writer, "save", content="Half a thought")
+    assert "in another window" in writer.post(first, [*other, ("action", "save")]).words
+    page = writer.get(MINE)
+    assert len({part for part in page.html.split('"') if "?draft=" in part}) == 2
+    assert "<script>alert" not in page.html
+    writer.get(first)
+    assert dict(fields_of(writer))["content"] == "Half a thought"
+    # Other users cannot see the draft, and publishing deletes it.
+    assert people.guest().get(first).status == 404
+    writer.get(first)
+    publish(writer, name="story", title="Story")
+    assert writer.get(first).status == 404
+    writer.get(MINE)
+    discard = next(form for form in writer.page.forms if form.action.endswith("/discard"))
+    assert "The draft is discarded." in writer.post(discard.action, discard.fields).words
+    with Database(people.settings.state) as database:
+        assert SavedDrafts(database).of(writer.handle) == []
+
+
+def test_the_form_of_one_who_is_signed_out_is_not_lost(people: People, writer: Visitor) -> None:
+    fields = [*fields_of(writer, name="story", content="Long\nwork."), ("action", "publish")]
+    writer.session.cookies.clear()
+    page = writer.post(NEW, fields)
+    assert page.status == 401 and "You are signed out" in page.words
+    assert f"/account/login?next={NEW.removeprefix('/account')}" in page.html
+    kept = next(form for form in page.forms if "content" in form.names)
+    # Signed in again, in another tab.
+    again = people.guest()
+    page = again.post(kept.action, [*kept.fields, ("action", "publish")])
+    assert page.status == 400 and "you have signed in again" in page.words
+    assert dict(fields_of(again))["content"] == "Long\nwork."
+    assert "will be published" in send(again, "preview").words
+
+    large = [("content", "x" * VISITOR_BYTES_MAX), ("action", "save")]
+    writer.session.cookies.clear()
+    page = writer.post(NEW, large)
+    assert page.status == 401 and "too large for this page to keep" in page.words
+
+
+def test_the_body_of_a_stranger_is_not_waited_for(people: People) -> None:
+    host, port = people.url.removeprefix("http://").split(":")
+    head = (
+        f"POST {NEW} HTTP/1.1\r\nHost: {host}:{port}\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {VISITOR_BYTES_MAX + 1}\r\n\r\ncontent="
+    )
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as client:
+        client.sendall(head.encode())
+        assert client.recv(12) == b"HTTP/1.1 401"
+
+
+def test_after_signing_in_the_editor_is_open_again(people: People) -> None:
+    member = people.member()
+    member.get("/account/security")
+    member.session.cookies.clear()
+    there = f"{NEW}?draft=0123456789abcdef"
+    page = member.get(there)
+    assert page.path == "/account/login"
+    page = member.submit(handle=member.handle, password=member.password)
+    assert page.response.url == people.url + there
+
+
+def test_too_many_changes_lose_nothing(people: People, writer: Visitor) -> None:
+    fields = [*fields_of(writer, name="story", content="Hi."), ("action", "preview")]
+    statuses = [writer.post(NEW, fields).status for _ in range(CHANGE_LIMIT)]
+    assert set(statuses) == {200}
+    page = writer.post(NEW, fields)
+    assert page.status == 429 and int(page.response.headers["Retry-After"]) > 0
+    assert "Nothing is lost" in page.words and dict(fields_of(writer))["content"] == "Hi."
