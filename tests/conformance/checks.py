@@ -163,6 +163,14 @@ class Check:
         what = f"a list of {kind.__name__}, with its meta"
         return self._decode(answer, answer.body, Rows[kind], what)
 
+    def whole_list(self, answer: Answer, found: Rows) -> None:
+        """Check the meta of a list that is all on one page."""
+        meta, count = found.meta, len(found.data)
+        is_whole = (meta.page, meta.pages, meta.total) == (1, 1, count)
+        says = f"meta of one page with all {count} rows, without filters"
+        filters = (meta.sort, meta.tag, meta.q)
+        self.that(answer, is_whole and not any(filters), says, f"{meta}")
+
     def record(self, answer: Answer, data: bytes, kind: type[Record]) -> Record | None:
         """A part of an answer as a record."""
         return self._decode(answer, data, kind, f"a {kind.__name__}")

@@ -1,0 +1,94 @@
+"""The deployment that the options name, and what the suite finds out about it."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from builder.model.errors import OperatorError
+from builder.model.settings import parse_base_url
+from tests.conformance.catalogue import Catalogue, Unusable
+from tests.conformance.client import Client, NoAnswer, asking
+from tests.conformance.deployment import PRIVATE, Deployment
+from tests.conformance.hosts import Host
+
+
+class Outsider(NamedTuple):
+    """The deployment that the options name, and what was found out about it."""
+
+    deployment: Deployment
+    host: Host
+    hub: dict[str, Any]
+    repos_count: int
+    looked_at: int
+    level_reason: str
+
+
+OUTSIDER = pytest.StashKey[Outsider]()
+
+
+def find_outsider(config: pytest.Config, url: str) -> Outsider:
+    """Raises UsageError where it cannot be tested."""
+    level = config.getoption("--level")
+    token, publish_to = config.getoption("--token"), config.getoption("--publish-to")
+    rate_limit, sample = config.getoption("--rate-limit"), config.getoption("--sample")
+    member = ""
+    if level == PRIVATE:
+        if not token or publish_to:
+            raise pytest.UsageError("--level private needs --token, and no --publish-to")
+        token, member = "", token
+    if bool(token) != bool(publish_to):
+        raise pytest.UsageError("--token and --publish-to go together: both, or none of them")
+    if publish_to and publish_to.count("/") != 1:
+        raise pytest.UsageError("--publish-to is a repo, as OWNER/NAME")
+    if rate_limit < 0 or sample < 0:
+        raise pytest.UsageError("--rate-limit and --sample are numbers from 0 on")
+    is_parallel = config.getoption("numprocesses", None) or hasattr(config, "workerinput")
+    if (rate_limit or token) and is_parallel:
+        raise pytest.UsageError("--rate-limit and --token disturb other tests: run without -n")
+    lacks = dict.fromkeys(config.getoption("--lacks") or (), "--lacks")
+    if not token:
+        lacks["token"] = "no --token and --publish-to"
+    if not rate_limit:
+        lacks["rate limit"] = "no --rate-limit"
+    reason = "as --level says"
+    try:
+        deployment = Deployment(
+            parse_base_url(url), token or "", publish_to or "", rate_limit, sample,
+            may_lack_data=True, member=member,
+        )  # fmt: skip
+        with asking(deployment, say(config)) as client:
+            catalogue = Catalogue(client)
+            looked_at = len(catalogue.repos)
+            if not catalogue.has_langfuse:
+                lacks["langfuse"] = "not built with --langfuse"
+            if not level:
+                level, reason = _find_level(client, catalogue)
+    except (OperatorError, Unusable, NoAnswer) as error:
+        raise pytest.UsageError(f"Cannot test {url}. {error}") from None
+    host = Host(level, lambda _: contextlib.nullcontext(deployment), lacks)
+    return Outsider(deployment, host, catalogue.hub, len(catalogue.ids), looked_at, reason)
+
+
+def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:
+    """The level that a deployment seems to have, and by what."""
+    if catalogue.hub.get("queries") is True:
+        return "full", "as hub.json says that it answers queries"
+    answer = client.get("/api/v1/repos?sort=new")
+    meta = answer.json.get("meta") if isinstance(answer.json, dict) else None
+    if isinstance(meta, dict) and meta.get("sort") == "new":
+        return "queries", "as /api/v1/repos?sort=new is answered"
+    return "files", "as /api/v1/repos?sort=new is not answered"
+
+
+def say(config: pytest.Config) -> Callable[[str], None]:
+    """Returns a function that prints progress, whatever pytest captures."""
+
+    def write(text: str) -> None:
+        capture = config.pluginmanager.getplugin("capturemanager")
+        quiet = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
+        with quiet:
+            print(f"[{text}]", flush=True)
+
+    return write
