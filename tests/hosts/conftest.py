@@ -1,8 +1,16 @@
+"""Folders and sites for the tests of hosts, and a stand-in for their service."""
+
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from builder.pipeline.build import build
+from tests.conformance.hosts import BASE_URL, BELOW_PATH
+from tests.hosts.standing_in import Place, StandIn
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import in_thread
 
 
 @pytest.fixture
@@ -12,3 +20,22 @@ def open_folder() -> Iterator[Path]:
     """
     with tempfile.TemporaryDirectory(prefix="hub-hosts-") as folder:
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A folder for the hosts' own files, with the site that each of them serves."""
+    sites = {}
+    for base_url in (BASE_URL, BELOW_PATH):
+        sites[base_url] = settings_in(tmp_path_factory.mktemp("site"), base_url, queries=True)
+        write_small_catalogue(sites[base_url].content)
+        build(sites[base_url], index=False)
+    return Place(tmp_path_factory.mktemp("hosts"), sites)
+
+
+@pytest.fixture(scope="module")
+def stand_in() -> Iterator[str]:
+    """The address of the stand-in."""
+    server = StandIn()
+    with in_thread(server):
+        yield f"127.0.0.1:{server.server_port}"

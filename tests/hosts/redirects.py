@@ -9,6 +9,7 @@ import requests
 
 from builder.hosts.rules import HostedSite
 from builder.model.settings import Settings
+from tests.hosts.hosted import get
 from tests.support.servers import DEADLINE_SECONDS, free_port
 
 CHALLENGE = "/.well-known/acme-challenge/"
@@ -26,10 +27,6 @@ def make_certificate(folder: Path) -> tuple[str, str]:
         check=True, capture_output=True,
     )  # fmt: skip
     return certificate, key
-
-
-def get(url: str, **options: object) -> requests.Response:
-    return requests.get(url, timeout=DEADLINE_SECONDS, allow_redirects=False, **options)
 
 
 def check_redirects(settings: Settings, plain: HostedSite, started: Started, folder: Path) -> None:

@@ -4,164 +4,18 @@ Behind them is a stand-in that reports each request, and answers as the request 
 service is tested by tests/conformance.
 """
 
-import contextlib
 import gzip
-import http.client
 import itertools
-import json
-from collections.abc import Callable, Iterator
-from http.client import HTTPMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from builder.hosts.rules import HostedSite
 from builder.model.messages import ACCOUNT_TOO_LARGE
 from builder.model.routes import TRUSTED_URL
-from builder.model.settings import Settings
-from builder.pipeline.build import build
-from tests.conformance.caddy import started_caddy
-from tests.conformance.hosts import BASE_URL, BELOW_PATH
-from tests.conformance.nginx import started_nginx
-from tests.conformance.worker import started_worker
-from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.servers import DEADLINE_SECONDS, free_port, in_thread
-
-COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; Path=/account"]
-# Large enough for every server to compress it.
-PADDING = "<p>The same words again and again.</p>\n" * 200
+from tests.hosts.standing_in import COOKIES, PADDING, STARTED, Answer, Asker, Place
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
-
-
-class Answer(NamedTuple):
-    """An answer of a host. ``report`` is the stand-in's report of the request."""
-
-    status: int
-    headers: HTTPMessage
-    body: bytes
-
-    @property
-    def report(self) -> dict[str, Any]:
-        return json.loads(self.body.partition(b"\n")[0])
-
-    @property
-    def code(self) -> str:
-        assert self.headers["Content-Type"] == "application/json"
-        return json.loads(self.body)["error"]["code"]
-
-
-class StandIn(ThreadingHTTPServer):
-    """Numbers the requests, and answers each with what it was, as a page with cookies. In a query,
-    ``status``, ``cache`` and ``location`` say what else the answer is to have.
-    """
-
-    daemon_threads = True
-    requests = 0
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # else its second packet waits for the first
-
-    def _answer(self) -> None:
-        self.server.requests += 1
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        query = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
-        report = {
-            "line": f"{self.command} {self.path}", "body": body.decode("latin-1"),
-            "headers": {name.lower(): value for name, value in self.headers.items()},
-            "number": self.server.requests,
-        }  # fmt: skip
-        page = f"{json.dumps(report)}\n{PADDING}".encode()
-        self.send_response(int(query.get("status", "200")))
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(page)))
-        self.send_header("Cache-Control", query.get("cache", "no-store"))
-        for cookie in COOKIES:
-            self.send_header("Set-Cookie", cookie)
-        if "location" in query:
-            self.send_header("Location", query["location"])
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(page)
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
-
-    def log_message(self, *_: object) -> None: ...
-
-
-class Asker:
-    """Requests paths below a host's base URL, exactly as they are given."""
-
-    def __init__(self, name: str, url: str) -> None:
-        self.name = name
-        self.parts = urlsplit(url)
-
-    def __call__(
-        self, target: str, method: str = "GET", body: bytes | None = None, **headers: str
-    ) -> Answer:
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.parts.netloc, timeout=DEADLINE_SECONDS)
-        with contextlib.closing(connection):
-            connection.request(method, self.parts.path + target, body, sent)
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
-
-
-Started = Callable[..., contextlib.AbstractContextManager[str]]
-
-
-def _worker(site: HostedSite, folder: Path) -> contextlib.AbstractContextManager[str]:
-    options: dict[str, Any] = {"files": "assets"}
-    if site.upstream:
-        options["variables"] = {"UPSTREAM": f"http://{site.upstream}"}
-    if site.reads_per_minute:
-        options["reads"] = site.reads_per_minute
-    # The configuration for Cloudflare needs an upstream with a public name.
-    public = site._replace(upstream="hub-origin.example.org")
-    return started_worker(public, folder, **options)
-
-
-STARTED: dict[str, Started] = {"nginx": started_nginx, "caddy": started_caddy, "worker": _worker}
-# Each where tests/conformance has it not: below a path, or at the root of its address.
-BASE_URLS = {"nginx": BELOW_PATH, "caddy": BASE_URL, "worker": BELOW_PATH}
-
-
-class Place(NamedTuple):
-    """A folder with a site in it for each base URL."""
-
-    folder: Path
-    sites: dict[str, Settings]
-
-    @contextlib.contextmanager
-    def started(self, name: str, folder: Path, **changes: Any) -> Iterator[Asker]:
-        """The host of that name; its own files are in ``folder``."""
-        site = self.sites[BASE_URLS[name]]
-        given = {"base_url": site.base_url, "listen": f"127.0.0.1:{free_port()}"} | changes
-        with STARTED[name](HostedSite(site.out, str(folder), **given), folder) as url:
-            yield Asker(name, url)
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    sites = {}
-    for base_url in (BASE_URL, BELOW_PATH):
-        sites[base_url] = settings_in(tmp_path_factory.mktemp("site"), base_url, queries=True)
-        write_small_catalogue(sites[base_url].content)
-        build(sites[base_url], index=False)
-    return Place(tmp_path_factory.mktemp("hosts"), sites)
-
-
-@pytest.fixture(scope="module")
-def stand_in() -> Iterator[str]:
-    """The address of the stand-in."""
-    server = StandIn(("127.0.0.1", 0), _Handler)
-    with in_thread(server):
-        yield f"127.0.0.1:{server.server_port}"
 
 
 @pytest.fixture(scope="module", params=STARTED)
@@ -170,15 +24,6 @@ def ask(request: pytest.FixtureRequest, place: Place, stand_in: str) -> Iterator
     folder = place.folder / request.param
     folder.mkdir()
     with place.started(request.param, folder, upstream=stand_in, reads_per_minute=1) as ask:
-        yield ask
-
-
-@pytest.fixture(scope="module", params=STARTED)
-def down(request: pytest.FixtureRequest, place: Place) -> Iterator[Asker]:
-    """Each host while the service is down."""
-    folder = place.folder / f"{request.param}-alone"
-    folder.mkdir()
-    with place.started(request.param, folder, upstream=f"127.0.0.1:{free_port()}") as ask:
         yield ask
 
 
@@ -333,45 +178,6 @@ def test_a_browser_may_ask_for_the_exchange(ask: Asker):
 # While the service is down
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "DELETE"])
-def test_people_get_a_page_of_the_site(down: Asker, place: Place, method: str):
-    page = Path(place.sites[BASE_URLS[down.name]].out, "503.html").read_bytes()
-    assert b"Your account is temporarily unavailable" in page and b"Try again in a minute" in page
-    for target in ("/account", "/account/login?next=%2f", "/account/a/b%0a"):
-        answer = down(target, method, b"a=b" if method == "POST" else None)
-        assert answer.status == 503
-        assert answer.body == (b"" if method == "HEAD" else page)
-        check_unavailable(answer)
-    assert down("/").status == 200
-
-
-def check_unavailable(answer: Answer) -> None:
-    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert answer.headers["Retry-After"] == "5"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert "Access-Control-Allow-Origin" not in answer.headers
-
-
-def test_no_condition_and_no_range_makes_less_of_that_page(down: Asker):
-    page = down("/account").body
-    conditions = {"If_None_Match": "*", "If_Modified_Since": "Fri, 01 Jan 2100 00:00:00 GMT"}
-    for headers in (conditions, {"Range": "bytes=0-9"}, {"If_Match": '"x"'}):
-        answer = down("/account", **headers)
-        assert (answer.status, answer.body) == (503, page)
-        check_unavailable(answer)
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_jobs_are_told_to_come_back(down: Asker, method: str):
-    answer = down(TRUSTED_URL, method, b"{}" if method == "POST" else None)
-    assert (answer.status, answer.code) == (503, "unavailable")
-    assert answer.headers["Retry-After"] == "5"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-
-
 @pytest.mark.parametrize("status", [502, 504, 522, 530])
 def test_what_a_tunnel_says_before_the_worker_is_no_page_of_the_service(ask: Asker, status: int):
     answer = ask(f"/account/x?status={status}")
@@ -414,21 +220,3 @@ def test_behind_another_proxy_the_service_still_learns_it(
         report = ask("/account/login", "POST", X_Forwarded_For=given).report["headers"]
         # Behind a Caddy that trusts both proxies, the client stays the same.
         assert report["x-forwarded-for"] == (expected or f"{given}, 127.0.0.1")
-
-
-@pytest.mark.parametrize("name", ["nginx", "worker"])
-def test_without_a_service_there_is_nothing_there(place: Place, tmp_path: Path, name: str):
-    changes = {"upstream": "", "reads_per_minute": 0}
-    with place.started(name, tmp_path, **changes) as ask:
-        for target in ("/account", "/account/login", "/account/"):
-            page = ask(target)
-            assert page.status == 404
-            assert page.headers["Content-Type"] == "text/html; charset=utf-8"
-            assert page.body == ask("/404").body
-            assert (ask(target, "POST", b"a=b").status, ask(target, "POST").code) == (
-                405, "method_not_allowed",
-            )  # fmt: skip
-        assert (ask(TRUSTED_URL).status, ask(TRUSTED_URL).code) == (404, "not_found")
-        refused = ask(TRUSTED_URL, "POST", b"{}")
-        assert (refused.status, refused.code) == (405, "method_not_allowed")
-        assert "POST" not in refused.headers["Allow"]

@@ -22,6 +22,7 @@ from builder.hosts.rules import HostedSite
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
+from tests.hosts.hosted import get, hosted
 from tests.hosts.rootless import start_command
 from tests.support.catalogues import settings_in, write_small_catalogue, write_version
 from tests.support.servers import (
@@ -43,15 +44,6 @@ from tests.support.servers import (
 SECRET = "not for readers"
 REPO = "/api/v1/repos/ann/review"
 NAME = "prompts.example.org"
-
-
-def hosted(settings: Settings, folder: Path, **changes) -> HostedSite:
-    """A site whose upstream is down; Caddy's own files are in ``folder``."""
-    given = {
-        "listen": f"127.0.0.1:{free_port()}", "upstream": f"127.0.0.1:{free_port()}",
-        "base_url": settings.base_url,
-    }  # fmt: skip
-    return HostedSite(settings.out, str(folder), **(given | changes))
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +69,6 @@ def alone(
     folder = tmp_path_factory.mktemp("alone")
     with started_caddy(hosted(settings, folder), folder) as url:
         yield url
-
-
-def get(url: str, **options) -> requests.Response:
-    return requests.get(url, timeout=DEADLINE_SECONDS, allow_redirects=False, **options)
 
 
 def check_refused(answer: requests.Response, status: int, code: str) -> None:

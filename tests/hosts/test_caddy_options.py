@@ -17,8 +17,9 @@ from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
+from tests.hosts.hosted import get, hosted
 from tests.hosts.redirects import check_redirects, make_certificate
-from tests.hosts.test_caddy import NAME, REPO, get, hosted, raw, settings
+from tests.hosts.test_caddy import NAME, REPO, raw, settings
 from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,

@@ -4,8 +4,6 @@ They admit no client without the service's consent. tests/conformance checks tha
 members.
 """
 
-# ruff: noqa: F811 - fixtures are imported, and requested by name
-
 import contextlib
 import json
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.hosts.test_account import Asker, Place, place  # noqa: F401
+from tests.hosts.standing_in import Asker, Place
 from tests.support.servers import free_port, in_thread
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
