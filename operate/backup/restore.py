@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from builder.model.errors import ContentError, OperatorError
+from builder.model.version_files import FOLDER_SUFFIX
+from builder.store.content import FORMAT_FILE
 from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, Restored, read_restored
 from operate.backup import databases, snapshots
@@ -27,6 +29,7 @@ from operate.parallel import Work
 from publisher.accounts.database import Database
 from publisher.accounts.people.distrust import Ended, end_access
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
+from publisher.write.durable import FORMAT_TEXT
 from publisher.write.rendering import render
 
 
@@ -111,7 +114,8 @@ def restore(
 
 def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
     """Collect the content, except files that a killed restore has collected; returns its highest
-    number.
+    number. Older releases must not read files of versions, so the format of the content says that
+    it has some.
     """
     objects = Objects(place)
     with contextlib.suppress(FileNotFoundError):  # from a killed restore
@@ -128,6 +132,8 @@ def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
             if path.endswith(".json"):
                 with open(path, "rb") as opened:
                     highest = max(highest, highest_number(file.path, opened.read()))
+        if any(f"{FOLDER_SUFFIX}/" in file.path for file in files):
+            write_file(f"{root}/{FORMAT_FILE}", [FORMAT_TEXT])
         return highest, len(files)
 
     results = [*work.each("Restoring", fill, snapshot.lists.values())]

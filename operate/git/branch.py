@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import explained
-from operate.git.files import Place, blob_id, place_of
+from operate.git.files import PLAIN, Blob, Place, blob_id, place_of
 from publisher.outside.git_program import REMOTE, Git, GitError, LocalGitError
 
-PLAIN = "100644"
 # Time limits: for the remote to list its branches, and to send or receive commits. Then the
 # exchange fails, and is tried again.
 ASK_SECONDS, TRANSFER_SECONDS = 30.0, 600.0
@@ -30,12 +29,9 @@ class Moved(Exception):
 
 
 class Entry(NamedTuple):
-    """A file on the branch: its mode and the name of its blob, in git's notation, and its size in
-    bytes (0 if it is no file).
-    """
+    """A file on the branch, and its size in bytes (0 if it is no file)."""
 
-    mode: str
-    id: str
+    blob: Blob
     size: int
 
 
@@ -107,7 +103,7 @@ class Branch:
             path = name.removeprefix(self.prefix)
             if place := place_of(path):
                 mode, _, blob, size = about.split()
-                found[place][path] = Entry(mode, blob, int(size) if size != "-" else 0)
+                found[place][path] = Entry(Blob(mode, blob), int(size) if size != "-" else 0)
         return found
 
     def paths(self, commit: str) -> Iterator[str]:
@@ -189,9 +185,9 @@ class Importing:
         head = f"commit {NEXT}\nauthor {author}\ncommitter {committer}\ndata {len(data)}\n"
         self._write(head.encode() + data + b"\n")
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, mode: str = PLAIN) -> None:
         """Put a file into the commit."""
-        self._write(f"M {PLAIN} inline {path}\ndata {len(data)}\n".encode() + data + b"\n")
+        self._write(f"M {mode} inline {path}\ndata {len(data)}\n".encode() + data + b"\n")
 
     def delete(self, path: str) -> None:
         """Take a file out of the commit."""

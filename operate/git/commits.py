@@ -15,11 +15,13 @@ from builder.model.names import Version
 from builder.store import content, label_files, withdrawn_files
 from builder.text.one_line import one_line
 from operate.git import files
-from operate.git.branch import PLAIN, Entries, Importing
+from operate.git.branch import Entries, Importing
 from operate.git.files import (
     HOME,
+    Blob,
     Place,
     event_in,
+    file_in,
     is_gone,
     version_in,
     withdrawal_in,
@@ -48,20 +50,18 @@ class Commit(NamedTuple):
     subject: str
     body: str
     author: str
-    writes: dict[str, str]
+    writes: dict[str, Blob]
     deletes: Sequence[str] = ()
 
 
 def commits_of(
-    root: str, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
+    root: str, place: Place, ours: Mapping[str, Blob], theirs: Entries, before: Entries
 ) -> list[Commit]:
     """The commits that bring a place on the branch (``theirs``) to its state here (``ours``).
     ``before``: its state when both were the same. Raises ContentError, OSError.
     """
     writes = {
-        path: blob
-        for path, blob in ours.items()
-        if path not in theirs or theirs[path][:2] != (PLAIN, blob)
+        path: blob for path, blob in ours.items() if path not in theirs or theirs[path].blob != blob
     }
     if not place.name:
         subject = f"{place.owner}: profile" if place != HOME else "Home page"
@@ -76,17 +76,17 @@ def commits_of(
     }
     commits = []
     for path in [path for path in writes if path not in theirs and path not in before]:
-        if path.endswith(".json") and (version := version_in(path)):
-            both = (f"{place.path}/{version}.md", path)
+        if path.endswith(".json") and not file_in(path) and (version := version_in(path)):
+            whole = [one for one in writes if version_in(one) == version]
             commits.append(
-                _publication(root, place, version, {p: writes.pop(p) for p in both if p in writes})
+                _publication(root, place, version, {one: writes.pop(one) for one in whole})
             )
         elif number := event_in(path):
             commits.append(_move(root, place, number, {path: writes.pop(path)}))
         elif what := withdrawal_in(path):
             commits.append(_withdrawal(root, place, what, {path: writes.pop(path)}, stale))
             stale = []
-    for version in filter(None, map(version_in, writes)):
+    for version in {*map(version_in, writes)} - {None}:
         _read_record(root, place, version)
     if writes or stale:
         body = "The published files were changed or removed on this branch, and are back."
@@ -95,28 +95,30 @@ def commits_of(
 
 
 def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
-    """The record. Raises ContentError, also if the text is not that of the record."""
+    """The record. Raises ContentError, also if the text or a file is not that of the record."""
     path = f"{place.path}/{version}.md"
-    record = content.read_record(root, place.owner, place.name, Version.parse(version))
+    at = root, *place, Version.parse(version)
+    record = content.read_record(*at)
     if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
         raise ContentError([Fault(path, "changed after publication; restore it")])
+    content.read_files(*at, record)
     return record
 
 
-def _publication(root: str, place: Place, version: str, writes: dict[str, str]) -> Commit:
+def _publication(root: str, place: Place, version: str, writes: dict[str, Blob]) -> Commit:
     record = _read_record(root, place, version)
     subject = f"{place.path} {version}"
     return _commit(record.published_at, 0, subject, record.changelog, record.publisher, writes)
 
 
-def _move(root: str, place: Place, number: int, writes: dict[str, str]) -> Commit:
+def _move(root: str, place: Place, number: int, writes: dict[str, Blob]) -> Commit:
     event = label_files.read_event(root, place.path, number)
     did = f"label {event.label} to {event.version}" if event.version else f"no label {event.label}"
     return _commit(event.at, 1, f"{place.path} {did}", event.note, event.by, writes)
 
 
 def _withdrawal(
-    root: str, place: Place, what: str, writes: dict[str, str], stale: list[str]
+    root: str, place: Place, what: str, writes: dict[str, Blob], stale: list[str]
 ) -> Commit:
     stored = withdrawn_files.read_withdrawn(root, place.path, what).withdrawn
     version = "" if what == withdrawn_files.WHOLE else f" {what}"
@@ -126,7 +128,7 @@ def _withdrawal(
 
 
 def _commit(
-    at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, str]
+    at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, Blob]
 ) -> Commit:
     """A commit with a text of its author. The first line becomes part of the subject if it fits."""
     lines = [one_line(line, LINE_CHARS_MAX) for line in text.strip().splitlines()]
@@ -168,9 +170,9 @@ def write_commits(
                 data = files.read(root, path)
             except FileNotFoundError:
                 data = b""
-            if files.blob_id(data) != blob:
+            if files.blob_id(data) != blob.id:
                 raise ContentChanged
-            importing.write(prefix + path, data)
+            importing.write(prefix + path, data, blob.mode)
 
 
 def _person(handle: str, host: str, seconds: int) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model import names
+from builder.model.errors import ContentError, Fault
 from builder.model.labels import event_file
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.version_files import BYTES_MAX, FOLDER_SUFFIX, PATH_PATTERN
 from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
 from builder.store.content import HOME_BYTES_MAX, HOME_FILE, OWNER_FILE, RECORD_BYTES_MAX
@@ -20,7 +22,11 @@ from builder.store.label_files import EVENT_BYTES_MAX
 from builder.store.plain_files import read_file
 from builder.store.withdrawn_files import FILE_BYTES_MAX, NOTHING_WITHDRAWN, WithdrawnListing
 
-_version_file = re.compile(rf"[^/]+/[^/]+/({names.VERSION_PATTERN})\.(?:md|json)")
+PLAIN, EXECUTABLE = "100644", "100755"
+
+_version_file = re.compile(
+    rf"[^/]+/[^/]+/({names.VERSION_PATTERN})(?:\.md|\.json|{FOLDER_SUFFIX}/({PATH_PATTERN}))"
+)
 _event_file = re.compile(r"[^/]+/[^/]+/labels/([1-9][0-9]{0,8})\.json")
 _withdrawn_file = re.compile(rf"[^/]+/[^/]+/withdrawn/({names.VERSION_PATTERN}|{WHOLE})\.json")
 
@@ -42,6 +48,13 @@ class Place(NamedTuple):
 HOME = Place()
 
 
+class Blob(NamedTuple):
+    """A file as git has it: its mode, and the name of its blob."""
+
+    mode: str
+    id: str
+
+
 def place_of(path: str) -> Place | None:
     """The place of a file of the content folder; None if it is no content."""
     if path == HOME_FILE:
@@ -57,9 +70,15 @@ def place_of(path: str) -> Place | None:
 
 
 def version_in(path: str) -> str | None:
-    """The version if the path is that of its text or record."""
+    """The version if the path is that of its text, its record or one of its files."""
     found = _version_file.fullmatch(path)
     return found and found[1]
+
+
+def file_in(path: str) -> str | None:
+    """The path inside the folder of a version's files, if it is one of them."""
+    found = _version_file.fullmatch(path)
+    return found and found[2]
 
 
 def event_in(path: str) -> int | None:
@@ -81,7 +100,7 @@ def withdrawn_in(paths: Iterable[str]) -> WithdrawnListing:
 
 
 def is_gone(withdrawn: WithdrawnListing, path: str) -> bool:
-    """True for the text or the record of a withdrawn version."""
+    """True for the text, the record or a file of a withdrawn version."""
     version = version_in(path)
     return bool(version) and withdrawn.has(version)
 
@@ -90,6 +109,8 @@ def bytes_max(path: str) -> int:
     """The largest size of a file of the content."""
     if path == HOME_FILE:
         return HOME_BYTES_MAX
+    if file_in(path):
+        return BYTES_MAX
     if path.endswith(".md"):
         return CONTENT_BYTES_MAX
     if event_in(path):
@@ -97,18 +118,24 @@ def bytes_max(path: str) -> int:
     return FILE_BYTES_MAX if withdrawal_in(path) else RECORD_BYTES_MAX
 
 
-def names_in(root: str, place: Place) -> list[str]:
-    """The paths of a place's files in the content folder, relative to it. Raises ContentError,
-    OperatorError.
+def modes_in(root: str, place: Place) -> dict[str, str]:
+    """The mode of each file of a place, by its path in the content folder. The record of a version
+    says which files it has. Raises ContentError, OperatorError.
     """
     if not place.name:
-        return [place.path] if os.path.isfile(f"{root}/{place.path}") else []
+        return {place.path: PLAIN} if os.path.isfile(f"{root}/{place.path}") else {}
     listing = content.list_versions(root, place.owner, place.name)
     files = [f"{version}.{suffix}" for version in listing.versions for suffix in ("md", "json")]
     files += map(event_file, listing.events)
     if listing.withdrawn != NOTHING_WITHDRAWN:
         files += map(withdrawn_file, listing.withdrawn.files)
-    return [f"{place.path}/{file}" for file in files]
+    modes = {f"{place.path}/{file}": PLAIN for file in files}
+    for version in listing.versions:
+        folder = f"{place.path}/{version}{FOLDER_SUFFIX}"
+        if os.path.isdir(f"{root}/{folder}"):
+            for one in content.read_record(root, *place, version).files or ():
+                modes[f"{folder}/{one.path}"] = EXECUTABLE if one.executable else PLAIN
+    return modes
 
 
 def read(root: str, path: str) -> bytes:
@@ -116,11 +143,19 @@ def read(root: str, path: str) -> bytes:
     return read_file(f"{root}/{path}", bytes_max(path))
 
 
-def ids_in(root: str, place: Place) -> dict[str, str]:
+def blobs_in(root: str, place: Place) -> dict[str, Blob]:
     """The blob of each file of a place, by its path in the content folder. Raises OSError,
     ContentError, OperatorError.
     """
-    return {path: blob_id(read(root, path)) for path in names_in(root, place)}
+    blobs = {}
+    for path, mode in modes_in(root, place).items():
+        try:
+            blobs[path] = Blob(mode, blob_id(read(root, path)))
+        except FileNotFoundError:
+            if file_in(path) and path in modes_in(root, place):  # else it was withdrawn meanwhile
+                raise ContentError([Fault(path, "missing; restore it")]) from None
+            raise
+    return blobs
 
 
 def blob_id(data: bytes) -> str:

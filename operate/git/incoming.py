@@ -4,17 +4,30 @@ they pass the rules of `hubctl check`.
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from builder.model.errors import ContentError, Fault
 from builder.model.names import Version
+from builder.model.version_files import BYTES_MAX
 from builder.model.withdrawn import withdrawn_file
 from builder.store import content
 from builder.store.check import check_repo
 from operate.git import files
-from operate.git.branch import PLAIN, Entries
+from operate.git.branch import Entries
 from operate.git.commits import ContentChanged
-from operate.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
+from operate.git.files import (
+    EXECUTABLE,
+    HOME,
+    PLAIN,
+    Blob,
+    Place,
+    event_in,
+    file_in,
+    is_gone,
+    version_in,
+    withdrawn_in,
+)
 from publisher.write import synced_files
 from publisher.write.store_protocol import Store
 
@@ -25,7 +38,7 @@ def take_in(
     store: Store,
     staging: str,
     place: Place,
-    ours: Mapping[str, str],
+    ours: Mapping[str, Blob],
     entries: Entries,
     read: Callable[[str], bytes],
 ) -> list[Fault]:
@@ -35,14 +48,22 @@ def take_in(
     ``ours``: the files of the place here. ``read``: as from ``Branch.reading``. ``staging``: a
     folder to try it in. Raises ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
+    sizes = Counter[str | None]()
     for path, entry in entries.items():
-        if entry.mode != PLAIN:
+        # The record decides whether a file is executable.
+        if entry.blob.mode != PLAIN and not (file_in(path) and entry.blob.mode == EXECUTABLE):
             return [Fault(path, "not a plain file")]
         if entry.size > files.bytes_max(path):
             return [Fault(path, f"larger than {files.bytes_max(path):,} bytes")]
-    came = {path: read(entry.id) for path, entry in entries.items()}
+        sizes[version_in(path)] += entry.size if file_in(path) else 0
+        if sizes[version_in(path)] > BYTES_MAX:
+            return [Fault(path, f"the files of the version have more than {BYTES_MAX:,} bytes")]
+    came = {path: read(entry.blob.id) for path, entry in entries.items()}
     if faults := _faults(store.root, staging, place, ours, came):
         return faults
+    for path in came:
+        if file_in(path) and f"{place.path}/{version_in(path)}.json" not in came:
+            return [Fault(path, "missing here, and the record is not: restore it")]
     if place.name:
         _put_repo(store, place, ours, came)
     else:
@@ -51,7 +72,7 @@ def take_in(
 
 
 def _faults(
-    root: str, staging: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+    root: str, staging: str, place: Place, ours: Mapping[str, Blob], came: Mapping[str, bytes]
 ) -> list[Fault]:
     """The faults that a place would have and does not have yet."""
     shutil.rmtree(staging, ignore_errors=True)
@@ -79,7 +100,7 @@ def _faults(
 
 
 def _put_repo(
-    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+    store: Store, place: Place, ours: Mapping[str, Blob], came: Mapping[str, bytes]
 ) -> None:
     root, owner, name = store.root, place.owner, place.name
     versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
@@ -89,11 +110,13 @@ def _put_repo(
     ]
 
     def work() -> None:
-        if {*files.names_in(root, place)} != ours.keys():
+        if files.modes_in(root, place).keys() != ours.keys():
             raise ContentChanged
         for version in versions:
-            text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
-            store.write_version(owner, name, str(version), text, record)
+            whole = {path: came[path] for path in came if version_in(path) == str(version)}
+            text, record = (whole.pop(f"{place.path}/{version}.{kind}") for kind in ("md", "json"))
+            found = {file_in(path) or "": data for path, data in whole.items()}
+            store.write_version(owner, name, str(version), text, record, files=found)
         if events:
             store.write_events(owner, name, events)
         if withdrawn:
@@ -107,13 +130,13 @@ def _put_repo(
 
 
 def _put_single(
-    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+    store: Store, place: Place, ours: Mapping[str, Blob], came: Mapping[str, bytes]
 ) -> None:
     root = store.root
     ((path, data),) = came.items()
 
     def is_as_seen() -> bool:
-        if files.ids_in(root, place) != ours:
+        if files.blobs_in(root, place) != ours:
             raise ContentChanged
         return True
 

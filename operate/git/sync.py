@@ -24,7 +24,7 @@ from operate.git.commits import (
     together,
     write_commits,
 )
-from operate.git.files import HOME, Place, is_gone, place_of, withdrawn_in
+from operate.git.files import HOME, Blob, Place, is_gone, place_of, withdrawn_in
 from operate.git.incoming import take_in
 from publisher.write.store_protocol import Store
 
@@ -101,7 +101,7 @@ class Sync:
         for place in files.places_in(self._root):
             hashed = there.pop(place, 0)
             try:
-                paths = files.names_in(self._root, place)
+                paths = files.modes_in(self._root, place)
             except ContentError as error:
                 self._note(place, "not pushed", error.faults)
                 continue
@@ -113,24 +113,28 @@ class Sync:
         """Make these places the same on both sides."""
         theirs = self._branch.entries(self._parent, places)
         before = self._branch.entries(self._base, places) if self._base != self._parent else theirs
-        ours: dict[Place, dict[str, str]] = {}
+        ours: dict[Place, dict[str, Blob]] = {}
         for place in places:
             try:
-                ours[place] = self._ids(place)
+                ours[place] = self._blobs(place)
             except ContentError as error:
                 self._note(place, "not pushed", error.faults)
         self._take_in(ours, theirs, before)
         commits: list[Commit] = []
-        for place, ids in ours.items():
+        for place, blobs in ours.items():
             try:
-                commits += commits_of(self._root, place, ids, theirs[place], before[place])
+                commits += commits_of(self._root, place, blobs, theirs[place], before[place])
             except ContentError as error:
                 self._note(place, "not pushed", error.faults)
                 continue
             except FileNotFoundError:
                 raise ContentChanged from None
             for path, entry in theirs[place].items():
-                if ids.get(path, entry.id) != entry.id and entry != before[place].get(path):
+                if (
+                    path in blobs
+                    and blobs[path].id != entry.blob.id
+                    and entry != before[place].get(path)
+                ):
                     self._done.conflicts[path] = self._parent or ""
         if commits:
             self._push(commits)
@@ -139,9 +143,9 @@ class Sync:
         shown = "; ".join(bounded([str(fault) for fault in faults])[:3])
         self._done.problems[place] = f"{what}: {shown}"
 
-    def _ids(self, place: Place) -> dict[str, str]:
+    def _blobs(self, place: Place) -> dict[str, Blob]:
         try:
-            return files.ids_in(self._root, place)
+            return files.blobs_in(self._root, place)
         except FileNotFoundError:
             raise ContentChanged from None
         except OSError as error:
@@ -149,7 +153,7 @@ class Sync:
 
     def _take_in(
         self,
-        ours: dict[Place, dict[str, str]],
+        ours: dict[Place, dict[str, Blob]],
         theirs: Mapping[Place, Entries],
         before: Mapping[Place, Entries],
     ) -> None:
@@ -157,11 +161,11 @@ class Sync:
         taken: list[Place] = []
         try:
             with self._branch.reading() as read:
-                for place, ids in ours.items():
-                    entries = _coming(place, ids, theirs[place], before[place])
+                for place, blobs in ours.items():
+                    entries = _coming(place, blobs, theirs[place], before[place])
                     if not entries:
                         continue
-                    if faults := take_in(self._store, self._staging, place, ids, entries, read):
+                    if faults := take_in(self._store, self._staging, place, blobs, entries, read):
                         self._note(place, "not taken in", faults)
                     else:
                         taken.append(place)
@@ -176,7 +180,7 @@ class Sync:
             elif taken:
                 self._rebuild([(place.owner, place.name or None) for place in taken])
         for place in taken:
-            ours[place] = self._ids(place)
+            ours[place] = self._blobs(place)
 
     def _push(self, commits: list[Commit]) -> None:
         """Commit and push these."""
@@ -200,14 +204,14 @@ class Sync:
         self._done.commits += count
 
 
-def _coming(place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries) -> Entries:
+def _coming(place: Place, ours: Mapping[str, Blob], theirs: Entries, before: Entries) -> Entries:
     """The files of the branch that the content lacks, or that changed only there."""
     if not place.name:
         return {
             path: entry
             for path, entry in theirs.items()
             if path not in ours
-            or (ours[path] != entry.id and path in before and before[path].id == ours[path])
+            or (ours[path] != entry.blob and path in before and before[path].blob == ours[path])
         }
     withdrawn = withdrawn_in([*ours, *theirs])
     return {

@@ -20,7 +20,7 @@ from publisher.accounts.postgres_pool import Connections
 from publisher.nodes import rows
 from publisher.nodes.commits import OTHER_HISTORY, Commits, Overtaken, StoreUnavailable
 from publisher.nodes.copy import Copy, remove_left
-from publisher.nodes.folders import join
+from publisher.nodes.folders import join, paths_of
 from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
 from publisher.write import durable
 from publisher.write.durable import NO_FILES
@@ -138,7 +138,15 @@ class Shared:
         repo = f"{owner}/{name}"
         if files:
             self._raise_format()
-        put = [File(repo, VERSION, version, record, join(text, files.values()))]
+        put = [
+            File(
+                repo,
+                VERSION,
+                version,
+                record,
+                join(text, [files[path] for path in paths_of(record)]),
+            )
+        ]
         if profile is not None and durable.is_alone(self.root, owner, name):
             put.insert(0, _profile(owner, profile))
         self._commit(owner, repo, put, by_owner=len(put) > 1)

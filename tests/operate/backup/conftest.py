@@ -89,8 +89,22 @@ class Hub(NamedTuple):
         return Database(self.settings.state)
 
 
+# Of a version: text, bytes, nothing at all, an executable, in folders.
+FILES = [
+    {"path": "scripts/lint/run.sh", "content": "#!/bin/sh\nexec true\n", "executable": True},
+    {"path": "assets/logo.png", "base64": "iVBORw0KGgoAAP//"},
+    {"path": "scripts/lint/__init__.py", "content": ""},
+    {"path": "schema.json", "content": '{"ordinal": 4000}'},
+]
+
+
 def fill(hub: Hub) -> None:
-    """Publications, labels, a withdrawal, and Ann's account with a session and a token."""
+    """Publications, one with files, labels, withdrawals, and Ann's account with a session and a
+    token.
+    """
+    hub.publish("lint", "Lint {{code}}.", files=FILES)
+    hub.publish("lint", "Lint {{code}} and a secret.", files=FILES[:1])
+    hub.withdraw("lint", "1.0.1")
     hub.publish("story", "Tell a story.", labels=["production"])
     hub.publish("story", "Tell a long story.", labels=["production", "canary"])
     hub.publish("story", "Tell a secret.")

@@ -14,7 +14,7 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from builder.stats.database import open_for_writing, pulls_file
-from builder.store.content import check_folder
+from builder.store.content import check_folder, check_format
 from operate.backup import databases, snapshots
 from operate.backup.objects import Objects
 from operate.backup.places import FolderPlace
@@ -53,12 +53,25 @@ def test_all_comes_back(hub: Hub, other: Hub, place: FolderPlace) -> None:
             assert new.execute(select) == old.execute(select) != []
     # Nothing is left of the restore, and a backup of the copy has nothing new.
     left = [path.name for path in Path(other.settings.state).iterdir() if path.is_dir()]
-    assert left == [] == [name for name in os.listdir(other.settings.content) if name[0] == "."]
+    hidden = [name for name in os.listdir(other.settings.content) if name[0] == "."]
+    assert (left, hidden) == ([], [".hub-format"])
     assert other.publish("story", "Tell another.").version == "1.0.3"
 
 
+def test_the_format_of_the_content_comes_back(hub: Hub, other: Hub, place: FolderPlace) -> None:
+    """Only a content whose versions have files is one that older releases must not read."""
+    plain = hub.back_up(place).id
+    assert check_format(other.settings.content) == 1
+    hub.withdraw("lint", None)
+    bare = hub.back_up(place).id
+    other.restore(place, snapshot_id=bare)
+    assert check_format(other.settings.content) == 1
+    other.restore(place, snapshot_id=plain, replace=True)
+    assert check_format(other.settings.content) == 2
+
+
 def test_an_older_snapshot(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    before = read_tree(hub.settings.content)
+    before = restored(hub)
     first = hub.back_up(place)
     hub.publish("poem", "Write an ode.")
     hub.back_up(place)
@@ -102,7 +115,7 @@ def test_it_meets_nothing_else(hub: Hub, other: Hub, place: FolderPlace) -> None
         other.restore(place)
     assert read_tree(other.settings.content) == before
     report = other.restore(place, replace=True)
-    assert {file for file in restored(other) if file[0] != "."} == {*restored(hub)}
+    assert {*shown(other)} == {*shown(hub)}
     content, state = report.aside
     assert read_tree(content) == before
     assert os.listdir(state) == ["accounts.sqlite3"]
@@ -285,15 +298,18 @@ def test_hostile_databases_and_links(hub: Hub, other: Hub, place: FolderPlace) -
         other.restore(place, snapshot_id=last.id, complete=True)
 
 
+@pytest.mark.parametrize("stored", [b"Tell a story.", b"#!/bin/sh\nexec true\n"])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
-def test_damaged_objects(hub: Hub, other: Hub, place: FolderPlace, damage: str) -> None:
+def test_damaged_objects(
+    hub: Hub, other: Hub, place: FolderPlace, damage: str, stored: bytes
+) -> None:
     hub.back_up(place)
-    digest = hashlib.sha256(b"Tell a story.").hexdigest()
+    digest = hashlib.sha256(stored).hexdigest()
     path = Path(place.root, "objects", digest[:2], digest[2:])
     if damage == "cut":
-        path.write_bytes(b"Tell")
+        path.write_bytes(stored[:4])
     elif damage == "changed":
-        path.write_bytes(b"Sell a story.")
+        path.write_bytes(stored.replace(b"e", b"o"))
     else:
         path.unlink()
     with pytest.raises(OperatorError, match="lost" if damage == "gone" else "is damaged"):

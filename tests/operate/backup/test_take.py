@@ -19,7 +19,7 @@ from operate.backup.places import FolderPlace
 from operate.folders import lock
 from operate.parallel import Work
 from publisher.accounts.tokens import Accounts
-from tests.operate.backup.conftest import Hub, killings, settle
+from tests.operate.backup.conftest import FILES, Hub, killings, settle
 from tests.support.catalogues import read_tree
 
 
@@ -31,13 +31,18 @@ def test_only_what_changed_is_stored(hub: Hub, place: FolderPlace) -> None:
     settle()
     first = hub.back_up(place)
     assert (first.snapshots, first.dropped, first.skipped) == (1, 0, [])
-    assert first.files == len(read_tree(hub.settings.content)) + 1
+    # Without the file of the format, and with the database.
+    assert first.files == len(read_tree(hub.settings.content)) - 1 + 1
     again = hub.back_up(place)
     assert (again.stored, again.files) == (0, first.files)
     hub.publish("poem", "Write an ode.")
     settle()
     # Text and record, and the list of the shard.
     assert hub.back_up(place).stored == 3
+    # One file of a version, its text, its record, the list.
+    hub.publish("lint", "Lint {{code}} well.", files=[*FILES[1:], {**FILES[0], "content": "#"}])
+    settle()
+    assert hub.back_up(place).stored == 4
     # At most a megabyte of a database.
     with hub.database() as database:
         Accounts(database).add_owner("bob")
@@ -94,8 +99,8 @@ def test_what_is_no_plain_file_is_reported(hub: Hub, place: FolderPlace) -> None
     assert [os.fsencode(path) for path in report.skipped] == [
         b"ann/link", b"ann/story/notes.md", b"pipe", b"\xff.md",
     ]  # fmt: skip
-    # The tree has the target of the link, git's files, and the odd name.
-    assert report.files == len(read_tree(root)) - 3 + 1
+    # The tree has the target of the link, git's files, the odd name, and the file of the format.
+    assert report.files == len(read_tree(root)) - 4 + 1
 
 
 def test_another_place_is_left_alone(hub: Hub, tmp_path: Path) -> None:
