@@ -40,7 +40,7 @@ PAGE_SAFETY: Headers = [
     (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"strict-origin-when-cross-origin"),
 ]
-# Of files that people published, whatever is in them: a browser runs and shows none of it.
+# For files of versions: a browser neither runs nor shows their bytes.
 FILE_SAFETY: Headers = [(b"content-security-policy", b"default-src 'none'; sandbox")]
 SAFETY_BY_MEDIA = {HTML: PAGE_SAFETY, BYTES: FILE_SAFETY}
 READ_METHODS = "GET, HEAD, OPTIONS"

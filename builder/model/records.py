@@ -236,7 +236,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
 
     @property
     def whole_sha256(self) -> str:
-        """The hash of all that was published: of the text, or of text and files."""
+        """The hash of the whole version: `content_sha256`, or that of the text without files."""
         return self.content_sha256 or self.sha256
 
     def __post_init__(self) -> None:
@@ -344,7 +344,7 @@ def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None
 def check_files(
     sha256: str, listed: list[StoredFile] | UnsetType, content_sha256: str | UnsetType
 ) -> None:
-    """Raises ValueError where the files of a stored record cannot be."""
+    """Raises ValueError if the files of a stored record break a rule or miss their hash."""
     if listed is UNSET and content_sha256 is UNSET:
         return
     if not listed or content_sha256 != version_files.content_sha256(sha256, listed):
@@ -380,7 +380,7 @@ class DraftFile(Struct, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file. Raises ValueError for what is not base64."""
+        """The bytes of the file. Raises ValueError if `base64` is not base64."""
         if self.base64 is UNSET:
             return self.content.encode() if self.content else b""
         return b64decode(self.base64, validate=True)
@@ -473,8 +473,8 @@ Messages = Annotated[
 
 
 class File(StoredFile):
-    """A file of a version, and where to read it. `media_type` says what it is by its name; it is
-    served as text or as bytes.
+    """A file of a version, with its address. `media_type` follows from its name. The file itself is
+    served as plain text or as bytes.
     """
 
     url: str
@@ -498,8 +498,8 @@ class RepoSummary(Struct):
 
 class Repo(RepoSummary):
     """A repo: its summary, with the content and metadata of the latest version. `labels` maps each
-    label to its version; absent if the repo never had a label. `files` and `content_sha256` as in
-    its version.
+    label to its version; absent if the repo never had a label. `files` and `content_sha256` are
+    those of the latest version.
     """
 
     content: str

@@ -55,6 +55,7 @@ GZIP = "application/gzip"
 MARKDOWN = "text/markdown; charset=utf-8"
 ZIP = "application/zip"
 BYTES = "application/octet-stream"
+FORM = "multipart/form-data"
 
 CACHE_CONTROL = {
     "immutable": "public, max-age=604800, immutable",
@@ -94,8 +95,8 @@ GRAMMAR = {
     "ref": names.LABEL_PATTERN,
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
-    # A file of a version. The row of texts comes before that of all other files. Not `path`,
-    # which means another thing to Caddy.
+    # The file of a version. The row of texts comes before that of other files. In Caddy, `path`
+    # has a meaning of its own.
     "text_path": version_files.TEXT_PATTERN,
     "file_path": version_files.PATH_PATTERN,
 }
@@ -504,7 +505,7 @@ def list_page(tag: str | None, sort: str, page: int) -> "Match":
 
 
 def version_file(owner: str, name: str, version: object, path: str) -> "Match":
-    """The row of a file of a version with this path."""
+    """The route and parameters of the file of a version."""
     if version_files.is_text(path):
         return _match("version_text_file", owner=owner, name=name, version=version, text_path=path)
     return _match("version_file", owner=owner, name=name, version=version, file_path=path)

@@ -1,8 +1,8 @@
-"""The files of a version: their paths, limits, media types, and the hash of all of it. Pure.
+"""The files of a version: their paths, limits and media types, and the version's hash. Pure.
 
 A version is a text, and may be a folder: ``SKILL.md`` or ``PROMPT.md`` is its text, and the other
-files of the folder are these. Paths are those that every system, archive and URL takes as they
-are, so nothing ever escapes or renames them.
+files of the folder are its files. Every system, archive and URL takes their paths unchanged, so
+nothing escapes or renames them.
 """
 
 import hashlib
@@ -13,20 +13,20 @@ from typing import Protocol
 from builder.model.names import DEVICE_NAMES
 
 FILES_MAX = 200
-# Of all files of a version together.
+# The limit of all files of a version together. More are `content_too_large`.
 BYTES_MAX = 1_000_000
 PATH_CHARS_MAX = 200
-# The folder of a version's files is named after the version, with this at its end.
+# The end of the name of the folder with a version's files, after the version.
 FOLDER_SUFFIX = ".files"
 
 # POSIX' portable characters, "+" and "@". No name begins with a dot, which hides it, or with a
 # hyphen, which programs read as an option; none ends with a dot, which Windows removes.
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])?"
 PATH_PATTERN = f"{_NAME}(?:/{_NAME})*"
-# What the text of a version is called in its folder.
+# Names of the text in the folder of a version.
 TEXT_NAMES = ("SKILL.md", "PROMPT.md")
 
-# Served as text, by extension: their media types are what records say.
+# Extensions of files that are served as text, with the media type in the record.
 _TEXT_MEDIA = {
     "bash": "text/x-shellscript",
     "bat": "text/plain",
@@ -90,7 +90,7 @@ _TEXT_MEDIA = {
     "yml": "application/yaml",
     "zsh": "text/x-shellscript",
 }
-# Served as bytes.
+# Extensions of files that are served as bytes, with the media type in the record.
 _DATA_MEDIA = {
     "avif": "image/avif",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -115,16 +115,16 @@ _DATA_MEDIA = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "zip": "application/zip",
 }
-# Texts whose names have no extension.
+# Names without an extension that are served as text.
 _TEXT_FILES = "AUTHORS CHANGELOG COPYING Dockerfile Justfile LICENSE Makefile NOTICE README VERSION"
 
-# The paths of PATH_PATTERN that are served as text. The URL alone decides, so that every host can.
+# Paths that are served as text. The URL alone decides, so every host can.
 TEXT_PATTERN = (
     rf"(?:{_NAME}/)*(?:[A-Za-z0-9_][A-Za-z0-9._+@-]*\.(?:{'|'.join(_TEXT_MEDIA)})"
     rf"|{'|'.join(_TEXT_FILES.split())})"
 )
-# What the file of a path ends with on the site: a host that knows extensions alone serves it as
-# what it is, and never as a page or a script.
+# The end of a file's name on the site. A host that knows only extensions serves it as plain text or
+# as bytes, and never as a page or a script.
 TEXT_SUFFIX, DATA_SUFFIX = ".txt", ".bin"
 
 _path = re.compile(PATH_PATTERN)
@@ -132,7 +132,7 @@ _text_path = re.compile(TEXT_PATTERN)
 
 
 class Named(Protocol):
-    """A file of a version, as far as the hash of the whole needs it."""
+    """The fields of a file that the version's hash covers."""
 
     path: str
     sha256: str
@@ -140,12 +140,12 @@ class Named(Protocol):
 
 
 def is_text(path: str) -> bool:
-    """Whether a file with this path is served as text."""
+    """True if a file with this path is served as text."""
     return _text_path.fullmatch(path) is not None
 
 
 def media_type(path: str) -> str:
-    """What a file is by its path; a fixed table, so the same on every machine."""
+    """The media type of a path, from a fixed table, so it is the same on every machine."""
     extension = path.rpartition("/")[2].rpartition(".")[2]
     if is_text(path):
         return _TEXT_MEDIA.get(extension, "text/plain")
@@ -153,9 +153,9 @@ def media_type(path: str) -> str:
 
 
 def content_sha256(text_sha256: str, files: Iterable[Named]) -> str:
-    """The hash of a version with its files: SHA-256 over a line for each, as ``sha256sum`` writes
-    them, first that of the text, named ``-``, then the files in the order of their paths' bytes.
-    Before the path of an executable there is ``*`` instead of the second space.
+    """The hash of a version with its files: SHA-256 over the lines that ``sha256sum`` prints for
+    the text, named ``-``, and the files in the order of their paths' bytes. An executable has ``*``
+    before its path instead of the second space.
     """
     lines = [f"{text_sha256}  -\n"] + [
         f"{one.sha256} {'*' if one.executable else ' '}{one.path}\n"
@@ -165,8 +165,8 @@ def content_sha256(text_sha256: str, files: Iterable[Named]) -> str:
 
 
 def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Why these cannot be the paths of the files of one version: each with what is wrong with it.
-    One fault with an empty path where they are too many.
+    """The paths that cannot be files of one version together, each with the reason. A single fault
+    with an empty path if there are too many.
     """
     if len(paths) > FILES_MAX:
         yield "", f"has {len(paths):,} files, but {FILES_MAX} is the limit: send fewer"
@@ -190,13 +190,13 @@ def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def fault_of_path(path: str) -> str:
-    """Why no file can have this path; empty if one can."""
+    """The reason why no file can have this path; empty if a file can."""
     if len(path) > PATH_CHARS_MAX:
         return f"has {len(path):,} characters, but {PATH_CHARS_MAX} is the limit: shorten the path"
     if not _path.fullmatch(path):
         return (
-            "is no portable path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; no "
-            "name begins with a dot or a hyphen, or ends with a dot"
+            "is not a portable path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; "
+            "no name begins with a dot or a hyphen, or ends with a dot"
         )
     if any(name.partition(".")[0].lower() in DEVICE_NAMES for name in path.split("/")):
         return "has a name that Windows reserves for devices: rename it"
@@ -206,7 +206,7 @@ def fault_of_path(path: str) -> str:
 
 
 def _folders(path: str) -> Iterator[str]:
-    """The folders that a path is in, outermost first."""
+    """The folders above a path, outermost first."""
     return (path[:at] for at, character in enumerate(path) if character == "/")
 
 

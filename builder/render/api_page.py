@@ -151,7 +151,7 @@ def _operation(
             _field(one["name"], one["schema"], one["required"], one["in"])
             for one in operation["parameters"]
         ],
-        body=_kind(_only_schema(body)) if body else None,
+        body=_kind(_first_schema(body)) if body else None,
         answers=[
             _answer(status, answer, components["responses"])
             for status, answer in operation["responses"].items()
@@ -165,14 +165,13 @@ def _answer(status: str, answer: dict[str, Any], shared: dict[str, Any]) -> Answ
     if "$ref" in answer:
         answer = shared[_name(answer["$ref"])]
     media = next(iter(answer.get("content", ())), "")
-    schema = _only_schema(answer) if media else {}
+    schema = _first_schema(answer) if media else {}
     fields = [_field("", schema, True)] if "$ref" in schema else _fields(schema)
     return Answer("other" if status == "default" else status, answer["description"], media, fields)
 
 
-def _only_schema(holder: dict[str, Any]) -> dict[str, Any]:
-    (content,) = holder["content"].values()
-    return content["schema"]
+def _first_schema(holder: dict[str, Any]) -> dict[str, Any]:
+    return next(iter(holder["content"].values()))["schema"]
 
 
 def _fields(schema: dict[str, Any]) -> list[Field]:
@@ -237,7 +236,7 @@ def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     body = operation.get("requestBody")
     if not body or not body["required"]:
         return ""
-    sent = schemas[_name(_only_schema(body)["$ref"])]
+    sent = schemas[_name(_first_schema(body)["$ref"])]
     return json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
 
 

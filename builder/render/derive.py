@@ -93,7 +93,7 @@ def _text_fields(stored: Stored, links: Links) -> dict[str, Any]:
 
 
 def _files(stored: Stored, links: Links) -> list[records.File] | UnsetType:
-    """The files of a version, for readers."""
+    """The files of a version with their addresses; UNSET if it has none."""
     at = {"owner": stored.owner, "name": stored.name, "version": stored.version}
     listed = [
         records.File(*astuple(one), f"{links.base_url}/{version_file(**at, path=one.path).file}")

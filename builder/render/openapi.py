@@ -9,8 +9,10 @@ import msgspec
 from builder.model import names, records
 from builder.model.routes import (
     ASKED_TEXTS,
+    BYTES,
     CHARS_MAX,
     CHECK_URL,
+    FORM,
     GRAMMAR,
     JSON,
     LABEL_URL,
@@ -18,6 +20,7 @@ from builder.model.routes import (
     QUERY_CHARS_MAX,
     ROUTES,
     SORTS,
+    TEXT,
     TRUSTED_URL,
     ZIP,
     Route,
@@ -147,19 +150,21 @@ def _schemas() -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    # The path of a file decides its media type.
+    medias = (TEXT, BYTES) if route.media == BYTES else (route.media,)
     ok: dict[str, Any] = {
         "description": route.summary,
         "headers": {
             "ETag": {"schema": {"type": "string"}},
             "Cache-Control": {"schema": {"type": "string"}},
         },
-        "content": {route.media: {"schema": _schema(route)}},
+        "content": {media: {"schema": _schema(route, media)} for media in medias},
     }
     responses = {"200": ok, "304": {"description": "Unchanged since the given ETag"}}
-    if route.media.startswith("text/"):
+    if medias[0].startswith("text/"):
         responses["206"] = {
             "description": "The requested range of bytes",
-            "content": {route.media: {"schema": {"type": "string"}}},
+            "content": {medias[0]: {"schema": {"type": "string"}}},
         }
     operation: dict[str, Any] = {
         "operationId": route.name,
@@ -186,7 +191,7 @@ def _publish_operation() -> dict[str, Any]:
         "identical to the latest version create no new version.",
         "security": [{"token": []}],
         "parameters": [*_path_parameters(PUBLISH_URL), *map(_header_parameter, _PUBLISH_HEADERS)],
-        "requestBody": _body(records.Draft),
+        "requestBody": _publication_body(),
         "responses": {
             "201": {
                 **done,
@@ -208,7 +213,7 @@ def _check_operation() -> dict[str, Any]:
         "reading needs none; the rights of a token that you send are checked as well.",
         "security": [{}, {"token": []}],
         "parameters": [*_path_parameters(CHECK_URL), _header_parameter("If-Match")],
-        "requestBody": _body(records.Draft),
+        "requestBody": _publication_body(),
         "responses": {
             "200": {
                 "description": "What would happen",
@@ -298,15 +303,15 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _schema(route: Route) -> dict[str, Any]:
+def _schema(route: Route, media: str) -> dict[str, Any]:
     if route.name in _SINGLE:
         return _object(data=_reference(_SINGLE[route.name]))
     if route.name in _LIST:
         rows = {"type": "array", "items": _reference(_LIST[route.name])}
         return _object(data=rows, meta=_reference(records.ListMeta))
-    if route.media == ZIP:
-        return {}  # bytes
-    return {"type": "object"} if route.media == JSON else {"type": "string"}
+    if media in (BYTES, ZIP):
+        return {}
+    return {"type": "object"} if media == JSON else {"type": "string"}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -315,6 +320,30 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 def _body(kind: type) -> dict[str, Any]:
     return {"required": True, "content": {JSON: {"schema": _reference(kind)}}}
+
+
+def _publication_body() -> dict[str, Any]:
+    """A draft as JSON, or as a form with a ZIP of the version's folder."""
+    form = {
+        "type": "object",
+        "required": ["files"],
+        "additionalProperties": False,
+        "properties": {
+            "files": {
+                "type": "string",
+                "contentMediaType": ZIP,
+                "description": "A ZIP of the version's files, with its text as `SKILL.md` or "
+                "`PROMPT.md`",
+            },
+            "draft": {
+                "type": "object",
+                "description": "The other fields of a `Draft`",
+            },
+        },
+    }
+    body = _body(records.Draft)
+    body["content"][FORM] = {"schema": form, "encoding": {"files": {"contentType": ZIP}}}
+    return body
 
 
 def _reference(kind: type) -> dict[str, str]:

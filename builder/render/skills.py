@@ -41,7 +41,7 @@ _reserved_plugin = re.compile(
 _DIGEST_DIGITS = 12
 
 
-# A path, bytes, and whether they are executable.
+# A path, the bytes, and true for an executable.
 File = tuple[str, bytes, bool]
 
 
@@ -122,19 +122,19 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
     both = zip(about.files or (), data, strict=True)
     files = [(one.path, raw, one.executable) for one, raw in both]
     at = {"owner": owner, "name": name, "version": version}
-    url, hashed = links.page("version_skill", **at), text
-    if files:
-        url, hashed = links.file("version_skill_archive", **at), _archive(text, files)
+    page = links.page("version_skill", **at)
     entry = SkillEntry(
         name=name,
         type="archive" if files else "skill-md",
         description=front["description"],
-        url=url,
-        digest=f"sha256:{_sha256(hashed)}",
+        url=links.file("version_skill_archive", **at) if files else page,
+        digest="",
         version=str(version),
         files=[FILE, *(path for path, _, _ in files)],
     )
-    return Skill(text, entry, files)
+    skill = Skill(text, entry, files)
+    entry.digest = f"sha256:{_sha256(skill.archive if files else text)}"
+    return skill
 
 
 def _archive(text: bytes, files: Sequence[File], folder: str = "") -> bytes:

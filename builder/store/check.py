@@ -172,16 +172,16 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
 
 
 def _strange_files(root: str, folder: str, record: VersionFile) -> Iterator[Fault]:
-    """What is in the folder of a version's files, and not in its record."""
+    """Faults for entries in the folder of a version's files that its record does not list."""
     known = {one.path for one in record.files or ()}
     for path, folders, files in os.walk(f"{root}/{folder}"):
         links = [one for one in folders if os.path.islink(f"{path}/{one}")]
         for one in sorted(files + links):
             below = os.path.relpath(f"{path}/{one}", f"{root}/{folder}")
             if below not in known and not one.startswith("."):
-                yield Fault(f"{folder}/{below}", "not in the record; move it away")
+                yield Fault(f"{folder}/{below}", "not in the record; move it out of the content")
     if not known and os.path.isdir(f"{root}/{folder}"):
-        yield Fault(folder, "the record has no files; move the folder away")
+        yield Fault(folder, "the record has no files; move the folder out of the content")
 
 
 def _reserved(where: str, named: Iterable[tuple[str, str]]) -> Iterator[Fault]:
@@ -249,7 +249,7 @@ def _strays(root: str, where: str, known: set[str]) -> Iterator[Fault]:
                 yield Fault(
                     f"{where}/{entry.name}",
                     f"{what} without record {found[1]}.json, so not a version; "
-                    "publish again, or remove this",
+                    "publish it again, or remove it",
                 )
             elif _is_stray_text(entry, where):
                 yield _stray_text(root, where, entry.name)

@@ -7,8 +7,8 @@
     content/{owner}/{name}/{x.y.z}.files/…  its files, if it has any
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
     content/{owner}/{name}/labels/{n}.json  a change of a label (see ``label_files``)
-    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of all of its files
-                                          above (see ``withdrawn_files``); ``all.json``: all of them
+    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of its files above
+                                          (see ``withdrawn_files``); ``all.json``: all versions
 
 An ``.md`` or ``.files`` without its ``.json`` was left by a crash and is no version. Names that
 start with a dot, and other plain files beside the owners' folders, are ignored. Everything else in
@@ -102,7 +102,7 @@ def check_folder(root: str) -> None:
 
 
 def check_format(root: str) -> int:
-    """The format of a content folder. Raises OperatorError for that of a newer release; OSError."""
+    """The format of a content folder. Raises OperatorError if a newer release wrote it; OSError."""
     path = f"{root}/{FORMAT_FILE}"
     try:
         text = read_file(path, _FORMAT_BYTES_MAX).decode(errors="replace").strip()
@@ -239,9 +239,9 @@ def _is_there(path: str) -> bool:
 
 
 def version_mark(root: str, owner: str, name: str, version: Version) -> str:
-    """Changes whenever the text, the record or a file of a version is touched. Empty if one is
-    missing, or so young that another change within the grain of the file system's clock could leave
-    the same mark.
+    """Changes whenever the text, the record or a file of a version is touched. Empty if the text or
+    the record is missing, or if one is so young that another change within the grain of the file
+    system's clock could leave the same mark.
     """
     stem = f"{repo_path(root, owner, name)}/{version}"
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
@@ -253,7 +253,7 @@ def version_mark(root: str, owner: str, name: str, version: Version) -> str:
 
 
 def _statuses(folder: str) -> Iterator[os.stat_result]:
-    """Of all that is in a folder and below, in order of names; nothing where there is no folder."""
+    """The status of each entry below a folder, in the order of names; none if it does not exist."""
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -353,8 +353,8 @@ def read_text(root: str, owner: str, name: str, version: Version, record: Versio
 def read_files(
     root: str, owner: str, name: str, version: Version, record: VersionFile
 ) -> list[bytes]:
-    """The files of a version, in the order of its record, checked against it. Raises
-    ContentError.
+    """The bytes of a version's files, in the order of its record. Raises ContentError if one is
+    missing or has another hash.
     """
     found, faults = [], Faults()
     for one in record.files or ():

@@ -122,8 +122,8 @@ def remembered_versions(row: RepoRow | None) -> list[str]:
 
 
 def remembered_files(row: RepoRow | None) -> dict[str, list[str]]:
-    """The paths of the files that the last build put on the site, by version; only of those that
-    have some.
+    """The paths of the files that the last build put on the site, by version. A version without
+    files has no entry.
     """
     known = _decode_versions(row.versions) if row else []
     return {one.version: one.files for one in known if one.files}

@@ -157,7 +157,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
 
 
 def _folder_files(row: RepoRow | None) -> Iterator[str]:
-    """The files of a repo's versions that have files."""
+    """The files on the site for the files of a repo's versions."""
     for version, paths in remembered_files(row).items():
         yield from files_of_version(row.id, version, paths)
 
@@ -176,8 +176,8 @@ def _label_files(row: RepoRow) -> list[str]:
 
 
 def files_left(site: Site, repo_id: str) -> list[str]:
-    """The files of a repo's labels, for Langfuse's SDKs and of its versions' folders that are on
-    the site, whatever the state has of them.
+    """The files on the site for a repo's labels, for Langfuse's SDKs and for the files of its
+    versions, even those that the state does not have.
     """
     owner, name = repo_id.split("/")
     files = [*labels_left(site, owner, name), *folders_left(site, owner, name)]

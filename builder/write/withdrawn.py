@@ -28,7 +28,7 @@ def files_of(scope: Scope, **params: str) -> list[str]:
 
 
 def files_of_version(repo_id: str, version: str, paths: Sequence[str]) -> list[str]:
-    """The files that a version of a repo has on the site for its files with these paths."""
+    """The files on the site for the files of a version, which have these paths."""
     if not paths:
         return []
     owner, name = repo_id.split("/")
@@ -39,8 +39,8 @@ def files_of_version(repo_id: str, version: str, paths: Sequence[str]) -> list[s
 
 
 def folders_left(site: Site, owner: str, name: str, version: str | None = None) -> list[str]:
-    """The files of the site that one version of a repo has for its files, or all of them have,
-    whatever is remembered of them.
+    """The files on the site for the files of one version, or of all versions of a repo, even those
+    that the state does not have.
     """
     at = {"owner": owner, "name": name, "version": version}
     plugin, file = BY_NAME["version_plugin"], BY_NAME["version_file"].file

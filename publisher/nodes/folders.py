@@ -1,5 +1,5 @@
 """A version's text and files as one column of its row: the text, then the files in the order of the
-record, which has their sizes. So a withdrawal takes all of them away at once. Pure.
+record, which has their sizes. A withdrawal empties the column, and so removes all of them. Pure.
 """
 
 from collections.abc import Iterable, Mapping

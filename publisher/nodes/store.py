@@ -253,7 +253,7 @@ class Shared:
             turn.seen = Mark(turn.serial, change.requests[-1])
 
     def _raise_format(self) -> None:
-        """Say that the content has files of versions, before any node has one."""
+        """Raise the content's format before any node has a version with files."""
         if content.check_format(self.root) < content.FORMAT:
             file = File("", content.FORMAT_FILE, os.urandom(16).hex(), durable.FORMAT_TEXT)
             change = rows.make_change("", "", [file], self._turn.seen.serial, by_owner=False)

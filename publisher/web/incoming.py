@@ -18,7 +18,7 @@ from werkzeug.formparser import FormDataParser
 from builder.model.errors import Detail, RequestError, cut, validation_failed
 from builder.model.names import Version
 from builder.model.records import Draft, LabelDraft, LabelRemoval
-from builder.model.routes import JSON
+from builder.model.routes import FORM, JSON
 from publisher.write.drafts import (
     parse_draft,
     parse_folder,
@@ -28,7 +28,6 @@ from publisher.write.drafts import (
 from server.bodies import PUBLICATION_BYTES_MAX
 
 BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
-FORM = "multipart/form-data"
 _PARTS_MAX = 10
 _LESS_AT_ONCE = "publish less at once"
 _LESS = "send only the version, a note and the version that you expect"
@@ -77,7 +76,7 @@ def read_publication(request: Request) -> Incoming:
 
 
 def _read_folder(request: Request) -> tuple[Draft, bytes]:
-    """The draft of a form with a ZIP, and the bytes that tell it from another: a form that is sent
+    """The draft of a form with a ZIP, and the bytes that identify the request: a form that is sent
     again has another boundary.
     """
     _check_encoding(request)
@@ -104,8 +103,8 @@ def _read_folder(request: Request) -> tuple[Draft, bytes]:
     return parse_folder(draft, packed), b"%d:" % len(draft) + draft + packed
 
 
-def _wrong_form(told: str) -> RequestError:
-    shown = told.encode("utf-8", "replace").decode()
+def _wrong_form(fault: str) -> RequestError:
+    shown = fault.encode("utf-8", "replace").decode()
     return validation_failed(
         Detail("files", f"the form {cut(shown, 200)}: send `files`, a ZIP, and `draft`, JSON")
     )

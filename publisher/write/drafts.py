@@ -40,14 +40,14 @@ def parse_draft(raw: bytes) -> Draft:
 
 
 def parse_folder(raw: bytes, packed: bytes) -> Draft:
-    """Read a publish body whose files, and text where the body has none, are in a ZIP. Raises as
+    """Reads a publish body whose files are in a ZIP, with the text if the body has none. Raises as
     parse_draft and read_zip.
     """
     fields = _parse_object(raw, '{"changelog": "…"}') if raw.strip() else {}
     found = read_zip(packed)
     twice = sorted(fields.keys() & found.keys())
     if twice:
-        raise validation_failed(*(Detail(one, "is in the ZIP, too: send it once") for one in twice))
+        raise validation_failed(*(Detail(one, "is in the ZIP too: send it once") for one in twice))
     return make_draft(fields | found)
 
 
@@ -58,7 +58,7 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
     ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
     draft = Draft(**_parse_fields(fields, _DRAFT, content="send the text of the prompt"))
-    # The parser of the files has looked into them.
+    # The parser of the files has checked them for tokens.
     rest = msgspec.structs.replace(draft, files=UNSET)
     if find_token(msgspec.json.encode(rest).decode()):
         raise RequestError(

@@ -1,6 +1,5 @@
 """Puts a version on the disk so that all of it exists or none of it, whatever happens.
 
-
 The order, under the repo's lock: the owner's profile (on a first publication), the files in their
 folder, the text, the record. Each is written to a temporary name in the repo's folder and synced.
 Then it gets its name by ``link``, which is atomic and fails where the name exists (POSIX,
@@ -101,7 +100,7 @@ def write_version(
     """Stores a new version of ``owner/name``, durably when this returns. The caller holds the
     repo's lock.
 
-    ``files``: by their paths. ``profile`` comes with a repo's first version, for an owner who has
+    ``files``: bytes by path. ``profile`` comes with a repo's first version, for an owner who has
     nothing yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before
     it acknowledges the version. POSIX lets ``sync`` return early, but Linux waits for the writes
     (https://man7.org/linux/man-pages/man2/sync.2.html). Raises RequestError
@@ -120,7 +119,7 @@ def write_version(
                     synced_files.sync_folder(f"{root}/{owner}")
                     synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
-                # What a crash left.
+                # A crash left these.
                 synced_files.unlink(text_path)
                 synced_files.remove(f"{folder}/{version}{FOLDER_SUFFIX}")
             if files:
@@ -133,7 +132,7 @@ def write_version(
 
 
 def _raise_format(root: str, folder: str, sync: bool) -> None:
-    """Say that the content has files of versions, before it has any."""
+    """Raises the content's format before it has a version with files."""
     if content.check_format(root) == content.FORMAT:
         return
     with _temporary_file(folder, FORMAT_TEXT, sync) as (temporary, _):
@@ -333,7 +332,7 @@ def _put_files(
             synced_files.write_new(f"{temporary}/{path}", data, sync=sync)
         for one in folders if sync else ():
             synced_files.sync_folder(one)
-        if os.path.lexists(target):  # else an empty folder would be replaced
+        if os.path.lexists(target):  # `rename` replaces an empty folder
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         status = os.stat(temporary)
         os.rename(temporary, target)

@@ -1,6 +1,6 @@
-"""The text and the files of a version that is to be published, and the fields that say which.
+"""The text and the files of a version to publish, and the fields of a request that have them.
 
-Pure: which files a repo has already is not known here.
+Pure: does not know the files that a repo already has.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _FIELDS = DraftFile.__struct_fields__
 
 
 class Folder:
-    """What a version has: its text, and its files as its record has them, with their bytes."""
+    """A version's text and files: the entries of its record, with their bytes."""
 
     def __init__(self, text: str, stored: Sequence[StoredFile], data: Sequence[bytes]) -> None:
         self.text_sha256 = _sha256(text.encode())
@@ -31,7 +31,7 @@ class Folder:
 
     @classmethod
     def of(cls, draft: Draft) -> Self:
-        """The folder that a draft says; without files, where it does not say which."""
+        """The text and files of a draft; no files if it does not name any."""
         given = sorted(draft.files or (), key=lambda one: one.path)
         data = [one.data for one in given]
         stored = [
@@ -42,27 +42,27 @@ class Folder:
 
     @property
     def size(self) -> int:
-        """Bytes of the files."""
+        """The bytes of all files together."""
         return sum(map(len, self.files.values()))
 
     @cached_property
     def content_sha256(self) -> str | UnsetType:
-        """As in the record: UNSET without files."""
+        """The record's field: UNSET without files."""
         if not self.stored:
             return UNSET
         return version_files.content_sha256(self.text_sha256, self.stored)
 
     @property
     def whole_sha256(self) -> str:
-        """As of the record."""
+        """The hash of text and files, as in ``VersionFile``."""
         return self.content_sha256 or self.text_sha256
 
 
 def tell_kept(stored: Sequence[StoredFile]) -> str:
-    """A warning that a version has the files of the one before it."""
+    """The warning that a version keeps the files of the previous one."""
     return (
-        f"Kept {counted(len(stored), 'file')} of the version before. Send `files` to replace them, "
-        "and an empty list to remove them."
+        f"Kept {counted(len(stored), 'file')} of the previous version. Send `files` to replace "
+        "them, or an empty list to remove them."
     )
 
 
@@ -95,8 +95,8 @@ def parse_files(value: Any) -> list[DraftFile]:
 
 
 def check_files(files: Iterable[tuple[str, int]]) -> None:
-    """Raises RequestError ``validation_failed`` where files with these paths and sizes cannot be
-    those of one version; ``content_too_large`` where they are too large together.
+    """Raises RequestError ``validation_failed`` if files with these paths cannot be in one version;
+    ``content_too_large`` if their sizes exceed the limit together.
     """
     sizes = [*files]
     if faults := [*version_files.find_faults([path for path, _ in sizes])]:
@@ -112,7 +112,7 @@ def check_files(files: Iterable[tuple[str, int]]) -> None:
 
 
 def field_of(path: str | int) -> str:
-    """How an error names a file: by its path, or by its place in the list."""
+    """The name of a file in an error: its path, or its place in the list."""
     shown = path if isinstance(path, int) else path.encode("utf-8", "replace").decode()
     return f"files[{shown}]" if shown != "" else "files"
 

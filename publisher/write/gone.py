@@ -1,5 +1,7 @@
 """Refuses what a withdrawal forbids, so that nothing withdrawn comes back unnoticed."""
 
+from msgspec import UNSET, UnsetType
+
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import WithdrawalFile
@@ -31,17 +33,24 @@ def check_label_target(
         )
 
 
-def check_text(owner: str, name: str, withdrawn: list[WithdrawnVersion], sha256: str) -> None:
-    """Raises RequestError ``version_withdrawn`` where a version of this hash was withdrawn, which
-    is that of its text, or of its text and files.
+def check_text(
+    owner: str,
+    name: str,
+    withdrawn: list[WithdrawnVersion],
+    sha256: str,
+    content_sha256: str | UnsetType = UNSET,
+) -> None:
+    """Raises RequestError ``version_withdrawn`` if a version without files was withdrawn with the
+    text of this hash, or one with files with the text and files of ``content_sha256``.
     """
     for one in withdrawn:
-        if (one.remains.content_sha256 or one.remains.sha256) == sha256:
-            what = "text with these files" if one.remains.content_sha256 else "text"
+        whole = one.remains.content_sha256
+        if (content_sha256 == whole) if whole else (sha256 == one.remains.sha256):
+            what = "text with these files" if whole else "text"
             raise _refusal(
                 f"This very {what}, {owner}/{name} {one.version},",
                 one.withdrawal,
-                "Change it: take out what it was withdrawn for.",
+                "Remove the cause of the withdrawal, and publish again.",
             )
 
 

@@ -288,7 +288,8 @@ def _decide_version(
     there: Labels = NO_LABELS,
 ) -> tuple[Decision[Published], VersionFile]:
     """Returns the decision to store the next version, and its record."""
-    gone.check_text(repo.owner, repo.name, repo.withdrawn, folder.whole_sha256)
+    hashes = folder.text_sha256, folder.content_sha256
+    gone.check_text(repo.owner, repo.name, repo.withdrawn, *hashes)
     for tag in metadata.tags:
         if not repo.previous or tag not in repo.previous[0].tags:
             names.check_new("tag", tag, "tags")

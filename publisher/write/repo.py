@@ -60,8 +60,8 @@ class Repo:
         return next_ordinal(len(stored), stored, self.floor)
 
     def folder_of(self, draft: Draft) -> Folder:
-        """The text and files of a draft: those of the latest version, where it does not say which.
-        Raises ContentError.
+        """The text and files of a draft, or its text with the latest version's files if it names
+        none. Raises ContentError.
         """
         record = self.previous[0] if self.previous else None
         if draft.files is not UNSET or not record or not record.files:

@@ -93,7 +93,7 @@ class Store(Protocol):
     ) -> None:
         """Stores a new version. The caller has the right to write to the repo.
 
-        ``files``: by their paths. ``profile`` comes with a repo's first version, for an owner who
+        ``files``: bytes by path. ``profile`` comes with a repo's first version, for an owner who
         has nothing yet.
         """
 

@@ -105,6 +105,6 @@ def unlink(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with all that is in it, if it is there."""
+    """Removes a file, or a folder with all its entries, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         plain_files.remove(path)

@@ -1,7 +1,7 @@
 """A ZIP with the files of a version, as the fields of a publication.
 
-Strangers send it, so nothing of it is trusted: what it says of itself is bounded before anything is
-extracted, and nothing is ever written under a name in it.
+The sender is not trusted: the sizes and names that the ZIP declares are checked before anything is
+extracted, and nothing is written to disk under a name from it.
 """
 
 import io
@@ -18,18 +18,18 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX, TEXT_NAMES
 from publisher.write.folders import check_files, field_of
 
-# Of the list of what is in a ZIP: enough for FILES_MAX files and their folders.
+# The limit of a ZIP's central directory: enough for FILES_MAX files and their folders.
 LIST_BYTES_MAX = 256 * 1024
 _END, _END_BYTES, _LOCATOR_64, _LOCATOR_BYTES = b"PK\5\6", 22, b"PK\6\7", 20
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What macOS adds to each ZIP.
+# macOS adds these to each ZIP.
 _IGNORED = ("__MACOSX/", ".DS_Store")
 
 
 def read_zip(data: bytes) -> dict[str, Any]:
-    """The fields ``files`` and, if the text is in the ZIP, ``content``. One folder that has all is
-    left out of the paths.
+    """The fields ``files`` and, if the text is in the ZIP, ``content``. Paths omit a folder that
+    contains all entries.
 
     Raises RequestError ``validation_failed`` with the path of each wrong entry;
     ``content_too_large``.
@@ -42,7 +42,7 @@ def read_zip(data: bytes) -> dict[str, Any]:
             _check_entries(entries, paths)
             found = [_read(file, one) for one in entries]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
-        raise _refused(f"is no ZIP that can be read ({error})") from None
+        raise _refused(f"is not a readable ZIP ({error})") from None
     fields: dict[str, Any] = {"files": []}
     for entry, path, raw in zip(entries, paths, found, strict=True):
         if path in TEXT_NAMES:
@@ -55,13 +55,13 @@ def read_zip(data: bytes) -> dict[str, Any]:
 
 
 def _check_end(data: bytes) -> None:
-    """The list of what is in a ZIP must be short, by the record at its end."""
+    """Checks the size of the central directory that the record at the ZIP's end declares."""
     at = data.rfind(_END)
     if at < 0 or len(data) - at < _END_BYTES:
-        raise _refused("is no ZIP, or not a whole one")
+        raise _refused("is not a whole ZIP")
     size, _, comment = struct.unpack("<IIH", data[at + 12 : at + _END_BYTES])
     if at + _END_BYTES + comment != len(data):
-        raise _refused("is no ZIP, or not a whole one")
+        raise _refused("is not a whole ZIP")
     if data[max(at - _LOCATOR_BYTES, 0) : at].startswith(_LOCATOR_64) or size > LIST_BYTES_MAX:
         raise _refused(f"has too many files: {FILES_MAX} is the limit")
 
@@ -72,7 +72,7 @@ def _is_ignored(entry: zipfile.ZipInfo) -> bool:
 
 
 def _paths_in(names: Sequence[str]) -> list[str]:
-    """The paths of entries, without the folder that has all of them and the text."""
+    """The paths of entries, without a folder that contains all of them and the text."""
     folder = names[0].partition("/")[0] + "/" if names else ""
     is_inside = all(name.startswith(folder) for name in names)
     if is_inside and any(f"{folder}{text}" in names for text in TEXT_NAMES):
@@ -81,7 +81,7 @@ def _paths_in(names: Sequence[str]) -> list[str]:
 
 
 def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> None:
-    """Check all entries by what the ZIP says of them."""
+    """Checks all entries by what the ZIP declares of them."""
     faults = [
         Detail(field_of(path), fault)
         for entry, path in zip(entries, paths, strict=True)
@@ -103,7 +103,7 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> 
 
 
 def _fault_of(entry: zipfile.ZipInfo) -> str:
-    """Why an entry cannot be a file of a version; empty if it can, as far as the ZIP says."""
+    """The reason why an entry cannot be a file of a version; empty if its declaration can."""
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if entry.filename != entry.orig_filename:
         return "has a NUL character in its name: rename it"
@@ -112,17 +112,17 @@ def _fault_of(entry: zipfile.ZipInfo) -> str:
     if entry.flag_bits & _ENCRYPTED:
         return "is encrypted: send a ZIP without a password"
     if entry.compress_type not in _METHODS:
-        return "is compressed in a way that not every program reads: use Deflate"
+        return "is compressed with a method other than Deflate: use Deflate"
     return ""
 
 
 def _read(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """The bytes of an entry: as many as it says, whatever is in it. Raises what zipfile does."""
+    """The bytes of an entry, at most as many as it declares. Raises what zipfile does."""
     with file.open(entry) as opened:
         data = opened.read(min(entry.file_size, BYTES_MAX))
-        # Its checksum is compared at the end of what it says.
+        # zipfile compares the checksum at the declared end.
         if len(data) != entry.file_size or opened.read(1):
-            raise zipfile.BadZipFile(f"{entry.filename} has another size than it says")
+            raise zipfile.BadZipFile(f"{entry.filename} does not have the size that it declares")
     return data
 
 
@@ -130,9 +130,9 @@ def _text(path: str, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        told = f"{path} is not UTF-8 at byte {error.start:,}: save it as UTF-8"
-        raise validation_failed(Detail("content", told)) from None
+        fault = f"{path} is not UTF-8 at byte {error.start:,}: save it as UTF-8"
+        raise validation_failed(Detail("content", fault)) from None
 
 
-def _refused(told: str) -> RequestError:
-    return validation_failed(Detail("files", f"{told}: send a ZIP of the folder"))
+def _refused(fault: str) -> RequestError:
+    return validation_failed(Detail("files", f"{fault}: send a ZIP of the folder"))

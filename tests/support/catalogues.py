@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.model.settings import Settings
+from builder.model.version_files import media_type
 from builder.pipeline.build import build
 from builder.text.prompts import variable_names
 
@@ -61,25 +62,8 @@ def write_version(
     data = text.encode() if isinstance(text, str) else text
     folder = Path(root, owner, name)
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / f"{version}.files", ignore_errors=True)
-    listed = []
-    for path, raw in sorted((files or {}).items()):
-        place = folder / f"{version}.files" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(raw)
-        listed.append({
-            "path": path, "size": len(raw), "sha256": hashlib.sha256(raw).hexdigest(),
-            "media_type": "text/plain", "executable": path.endswith(".sh"),
-        })  # fmt: skip
     (folder / f"{version}.md").write_bytes(data)
-    if listed:
-        lines = [(hashlib.sha256(data).hexdigest(), " -")] + [
-            (one["sha256"], "*" * one["executable"] + " " * (not one["executable"]) + one["path"])
-            for one in listed
-        ]
-        whole = "".join(f"{sha256} {path}\n" for sha256, path in lines)
-        hashed = hashlib.sha256(whole.encode()).hexdigest()
-        fields = {"files": listed, "content_sha256": hashed} | fields
+    listed = write_files(folder, version, files or {})
     record = {
         "publisher": owner,
         "published_at": moment(version_hours(version)),
@@ -90,8 +74,32 @@ def write_version(
         ],
     }  # fmt: skip
     path = folder / f"{version}.json"
-    write_json(path, record | fields)
+    write_json(path, record | listed | fields)
     return path
+
+
+def write_files(folder: Path, version: str, files: dict[str, bytes]) -> dict[str, Any]:
+    """Write the files of a version in a repo's folder, which has its text. Returns the fields of
+    its record. Paths that end with ``.sh`` are executable.
+    """
+    shutil.rmtree(folder / f"{version}.files", ignore_errors=True)
+    listed = []
+    for path, raw in sorted(files.items()):
+        place = folder / f"{version}.files" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(raw)
+        listed.append({
+            "path": path, "size": len(raw), "sha256": hashlib.sha256(raw).hexdigest(),
+            "media_type": media_type(path), "executable": path.endswith(".sh"),
+        })  # fmt: skip
+    if not listed:
+        return {}
+    lines = [(hashlib.sha256((folder / f"{version}.md").read_bytes()).hexdigest(), " -")] + [
+        (one["sha256"], "*" * one["executable"] + " " * (not one["executable"]) + one["path"])
+        for one in listed
+    ]
+    whole = "".join(f"{sha256} {path}\n" for sha256, path in lines)
+    return {"files": listed, "content_sha256": hashlib.sha256(whole.encode()).hexdigest()}
 
 
 def write_label(

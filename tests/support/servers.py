@@ -5,6 +5,7 @@ The fixtures are known everywhere through ``conftest``.
 
 import contextlib
 import http.client
+import json
 import os
 import random
 import shutil
@@ -26,6 +27,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
+from tests.support.catalogues import write_files, write_json
 from tests.support.forks import Fork
 
 PROJECT = Path(__file__).parents[2]
@@ -335,8 +337,15 @@ def free_port() -> int:
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The sample catalogue, served without a rate limit. Tests must not change its content."""
-    with serving(sample_settings(tmp_path_factory.mktemp("live"))) as server:
+    """The sample catalogue, served without a rate limit, with files in one old version. Tests must
+    not change its content.
+    """
+    settings = sample_settings(tmp_path_factory.mktemp("live"))
+    folder = Path(settings.content, "sam-ferreira/diff-review")
+    record = folder / "1.1.0.json"
+    files = write_files(folder, "1.1.0", {"scripts/run.py": b"print(1)\n", "image.png": b"\x89"})
+    write_json(record, json.loads(record.read_text()) | files)
+    with serving(settings) as server:
         yield server
 
 

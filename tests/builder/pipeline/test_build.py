@@ -71,6 +71,7 @@ def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     write_version(small.content, "ann", "a", "1.1.0", "y", tags=["code"])
     write_withdrawn(small.content, "ann/a", "1.1.0")
     write_withdrawn(small.content, "ann/c")
+    write_version(small.content, "ann", "b", "1.1.0", "z", {"a.md": b"a", "b.png": b"b"})
     found = {match_file(file).route.name for file in build_files(small._replace(langfuse=True))}
     # The later pages of lists take more than fifty repos.
     assert {route.name for route in routes.ROUTES} - found == {"list_pages", "tag_pages"}

@@ -25,7 +25,8 @@ def skill(name: str, body: str = "Say so.") -> skills.Skill:
         "title": name.title(), "description": "",
     }  # fmt: skip
     record = msgspec.convert(about, VersionFile)
-    return skills.skill_of(Stored("ann", name, Version.parse("1.2.0"), record, body, body), LINKS)
+    stored = Stored("ann", name, Version.parse("1.2.0"), record, body, body)
+    return skills.skill_of(stored, [], LINKS)
 
 
 def test_archives_have_the_same_bytes_at_any_time():
@@ -61,7 +62,7 @@ def test_a_description_in_front_matter_goes_without_the_title(front: str, is_des
     }  # fmt: skip
     record = msgspec.convert(about, VersionFile)
     version, content = Version.parse("1.2.0"), f"---\n{front}\n---\n{body}"
-    made = skills.skill_of(Stored("ann", "greet", version, record, content, body), LINKS)
+    made = skills.skill_of(Stored("ann", "greet", version, record, content, body), [], LINKS)
     expected = "Greets." if is_described else "Use for: Greet. Greets."
     assert made.entry.description == expected
     assert parse_document(made.text.decode()).front["description"] == expected

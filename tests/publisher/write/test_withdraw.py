@@ -168,6 +168,23 @@ def test_a_withdrawn_text_is_refused(root: str, tmp_path: Path):
         assert code_of(put, root, text, idempotency_key=key)[0] == "version_withdrawn"
 
 
+def test_a_withdrawn_text_is_refused_with_other_files_and_a_withdrawn_folder_as_a_whole(root: str):
+    def put_files(text: str, *files: str) -> str:
+        sent = [{"path": path, "content": path} for path in files]
+        draft = make_draft({"content": text, "files": sent})
+        return publish(Folder(root), *REPO, draft, publisher="ann").version
+
+    text = put_files("Alone.")
+    folder = put_files("In a folder.", "a", "b")
+    for version in (text, folder):
+        take_back(root, version)
+    assert code_of(put_files, "Alone.", "a")[0] == "version_withdrawn"
+    assert code_of(put_files, "In a folder.", "b", "a")[0] == "version_withdrawn"
+    # The cause may be in one of the files.
+    assert put_files("In a folder.", "a") == "1.0.5"
+    assert put_files("In a folder.") == "1.0.6"
+
+
 def test_the_latest_text_is_no_withdrawn_one(root: str):
     put(root, "Same.")
     put(root, "Other.")
