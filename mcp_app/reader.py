@@ -23,7 +23,7 @@ from builder.model.records import (
     User,
 )
 from builder.model.records import Version as VersionRecord
-from builder.model.routes import BY_NAME, PAGE_SIZE
+from builder.model.routes import BY_NAME, PAGE_SIZE, version_file
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -124,6 +124,10 @@ class Reader:
             return data and data.decode()
         except UnicodeDecodeError:
             raise not_whole() from None
+
+    async def file(self, owner: str, name: str, version: str, path: str) -> bytes | None:
+        """The bytes of a file of a version; None if it does not exist."""
+        return await self._load(version_file(owner, name, version, path).file)
 
     def is_withdrawn(self, owner: str, name: str) -> bool:
         """True if the whole repo was withdrawn."""

@@ -1,9 +1,11 @@
 """Prompts as resources: ``prompt://{owner}/{name}`` is the latest version's published text,
 ``prompt://{owner}/{name}/{version}`` one version's, front matter included, and
-``skill://{owner}/{name}/SKILL.md`` the latest version as an Agent Skill.
+``skill://{owner}/{name}/SKILL.md`` the latest version as an Agent Skill. The files of a version are
+below ``files/`` of its URI, and beside the ``SKILL.md`` of the skill.
 """
 
 import re
+from base64 import b64encode
 from typing import Any, Literal
 
 import mcp_types as types
@@ -11,26 +13,37 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from builder.model import names
+from builder.model import names, version_files
 from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import Repo
 from builder.model.routes import BY_NAME, max_age_seconds
 from builder.model.settings import Settings
+from builder.text.likeness import alike
 from mcp_app.cursors import refuse_cursor
-from mcp_app.prompt_text import PromptId, find_prompt, find_repo
+from mcp_app.prompt_text import Prompt, PromptId, find_prompt
 from mcp_app.reader import Reader, not_whole
 from mcp_app.top_prompts import list_top
+from mcp_app.unknown import did_you_mean
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
+VERSION_FILE = ONE_VERSION + "/files/{+path}"
 SKILL = "skill://{owner}/{name}/SKILL.md"
+SKILL_FILE = "skill://{owner}/{name}/{+path}"
 MEDIA = "text/markdown"
 # Revisions up to 2025-11-25 have this code for an unknown resource.
 RESOURCE_NOT_FOUND = -32002
 # The most that MCP allows in one answer (``completion/complete``).
 COMPLETIONS_MAX = 100
 
-_prompt_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+))?")
-_skill_uri = re.compile(r"skill://([^/]+)/([^/]+)/SKILL\.md")
+_prompt_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+)(?:/files/(.+))?)?")
+_skill_uri = re.compile(r"skill://([^/]+)/([^/]+)/(?:SKILL\.md|(.+))")
+
+
+def file_uri(template: str, path: str, **params: str) -> str:
+    """The URI of a file, by one of the templates with a path."""
+    return template.format_map(params | {"+path": path})
 
 
 async def list_resources(
@@ -56,28 +69,35 @@ async def list_templates(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
     refuse_cursor(params.cursor)
-    templates = (
-        (LATEST, "prompt", "A prompt", "The published text of a prompt's latest version."),
-        (
-            ONE_VERSION,
-            "prompt-version",
-            "One version of a prompt",
-            "The published text of one version, for example 1.2.0. It never changes.",
-        ),
-        (SKILL, "skill", "A prompt as a skill", "A prompt's latest version as an Agent Skill."),
-    )
     return {
         "resourceTemplates": [
-            {
-                "uriTemplate": uri,
-                "name": name,
-                "title": title,
-                "description": description,
-                "mimeType": MEDIA,
-            }
-            for uri, name, title, description in templates
+            {"uriTemplate": uri, "name": name, "title": title, "description": description}
+            # Files have the media types that get_prompt lists.
+            | ({} if "{+path}" in uri else {"mimeType": MEDIA})
+            for uri, (name, title, description) in _TEMPLATES.items()
         ]
     }
+
+
+_TEMPLATES = {
+    LATEST: ("prompt", "A prompt", "The published text of a prompt's latest version."),
+    ONE_VERSION: (
+        "prompt-version",
+        "One version of a prompt",
+        "The published text of one version, for example 1.2.0. It never changes.",
+    ),
+    VERSION_FILE: (
+        "prompt-file",
+        "A file of a version",
+        "A file beside the text of one version, as get_prompt lists it. It never changes.",
+    ),
+    SKILL: ("skill", "A prompt as a skill", "A prompt's latest version as an Agent Skill."),
+    SKILL_FILE: (
+        "skill-file",
+        "A file of a skill",
+        "A file beside the SKILL.md of a prompt's latest version.",
+    ),
+}
 
 
 async def read_resource(
@@ -85,43 +105,90 @@ async def read_resource(
 ) -> dict[str, Any]:
     uri = str(params.uri)
     try:
-        text, cache = await _find_text(reader, uri)
+        content, cache = await _find_content(reader, uri)
     except RequestError as error:
         if error.status >= 500:
             raise
         code = RESOURCE_NOT_FOUND if is_handshake(context) else types.INVALID_PARAMS
         raise MCPError(code, str(error), {"uri": uri}) from None
     return {
-        "contents": [{"uri": uri, "mimeType": MEDIA, "text": text}],
+        "contents": [{"uri": uri, **content}],
         **freshness(reader.settings, cache),
     }
 
 
-async def _find_text(reader: Reader, uri: str) -> tuple[str, str]:
-    """The text of a resource, and its class of ``CACHE_CONTROL``. Raises RequestError."""
+async def _find_content(reader: Reader, uri: str) -> tuple[dict[str, str], str]:
+    """The media type and the text or bytes of a resource, and its class of ``CACHE_CONTROL``.
+    Raises RequestError.
+    """
     if uri.startswith("skill:"):
-        return await find_skill(reader, uri), BY_NAME["skill"].cache
+        prompt, path = await _find_skill(reader, uri)
+        cache = BY_NAME["skill"].cache
+        if not path:
+            text = await skill_text(reader, prompt.repo)
+            return {"mimeType": MEDIA, "text": text}, cache
+        return await _read_file(reader, prompt, path), cache
     found = _prompt_uri.fullmatch(uri)
     if not found:
         raise _unknown_uri()
-    wanted = PromptId.checked(*found.groups())
+    *prompt_id, path = found.groups()
+    wanted = PromptId.checked(*prompt_id)
     prompt = await find_prompt(reader, wanted)
-    return prompt.record.content, BY_NAME["version_raw" if wanted.version else "raw"].cache
+    if path:
+        return await _read_file(reader, prompt, path), BY_NAME["version_file"].cache
+    cache = BY_NAME["version_raw" if wanted.version else "raw"].cache
+    return {"mimeType": MEDIA, "text": prompt.record.content}, cache
 
 
-async def find_skill(reader: Reader, uri: str) -> str:
-    """The ``SKILL.md`` at a URI. Raises RequestError as ``find_repo`` does, also
-    ``invalid_parameter`` and ``invalid_name``.
-    """
+async def _find_skill(reader: Reader, uri: str) -> tuple[Prompt, str | None]:
+    """The latest version at the URI of a skill, and the path of a file; None for ``SKILL.md``."""
     found = _skill_uri.fullmatch(uri)
     if not found:
         raise _unknown_uri()
-    wanted = PromptId.checked(*found.groups(), None)
-    await find_repo(reader, wanted.owner, wanted.name)
-    text = await reader.skill(wanted.owner, wanted.name)
+    owner, name, path = found.groups()
+    return await find_prompt(reader, PromptId.checked(owner, name, None)), path
+
+
+async def find_skill(reader: Reader, uri: str) -> Repo:
+    """The repo of the skill at a URI. Raises RequestError as ``find_repo`` does, also
+    ``invalid_parameter`` and ``invalid_name``.
+    """
+    prompt, path = await _find_skill(reader, uri)
+    if path:
+        raise RequestError("invalid_parameter", f"The URI of a skill is {SKILL}.")
+    return prompt.repo
+
+
+async def skill_text(reader: Reader, repo: Repo) -> str:
+    """The ``SKILL.md`` of a repo's latest version."""
+    text = await reader.skill(repo.owner, repo.name)
     if text is None:
         raise not_whole()
     return text
+
+
+async def _read_file(reader: Reader, prompt: Prompt, path: str) -> dict[str, str]:
+    """A file of a version: its text, or the bytes of a binary file as base64."""
+    repo, files = prompt.repo, prompt.record.files or ()
+    file = next((one for one in files if one.path == path), None)
+    if file is None:
+        if version_files.fault_of_path(path):
+            raise RequestError(
+                "invalid_parameter",
+                "No file has this path. Pass a URI of get_prompt as it is, without % or `..`.",
+            )
+        advice = did_you_mean(alike(path, (one.path for one in files)))
+        raise RequestError(
+            "not_found",
+            f"No such file of `{repo.owner}/{repo.name}` {prompt.version}. "
+            + (advice or "Call get_prompt for its files."),
+        )
+    data = await reader.file(repo.owner, repo.name, prompt.version, path)
+    if data is None or len(data) != file.size:
+        raise not_whole()
+    text = version_files.text_of(data)
+    content = {"blob": b64encode(data).decode()} if text is None else {"text": text}
+    return {"mimeType": file.media_type, **content}
 
 
 def is_handshake(context: ServerRequestContext) -> bool:
@@ -142,9 +209,7 @@ def cache_scope(settings: Settings) -> Literal["public", "private"]:
 
 
 def _unknown_uri() -> RequestError:
-    return RequestError(
-        "invalid_parameter", f"Unknown URI. Resources are {LATEST}, {ONE_VERSION} and {SKILL}."
-    )
+    return RequestError("invalid_parameter", f"Unknown URI. Resources are {', '.join(_TEMPLATES)}.")
 
 
 async def complete(
@@ -153,9 +218,9 @@ async def complete(
     """Values for a parameter of a template that begin with ``value``: all, or at least one more
     than COMPLETIONS_MAX. Raises RequestError ``invalid_parameter``.
     """
-    if uri not in (LATEST, ONE_VERSION, SKILL):
+    if uri not in _TEMPLATES:
         raise _unknown_uri()
-    owner, name = given.get("owner", ""), given.get("name", "")
+    owner, name, version = (given.get(key, "") for key in ("owner", "name", "version"))
     if argument == "owner" and names.is_name(value.rstrip("-") or "a", names.OWNER_CHARS_MAX):
         if reader.selection.owner:
             return [reader.selection.owner] if reader.selection.owner.startswith(value) else []
@@ -167,10 +232,16 @@ async def complete(
             sorted(repo.name for repo in user.repos if reader.selection.has(repo)) if user else []
         )
     elif (
-        argument == "version"
+        argument in ("version", "path")
         and names.is_name(owner, names.OWNER_CHARS_MAX)
         and names.is_name(name, names.REPO_CHARS_MAX)
-        and await reader.repo(owner, name)
+        and (repo := await reader.repo(owner, name))
     ):
-        found = [entry.version for entry in await reader.versions(owner, name)]
+        if argument == "version":
+            found = [entry.version for entry in await reader.versions(owner, name)]
+        elif uri == SKILL_FILE or version == repo.latest_version:
+            found = [one.path for one in repo.files or ()]
+        elif names.is_version(version):
+            record = await reader.version(owner, name, Version.parse(version))
+            found = [one.path for one in record.files or ()] if record else []
     return [one for one in found if one.startswith(value)]

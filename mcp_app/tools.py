@@ -18,8 +18,9 @@ from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike
 from builder.text.sources import built_from
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
-from mcp_app.prompt_text import PromptId, fill_in, find_prompt, find_repo, parse_id
+from mcp_app.prompt_text import Prompt, PromptId, fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Part, Reader, not_whole
+from mcp_app.resources import VERSION_FILE, file_uri
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
     FoundPrompt,
@@ -28,6 +29,7 @@ from mcp_app.shapes import (
     ListedVersion,
     ListTags,
     ListVersions,
+    PromptFile,
     PromptResult,
     PromptVariable,
     SearchPrompts,
@@ -159,7 +161,23 @@ async def get_prompt(reader: Reader, request: GetPrompt) -> PromptResult:
         missing=filled.missing or UNSET,
         truncated=True if next_offset else UNSET,
         next_offset=next_offset or UNSET,
+        files=_files(prompt) or UNSET,
     )
+
+
+def _files(prompt: Prompt) -> list[PromptFile]:
+    """The files of a version, each with the URI of its resource."""
+    at = {"owner": prompt.repo.owner, "name": prompt.repo.name, "version": prompt.version}
+    return [
+        PromptFile(
+            one.path,
+            one.size,
+            one.media_type,
+            one.executable,
+            file_uri(VERSION_FILE, one.path, **at),
+        )
+        for one in prompt.record.files or ()
+    ]
 
 
 def _at_label(wanted: PromptId, label: str) -> PromptId:

@@ -128,6 +128,8 @@ TEXT_PATTERN = (
 TEXT_SUFFIX, DATA_SUFFIX = ".txt", ".bin"
 
 _path = re.compile(PATH_PATTERN)
+# No text has these; tab, line feed, form feed and carriage return are the others of their kind.
+_control = re.compile(rb"[\0-\x08\x0b\x0e-\x1f]")
 _text_path = re.compile(TEXT_PATTERN)
 
 
@@ -142,6 +144,14 @@ class Named(Protocol):
 def is_text(path: str) -> bool:
     """True if a file with this path is served as text."""
     return _text_path.fullmatch(path) is not None
+
+
+def text_of(data: bytes) -> str | None:
+    """The text of a file; None if it is binary: not UTF-8, or with control characters."""
+    try:
+        return None if _control.search(data) else data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def media_type(path: str) -> str:

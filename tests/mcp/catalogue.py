@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from builder.model.settings import Settings
+from builder.model.version_files import BYTES_MAX, FILES_MAX, PATH_CHARS_MAX
 from builder.pipeline.build import build
 from builder.search.query_thread import QueryThread
 from mcp_app.app import create_app
@@ -70,6 +71,24 @@ CHAT = [
     ("tool", '{"found": 1}'), ("user", "{{more}}"),
 ]  # fmt: skip
 CHAT_VARIABLES = [{"name": "who"}, {"name": "what"}, {"name": "more", "required": False}]
+# Files of eve's prompts in their latest versions, and those of the one before.
+FILES = {
+    "folder": {
+        "empty": b"",
+        "image.png": bytes(range(256)),
+        "notes/a@2+b_c-d.html": f"<script>é語</script>\r\n\t{MARK}".encode(),
+        "notes/latin.txt": b"caf\xe9",
+        "notes/zero.md": b"a\0b",
+        "scripts/run.sh": b"\xef\xbb\xbfecho new\n",
+        "scripts/walk.sh": b"walk\n",
+    },
+    # As many and as large as a version may have, in characters that JSON escapes.
+    "heavy": {
+        f"{number:03}{'a' * (PATH_CHARS_MAX - 3)}": b'"' * (BYTES_MAX if number == 0 else 0)
+        for number in range(FILES_MAX)
+    },
+}
+OLD_FILES = {"gone.md": b"Gone.\n", "scripts/run.sh": b"echo old\n"}
 TYPED_TEXT = (
     "{{text}}|{{count}}|{{ratio}}|{{loud}}|{{items}}|{{options}}|{{level}}|{{tone}}|{{note}}"
 )
@@ -105,6 +124,9 @@ def write_hostile_catalogue(root: str | Path) -> None:
         )  # fmt: skip
     blank = '{{role "user"}}\n{{x}}\n{{role "assistant"}}\n'
     write_version(root, "eve", "blank", "1.0.0", blank, tags=["chat"])
+    write_version(root, "eve", "folder", "1.0.0", "Run scripts/run.sh.\n", OLD_FILES)
+    for name, files in FILES.items():
+        write_version(root, "eve", name, "1.1.0", "Read the files.\n", files)
     surge = [{"name": "a", "default": "x" * 100}]
     write_version(root, "eve", "surge", "1.0.0", FLOOD_TEXT, variables=surge)
     gentle = [{"name": "tone", "default": "kind"}]

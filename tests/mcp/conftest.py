@@ -24,6 +24,10 @@ MORE_PROMPTS = PAGE_SIZE + 10
 # A prompt of the sample catalogue, with variables and two versions.
 SQL_REVIEW = "mara-okafor/sql-review"
 
+# A prompt with files.
+TOOL = "ann/tool"
+TOOL_FILES = {"image.png": bytes(range(256)), "scripts/run.sh": "echo é\n".encode()}
+
 # Each of the hundreds of clients would read the certificates of all authorities, and needs none.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
 
@@ -60,6 +64,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             settings.content, "many", f"prompt-{number:03}", "1.0.0", "Say {{what}}.\n",
             description="Says it.",
         )  # fmt: skip
+    write_version(settings.content, *TOOL.split("/"), "1.0.0", "Run it.\n", TOOL_FILES)
     with serving(settings) as server:
         yield server
 

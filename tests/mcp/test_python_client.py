@@ -1,17 +1,19 @@
 """The Python SDK's client against a live hub, in both eras: with the handshake, and without."""
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
 from mcp import Client
+from mcp_types import BlobResourceContents, TextResourceContents
 
 from builder import VERSION
 from builder.model.routes import max_age_seconds
 from builder.model.settings import Settings
 from mcp_app.server import instructions
-from tests.mcp.conftest import SQL_REVIEW
+from tests.mcp.conftest import SQL_REVIEW, TOOL, TOOL_FILES
 
 LIST_TTL_MS = max_age_seconds("list") * 1000
 
@@ -92,3 +94,18 @@ def test_a_version_is_true_for_longer_than_the_latest(ask: Ask, mode: str):
         assert (latest, version) == (
             max_age_seconds("repo") * 1000, max_age_seconds("immutable") * 1000,
         )  # fmt: skip
+
+
+def test_files_are_listed_and_read(ask: Ask):
+    async def look(client: Client) -> dict[str, bytes]:
+        listed = (await client.call_tool("get_prompt", {"id": TOOL})).structured_content["files"]
+        read = {one["path"]: await client.read_resource(one["uri"]) for one in listed}
+        return {path: _data(one.contents[0]) for path, one in read.items()}
+
+    assert ask(look) == TOOL_FILES
+
+
+def _data(content: TextResourceContents | BlobResourceContents) -> bytes:
+    if isinstance(content, TextResourceContents):
+        return content.text.encode()
+    return b64decode(content.blob)

@@ -12,7 +12,10 @@ from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
+VERSION_FILE = "prompt://{owner}/{name}/{version}/files/{+path}"
 SKILL = "skill://{owner}/{name}/SKILL.md"
+SKILL_FILE = "skill://{owner}/{name}/{+path}"
+TEMPLATES = [LATEST, ONE_VERSION, VERSION_FILE, SKILL, SKILL_FILE]
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
 INTERNAL_ERROR = -32603
@@ -37,9 +40,10 @@ def complete(
 
 def test_templates(hostile: Hub):
     templates = hostile.ask("resources/templates/list")["resourceTemplates"]
-    assert [template["uriTemplate"] for template in templates] == [LATEST, ONE_VERSION, SKILL]
+    assert [template["uriTemplate"] for template in templates] == TEMPLATES
     for template in templates:
-        assert template["mimeType"] == "text/markdown"
+        is_text = "{+path}" not in template["uriTemplate"]
+        assert template.get("mimeType") == ("text/markdown" if is_text else None)
         assert template["name"] and template["title"] and template["description"]
 
 

@@ -31,12 +31,12 @@ def test_browsing_gives_the_lists_of_the_site(sample: Hub, sort: str):
 
 def test_words_tags_and_owner_narrow(hostile: Hub):
     whole = hostile.get("search_prompts", limit=1)["total"]
-    assert whole == len(TEXTS) + 7 + PROMPTS_OF_MANY + 1 + OWNERS
+    assert whole == len(TEXTS) + 9 + PROMPTS_OF_MANY + 1 + OWNERS
     assert ids(hostile.get("search_prompts", query="many prompt-007"))[0] == "many/prompt-007"
     assert hostile.get("search_prompts", tags=["bulk"])["total"] == PROMPTS_OF_MANY
     both = hostile.get("search_prompts", tags=["bulk", "tag-07"])
     assert sorted(ids(both)) == ["many/prompt-007", "many/prompt-067"]
-    assert hostile.get("search_prompts", owner="eve")["total"] == len(TEXTS) + 7
+    assert hostile.get("search_prompts", owner="eve")["total"] == len(TEXTS) + 9
     assert ids(hostile.get("search_prompts", owner="eve", tags=["busy"])) == ["eve/often"]
     assert ids(hostile.get("search_prompts", owner="eve", query="version")) == ["eve/often"]
     all_of = hostile.get("search_prompts", query="say", owner="many", tags=["third-1"], sort="new")

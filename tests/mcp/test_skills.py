@@ -15,7 +15,7 @@ from builder.pipeline.build import build
 from builder.text.core_yaml import core_values
 from builder.text.prompts import parse_document
 from mcp_app.top_prompts import TOP_MAX
-from tests.mcp.catalogue import MARK, Hub, Refused, hub_over
+from tests.mcp.catalogue import FILES, MARK, Hub, Refused, hub_over
 from tests.mcp.conftest import Run
 from tests.mcp.wire import HANDSHAKE, STATELESS
 from tests.support.catalogues import (
@@ -65,7 +65,16 @@ def test_all_prompts_are_listed(hostile: Hub):
         assert skill["frontmatter"]["name"] == skill["uri"].split("/")[3]
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
         file = {"uri": skill["uri"], "digest": digest, "size": len(data)}
-        assert skill["resources"] == [file]
+        assert skill["resources"][0] == file
+        files = FILES.get(skill["frontmatter"]["name"], {})
+        assert skill["resources"][1:] == [
+            {
+                "uri": skill["uri"].removesuffix("SKILL.md") + path,
+                "digest": f"sha256:{hashlib.sha256(raw).hexdigest()}",
+                "size": len(raw),
+            }
+            for path, raw in files.items()
+        ]
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
@@ -99,12 +108,15 @@ WRONG: dict[str, list[Any]] = {
     "Resources are": [
         "skill://eve/front",
         "skill://eve/front/",
-        "skill://eve/front/skill.md",
         "skill://SKILL.md",
-        "skill://eve/front/1.0.0/SKILL.md",
-        "skill://eve/front/SKILL.md/",
         MARK,
         "",
+    ],
+    "The URI of a skill is": [
+        "skill://eve/front/skill.md",
+        "skill://eve/front/1.0.0/SKILL.md",
+        "skill://eve/front/SKILL.md/",
+        "skill://eve/folder/scripts/run.sh",
         FRONT + "?x",
     ],
     "prompt name": [f"skill://eve/{MARK[:3]}/SKILL.md", "skill://eve/../SKILL.md"],

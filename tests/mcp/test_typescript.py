@@ -3,13 +3,15 @@ first, which knows the handshake alone.
 """
 
 import json
+from base64 import b64decode
 from typing import Any
 
 import pytest
 
 from builder.model.routes import PAGE_SIZE
 from tests.mcp.catalogue import TAKES
-from tests.mcp.conftest import SQL_REVIEW, Run
+from tests.mcp.conftest import SQL_REVIEW, TOOL, TOOL_FILES, Run
+from tests.mcp.test_resources import TEMPLATES
 from tests.node import NODE
 from tests.support.servers import Server
 
@@ -70,15 +72,21 @@ def test_results_are_checked_against_the_output_schema(seen: dict[str, Any]):
 
 def test_resources(seen: dict[str, Any], hub: Server):
     templates = [template["uriTemplate"] for template in seen["templates"]]
-    assert templates == [
-        "prompt://{owner}/{name}", "prompt://{owner}/{name}/{version}",
-        "skill://{owner}/{name}/SKILL.md",
-    ]  # fmt: skip
+    assert templates == TEMPLATES
     assert f"prompt://{SQL_REVIEW}" in [resource["uri"] for resource in seen["resources"]]
     raw = f"/api/v1/repos/{SQL_REVIEW}/raw"
     assert [one["text"] for one in seen["resource"]["contents"]] == [hub.get(raw).text]
     (version,) = seen["resourceVersion"]["contents"]
     assert version["text"] == hub.get(f"{raw}?version=1.0.0").text
+
+
+def test_files(seen: dict[str, Any]):
+    read = {one["uri"]: one for (one,) in (file["contents"] for file in seen["files"])}
+    start = f"prompt://{TOOL}/1.0.0/files/"
+    assert read.keys() == {start + path for path in TOOL_FILES}
+    assert b64decode(read[f"{start}image.png"]["blob"]) == TOOL_FILES["image.png"]
+    assert read[f"{start}scripts/run.sh"]["text"].encode() == TOOL_FILES["scripts/run.sh"]
+    assert seen["completedPath"]["completion"]["values"] == ["scripts/run.sh"]
 
 
 def test_skills(client: str, seen: dict[str, Any], hub: Server):
@@ -91,6 +99,8 @@ def test_skills(client: str, seen: dict[str, Any], hub: Server):
     assert skill["verified"] is True
     assert skill["text"] == hub.get(f"/{SQL_REVIEW}/SKILL.md").text
     assert skill["frontmatter"]["name"] == "sql-review"
+    files = {one["uri"]: one["verified"] for one in seen["skillFiles"]}
+    assert files == {f"skill://{TOOL}/{path}": True for path in TOOL_FILES}
     assert seen["unknownSkill"]["code"] == INVALID_PARAMS
 
 

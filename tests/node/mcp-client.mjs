@@ -94,6 +94,13 @@ report.resources = (await client.listResources()).resources;
 report.templates = (await client.listResourceTemplates()).resourceTemplates;
 report.resource = await client.readResource({ uri: `prompt://${id}` });
 report.resourceVersion = await client.readResource({ uri: `prompt://${id}/1.0.0` });
+const tool = await given('get_prompt', { id: 'ann/tool' });
+report.files = await Promise.all(tool.files.map(({ uri }) => client.readResource({ uri })));
+report.completedPath = await client.complete({
+  ref: { type: 'ref/resource', uri: 'prompt://{owner}/{name}/{version}/files/{+path}' },
+  argument: { name: 'path', value: 'scr' },
+  context: { arguments: { owner: 'ann', name: 'tool', version: tool.version } },
+});
 const ref = { type: 'ref/resource', uri: 'prompt://{owner}/{name}' };
 report.completedOwner = await client.complete({
   ref,
@@ -113,6 +120,8 @@ if (era !== 'first') {
   const { skill } = await skills.get(`skill://${id}/SKILL.md`);
   const { verified, text, frontmatter } = await skills.read(skill);
   report.skill = { verified, text, frontmatter };
+  const { skill: folder } = await skills.get('skill://ann/tool/SKILL.md');
+  report.skillFiles = await Promise.all(tool.files.map(({ path }) => skills.read(folder, path)));
   report.unknownSkill = await refusal(skills.get('skill://no/such/SKILL.md'));
 }
 report.unknownId = await call('get_prompt', { id: `${owner}/no-such-prompt` });
