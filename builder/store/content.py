@@ -19,7 +19,6 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,6 +36,7 @@ from builder.store.plain_files import (
     read_file,
     read_record_file,
     read_record_if_there,
+    statuses_below,
 )
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
@@ -246,23 +246,11 @@ def version_mark(root: str, owner: str, name: str, version: Version) -> str:
     stem = f"{repo_path(root, owner, name)}/{version}"
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
-        found = [os.lstat(f"{stem}.md"), os.lstat(f"{stem}.json"), *_statuses(f"{stem}.files")]
+        found = [os.lstat(f"{stem}.{kind}") for kind in ("md", "json")]
+        found += statuses_below(f"{stem}{FOLDER_SUFFIX}")
         return mark_of_files(found, settled_ns)
     except OSError:
         return ""  # Reading the version reports the reason.
-
-
-def _statuses(folder: str) -> Iterator[os.stat_result]:
-    """The status of each entry below a folder, in the order of names; none if it does not exist."""
-    try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        yield entry.stat(follow_symlinks=False)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _statuses(entry.path)
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:

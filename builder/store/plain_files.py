@@ -113,6 +113,21 @@ def remove(path: str) -> None:
     return os.rmdir(path)
 
 
+def statuses_below(folder: str) -> Iterator[os.stat_result]:
+    """The status of each entry below a folder, in the order of names; none if it does not exist.
+    Links are not followed.
+    """
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        yield entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            yield from statuses_below(entry.path)
+
+
 def mark_of_files(files: Sequence[os.stat_result], settled_ns: int) -> str:
     """Changes whenever one of the files is touched. Empty if one changed after ``settled_ns``
     (epoch nanoseconds), because it could change again and keep the same mark.

@@ -12,6 +12,7 @@ publications of one owner take turns, in all processes, and together stay below 
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Iterator
 
@@ -21,6 +22,7 @@ from builder.model.metrics import LIMITS_HIT
 from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
+from builder.store.plain_files import statuses_below
 from publisher.limits import NO_QUOTAS, Quotas
 from publisher.write import synced_files
 
@@ -128,14 +130,7 @@ def _look(path: str) -> Quotas:
     """Returns what a repo's folder adds to its owner's counts; nothing before its first version.
     Withdrawn versions count: their numbers are taken.
     """
-    names, text_bytes = _count_files(path, (".md", ".json"))
-    text_bytes += sum(
-        os.path.getsize(os.path.join(folder, file))
-        for name in names
-        if name.endswith(".md")
-        for folder, _, files in os.walk(f"{path}/{name.removesuffix('.md')}{FOLDER_SUFFIX}")
-        for file in files
-    )
+    names, text_bytes = _count_files(path, (".md", ".json", FOLDER_SUFFIX))
     _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
     withdrawn, withdrawn_bytes = _count_files(f"{path}/{WITHDRAWN}", (".json",))
     versions = sum(name.endswith(".json") for name in names) + len(withdrawn)
@@ -143,11 +138,15 @@ def _look(path: str) -> Quotas:
 
 
 def _count_files(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
-    """Returns the names of a folder's files with one of these suffixes, and their size in bytes."""
+    """Returns the names of a folder's entries with one of these suffixes, and the bytes of their
+    files.
+    """
     names, size = [], 0
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
         for entry in entries:
             if not entry.name.startswith(".") and entry.name.endswith(suffixes):
                 names.append(entry.name)
-                size += entry.stat(follow_symlinks=False).st_size
+                below = statuses_below(entry.path) if entry.name.endswith(FOLDER_SUFFIX) else ()
+                for status in (entry.stat(follow_symlinks=False), *below):
+                    size += status.st_size if stat.S_ISREG(status.st_mode) else 0
     return names, size

@@ -40,10 +40,11 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def put(
-    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", key=None
-) -> Published:
+    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", key=None,
+    **more: object,
+) -> Published:  # fmt: skip
     owner, name = repo.split("/")
-    draft = make_draft({"content": text})
+    draft = make_draft({"content": text} | more)
     return publish(
         Folder(root),
         owner,
@@ -65,8 +66,8 @@ def refusal(act: Callable[[], object]) -> dict[str, str]:
 def used_bytes(root: str, owner: str = "ann") -> int:
     return sum(
         path.stat().st_size
-        for path in Path(root, owner).glob("*/*")
-        if not path.name.startswith(".")
+        for path in Path(root, owner).glob("*/**/*")
+        if path.is_file() and not path.name.startswith(".")
     )
 
 
@@ -108,14 +109,22 @@ def test_bytes(root: str):
     assert used_bytes(root) == used
 
 
-def test_exactly_the_quota_of_bytes(root: str, tmp_path_factory: pytest.TempPathFactory):
+@pytest.mark.parametrize("paths", [[], ["run.sh"], ["a/b/c.md", "a/d.md"]])
+def test_exactly_the_quota_of_bytes(
+    root: str, tmp_path_factory: pytest.TempPathFactory, paths: list[str]
+):
     elsewhere = str(tmp_path_factory.mktemp("content"))
-    put(None, elsewhere)
+    files = [{"path": path, "content": path * 1000} for path in paths]
+    put(None, elsewhere, files=files)
     size = used_bytes(elsewhere)
-    refusal(lambda: put(QuotaKeeper(root, Quotas(bytes=size - 1)), root))
+    refusal(lambda: put(QuotaKeeper(root, Quotas(bytes=size - 1)), root, files=files))
     assert not Path(root, "ann").exists()
-    put(QuotaKeeper(root, Quotas(bytes=size)), root)
+    keeper = QuotaKeeper(root, Quotas(bytes=2 * size))
+    put(keeper, root, files=files)
     assert used_bytes(root) == size
+    # The files that a version keeps are copies, and count again.
+    left = refusal(lambda: put(keeper, root, text="More than one."))["quota_bytes"]
+    assert left.startswith(f"{size:,} of {2 * size:,} left")
 
 
 def test_what_else_changes_the_content_counts(root: str):
@@ -206,8 +215,9 @@ def test_only_changed_repos_are_listed_again(tmp_path: Path, settled: None):
         put(keeper, root, "ann/story-0", "Three.")
     # Listed by the publication itself, and once more for the count.
     repo = f"{root}/ann/story-0"
-    labels, withdrawn = f"{repo}/labels", f"{repo}/withdrawn"
-    assert listed == [labels, repo, withdrawn, f"{root}/ann", repo, labels, withdrawn]
+    labels, withdrawn, files = (f"{repo}/{one}" for one in ("labels", "withdrawn", "1.0.0.files"))
+    assert {*listed} == {labels, repo, withdrawn, files, f"{root}/ann"}
+    assert listed[listed.index(f"{root}/ann") :] == [f"{root}/ann", repo, labels, withdrawn]
 
 
 def test_nothing_is_counted_without_quotas(tmp_path: Path):
@@ -216,7 +226,8 @@ def test_nothing_is_counted_without_quotas(tmp_path: Path):
     calls: list[str] = []
     with watched(lambda call, args: calls.append(call) if call in ("scandir", "flock") else None):
         put(QuotaKeeper(root, NO_QUOTAS), root, text="Two.")
-    assert calls == ["flock", "scandir", "scandir", "scandir"]  # the repo and its two folders
+    # The repo, its two folders, and the files of its latest version.
+    assert calls == ["flock", *["scandir"] * 4]
 
 
 def test_default_quotas():
