@@ -3,10 +3,11 @@
 The size of the result and the time to find it are bounded for all texts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from builder.text.file_diff import FileChange
 from builder.text.line_diff import LineDiff, Steps
 from builder.text.word_diff import Segment, mark_words
 
@@ -47,19 +48,33 @@ def hunks(diff: LineDiff) -> list[Row]:
     return readable(diff).rows
 
 
+def file_hunks(changes: Sequence[FileChange]) -> list[list[Row]]:
+    """The rows that show each change of a file; empty if its lines are not compared. All files
+    together have the limits of one text.
+    """
+    budget = _Budget()
+    return [_readable(change.lines, budget) if change.lines else [] for change in changes]
+
+
 def readable(diff: LineDiff) -> Readable:
     """The rows that show a difference, and whether all changed words are marked."""
     budget = _Budget()
-    shown = list(islice(_rows(diff, budget), ROWS_MAX))
-    rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
-    rows = [*shown, Row("rest", left_out=rest)] if rest else shown
+    rows = _readable(diff, budget)
     return Readable(rows, budget.has_marked_all and not budget.steps.ran_out)
 
 
+def _readable(diff: LineDiff, budget: "_Budget") -> list[Row]:
+    shown = list(islice(_rows(diff, budget), budget.rows_left))
+    budget.rows_left -= len(shown)
+    rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
+    return [*shown, Row("rest", left_out=rest)] if rest else shown
+
+
 class _Budget:
-    """The remaining budget for comparing lines word by word."""
+    """The remaining budget for rows, and for comparing lines word by word."""
 
     def __init__(self) -> None:
+        self.rows_left = ROWS_MAX
         self.chars_left = COMPARED_CHARS_MAX
         self.steps = Steps(WORD_STEPS_MAX)
         self.has_marked_all = True

@@ -27,7 +27,7 @@ import msgspec
 from builder.model import names
 from builder.model.errors import ContentError, Fault, Faults, OperatorError
 from builder.model.names import Version
-from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
+from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, StoredFile, VersionFile
 from builder.model.version_files import FOLDER_SUFFIX
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import (
@@ -346,14 +346,23 @@ def read_files(
     """
     found, faults = [], Faults()
     for one in record.files or ():
-        file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{one.path}"
         with faults:
-            data = read_record_file(root, file, bytes, one.size)
-            if hashlib.sha256(data).hexdigest() != one.sha256:
-                raise ContentError([Fault(file, _CHANGED)])
-            found.append(data)
+            found.append(read_version_file(root, owner, name, version, one))
     faults.check()
     return found
+
+
+def read_version_file(
+    root: str, owner: str, name: str, version: Version, stored: StoredFile
+) -> bytes:
+    """The bytes of one of a version's files. Raises ContentError if it is missing or has another
+    hash.
+    """
+    file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{stored.path}"
+    data = read_record_file(root, file, bytes, stored.size)
+    if hashlib.sha256(data).hexdigest() != stored.sha256:
+        raise ContentError([Fault(file, _CHANGED)])
+    return data
 
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:

@@ -20,14 +20,15 @@ class LineDiff:
     ``old`` and ``new`` are their lines, with their ends. Lines end only at line feeds, so that a
     diff applies to the bytes as they are. ``groups`` are the changes with lines of context,
     neighbours in one group; empty if the texts are equal. ``is_coarse``: the comparison took too
-    long, so changed lines may include lines that both texts have.
+    long, so changed lines may include lines that both texts have. Several comparisons may share
+    ``steps``.
     """
 
-    def __init__(self, old: str, new: str) -> None:
+    def __init__(self, old: str, new: str, steps: "Steps | None" = None) -> None:
         self.old = _split(old)
         self.new = _split(new)
         matcher = difflib.SequenceMatcher()
-        steps = Steps(STEPS_MAX)
+        steps = steps or Steps(STEPS_MAX)
         matcher.opcodes = opcodes(self.old, self.new, steps)
         self.is_coarse = steps.ran_out
         self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))

@@ -29,6 +29,7 @@ from builder.store.site import Site
 from builder.store.state.repos import RepoRow, digest_of
 from builder.store.withdrawn_files import read_parts
 from builder.text import line_diff
+from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
 from builder.write import langfuse_files, mirrored
@@ -176,15 +177,16 @@ class _RepoFiles:
         version = derive.version_record(stored, previous, ordinal, self.links)
         self._write("version_raw", stored.content.encode(), at)
         self._write("version_body", stored.body.encode(), at)
+        skill = self.skill(place.version)
         rows = []
         if older:
             changes = line_diff.LineDiff(older.content, stored.content)
-            files = (f"{self.task.id}/{one}.md" for one in (previous, place.name))
-            self._write("diff", changes.unified(*files).encode(), at)
+            names = (f"{self.task.id}/{one}.md" for one in (previous, place.name))
+            files = self._file_changes(older, stored, skill)
+            self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
             rows = hunks(changes)
         page = prompt_pages.version_page(self.pages, version, labels, rows)
         self._write("version_page", page, at)
-        skill = self.skill(place.version)
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
         if skill.files:
@@ -199,6 +201,17 @@ class _RepoFiles:
         is_counted = bool(stored.record.ordinal)
         paths = [one.path for one in stored.record.files or ()]
         return Remembered(place.name, place.mark, entry, labels, is_counted, sha256, files=paths)
+
+    def _file_changes(self, older: Stored, stored: Stored, skill: Skill) -> list[FileChange]:
+        """The changes of files from the previous version."""
+        place = self.settings.content, self.task.owner, self.task.name, older.version
+        data = {path: raw for path, raw, _ in skill.files}
+        return compare_files(
+            older.record.files or (),
+            stored.record.files or (),
+            partial(content.read_version_file, *place),
+            lambda one: data[one.path],
+        )
 
     def _write_labels(
         self,

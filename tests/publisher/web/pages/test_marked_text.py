@@ -7,6 +7,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from builder.text.prompts import parse_document, variable_names
 from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.editor import publish
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
     NEW,
@@ -16,7 +17,6 @@ from tests.publisher.web.pages.test_editor_browser import (
     tab_to,
     text_of,
 )
-from tests.publisher.web.pages.test_release import publish
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import COLOUR_RULES, axe, violations
 
