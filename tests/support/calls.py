@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,34 @@ def at(number: int, act: Callable[[], None]) -> Callable[[str, tuple], None]:
             act()
 
     return before
+
+
+def once(call: str, end: str, act: Callable[[], None]) -> Callable[[str, tuple], None]:
+    """Do ``act`` ahead of the first call of this name for a path that ends so."""
+    is_done = False
+
+    def before(name: str, args: tuple) -> None:
+        nonlocal is_done
+        if not is_done and name == call and any(str(one).endswith(end) for one in args):
+            is_done = True
+            act()
+
+    return before
+
+
+@contextmanager
+def noted_writes(root: str | Path) -> Iterator[list[str]]:
+    """The folders, links and syncs that the work makes below ``root``, in order."""
+    noted: list[str] = []
+
+    def note(name: str, args: tuple) -> None:
+        if name == "fsync":
+            path = os.readlink(f"/proc/self/fd/{args[0]}")
+        elif name in ("link", "mkdir"):
+            path = args[name == "link"]
+        else:
+            return
+        noted.append(f"{name} {Path(path).relative_to(root)}")
+
+    with watched(note):
+        yield noted

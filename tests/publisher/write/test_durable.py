@@ -15,7 +15,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
 from publisher.write.store_protocol import Folder
-from tests.support.calls import at, watched
+from tests.support.calls import at, noted_writes, watched
 from tests.support.children import dies_at
 
 REPO = ("ann", "story")
@@ -154,35 +154,24 @@ def test_another_text_after_a_crash(tmp_path: Path):
 
 
 def test_the_order_of_writing(tmp_path: Path):
-    calls = []
-
-    def note(name: str, args: tuple) -> None:
-        if name == "fsync":
-            path = Path(os.readlink(f"/proc/self/fd/{args[0]}"))
-            calls.append(f"fsync {path.relative_to(tmp_path)}")
-        elif name == "link":
-            calls.append(f"link {Path(args[1]).relative_to(tmp_path)}")
-
-    with watched(note):
+    with noted_writes(tmp_path) as writes:
         put(str(tmp_path), "One.")
     temporary = "fsync ann/story/.publish.tmp"
-    assert calls == [
-        temporary, "link ann/owner.json", "fsync ann", "fsync .",
+    assert writes == [
+        "mkdir ann", "mkdir ann/story", temporary, "link ann/owner.json", "fsync ann", "fsync .",
         temporary, "link ann/story/1.0.0.md",
         temporary, "link ann/story/1.0.0.json", "fsync ann/story",
     ]  # fmt: skip
-    calls.clear()
-    with watched(note):
+    with noted_writes(tmp_path) as writes:
         put(str(tmp_path), "Two.")
-    assert calls == [
+    assert writes == [
         temporary, "link ann/story/1.0.1.md",
         temporary, "link ann/story/1.0.1.json", "fsync ann/story",
     ]  # fmt: skip
-    calls.clear()
-    with watched(note):
+    with noted_writes(tmp_path) as writes:
         assert put(str(tmp_path), "Two.").unchanged
     # The writer may have died before the version was durable.
-    assert calls == ["fsync ann/story"]
+    assert writes == ["fsync ann/story"]
 
 
 def test_without_sync_nothing_waits(tmp_path: Path):

@@ -13,7 +13,7 @@ from builder.model.errors import HubError, RequestError
 from builder.store.check import check
 from builder.store.labels import read_labels
 from tests.publisher.write.labelling import REPO, move, put, versions
-from tests.support.calls import at, watched
+from tests.support.calls import at, noted_writes, watched
 from tests.support.children import dies_at, processes_at_once
 from tests.support.depth import some_of
 
@@ -107,31 +107,18 @@ def after(act: str, folder: Path) -> dict[str, str]:
 
 
 def test_the_order_of_writing(root: str):
-    calls = []
-
-    def note(name: str, args: tuple) -> None:
-        if name == "fsync":
-            path = Path(os.readlink(f"/proc/self/fd/{args[0]}"))
-            calls.append(f"fsync {path.relative_to(root)}")
-        elif name in ("link", "mkdir"):
-            calls.append(
-                f"{name} {Path(args[-1] if name == 'link' else args[0]).relative_to(root)}"
-            )
-
     for number in (1, 2):
-        calls.clear()
-        with watched(note):
+        with noted_writes(root) as writes:
             move(root, f"1.0.{number}")
-        assert calls == [
+        assert writes == [
             "mkdir ann/story/labels", "fsync ann/story",
             "fsync ann/story/labels/.publish.tmp", f"link ann/story/labels/{number}.json",
             "fsync ann/story/labels",
         ]  # fmt: skip
-    calls.clear()
-    with watched(note):
+    with noted_writes(root) as writes:
         assert move(root, "1.0.2").unchanged
     # The writer may have died before the move was durable.
-    assert calls == ["fsync ann/story", "fsync ann/story/labels"]
+    assert writes == ["fsync ann/story", "fsync ann/story/labels"]
 
 
 CLIENTS = 8
