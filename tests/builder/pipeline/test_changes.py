@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from builder.pipeline.build import build, compare
-from builder.store.withdrawn_files import read_parts
 from tests.builder.pipeline.sites import answer, change_everything
+from tests.support.calls import once, watched
 from tests.support.catalogues import (
     build_files,
     edit_record,
@@ -24,16 +24,15 @@ SKILLS = ".well-known/agent-skills/index.json"
 
 
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
-def test_a_version_that_is_withdrawn_after_it_was_listed(small, monkeypatch, version):
+def test_a_version_that_is_withdrawn_after_it_was_listed(small, version):
     """A service that has no site yet does not end for it."""
 
-    def withdraw_first(*args):
-        monkeypatch.undo()
+    def withdraw() -> None:
         write_withdrawn(small.content, "ann/review", version)
-        return read_parts(*args)
 
-    monkeypatch.setattr("builder.write.repo.read_parts", withdraw_first)
-    assert build_files(small) == freshly_built(small)
+    with watched(once("open", "ann/review/1.0.0.json", withdraw)):
+        build(small, index=False)
+    assert read_tree(small.out) == freshly_built(small)
     build(small, index=False)
     assert compare(small) == ([], [], [], [])
 

@@ -7,8 +7,8 @@ import pytest
 
 from builder.model.errors import ContentError, OperatorError
 from builder.pipeline.build import build, compare
-from builder.store.withdrawn_files import read_parts
 from tests.builder.pipeline.sites import answer
+from tests.support.calls import once, watched
 from tests.support.catalogues import (
     build_files,
     edit_record,
@@ -19,15 +19,15 @@ from tests.support.catalogues import (
 )
 
 
-def test_a_fault_is_told_though_something_was_withdrawn(small, monkeypatch):
-    def spoil_first(*args):
-        monkeypatch.undo()
+def test_a_fault_is_reported_though_a_version_was_withdrawn(small):
+    def spoil() -> None:
         write_withdrawn(small.content, "ann/review", "1.0.0")
         edit_record(Path(small.content, "ann/review/1.1.0.json"), sha256="0" * 64)
-        return read_parts(*args)
 
-    monkeypatch.setattr("builder.write.repo.read_parts", spoil_first)
-    with pytest.raises(ContentError, match=r"ann/review/1\.1\.0\.md: changed after publication"):
+    with (
+        watched(once("open", "ann/review/1.0.0.json", spoil)),
+        pytest.raises(ContentError, match=r"ann/review/1\.1\.0\.md: changed after publication"),
+    ):
         build(small, index=False)
 
 

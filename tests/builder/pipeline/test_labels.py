@@ -14,6 +14,7 @@ from builder.pipeline.build import build, compare
 from builder.pipeline.watch import changed_repos
 from builder.render import derive
 from builder.store.site import ONE_SECOND_NS
+from tests.support.calls import once, watched
 from tests.support.catalogues import (
     build_files,
     edit_record,
@@ -160,17 +161,15 @@ def test_labels_that_are_forgotten_or_go_with_their_repo_leave_nothing(labelled,
     assert not Path(labelled.out, f"{API}/labels").exists()
 
 
-def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatch):
+def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled):
     build_files(labelled)
     move(labelled, 2, "lost", "1.0.0")
 
-    def die(*_: object) -> None:
+    def die() -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr("builder.store.state.repos.Repos.put", die)
-        with pytest.raises(KeyboardInterrupt):
-            built(labelled)
+    with watched(once("rename", f"{API}.json", die)), pytest.raises(KeyboardInterrupt):
+        built(labelled)
     assert Path(labelled.out, f"{API}/labels/lost.json").exists()
     Path(labelled.content, REPO, "labels/2.json").unlink()
     built(labelled)

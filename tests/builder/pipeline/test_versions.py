@@ -9,6 +9,7 @@ import pytest
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.render import derive
+from tests.support.calls import once, watched
 from tests.support.catalogues import build_files, freshly_built, read_tree, write_version
 
 PAGES = ["ann/x/compare.html", "ann/x/versions.html"]
@@ -112,17 +113,15 @@ def test_the_pages_go_with_all_versions_but_one(one):
     assert read_tree(one.out) == freshly_built(one)
 
 
-def test_the_pages_of_a_build_that_died_are_found(one, monkeypatch):
+def test_the_pages_of_a_build_that_died_are_found(one):
     build_files(one)
     write(one, "1.1.0")
 
-    def die(*arguments: object) -> None:
+    def die() -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr("builder.pipeline.visible.lost_files", die)
-        with pytest.raises(KeyboardInterrupt):
-            build(one, index=False, changed=[("ann", "x")])
+    with watched(once("rename", "/ann/x.html", die)), pytest.raises(KeyboardInterrupt):
+        build(one, index=False, changed=[("ann", "x")])
     assert pages_in(read_tree(one.out)) == PAGES
     remove(one, "1.1.0")
     built(one)

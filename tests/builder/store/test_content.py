@@ -10,7 +10,7 @@ import pytest
 
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
-from builder.store import content, plain_files
+from builder.store import content
 from builder.store.check import check, stray_texts
 from builder.store.content import (
     HOME_BYTES_MAX,
@@ -22,6 +22,7 @@ from builder.store.content import (
     read_owner,
     read_version,
 )
+from tests.support.calls import once, watched
 from tests.support.catalogues import (
     edit_record,
     moment,
@@ -71,20 +72,15 @@ def test_a_sound_tree_is_listed_and_read(root):
     assert read_owner(str(root), "bob") is None
 
 
-def test_a_profile_that_appears_during_the_read_is_read(root, monkeypatch):
+def test_a_profile_that_appears_during_the_read_is_read(root):
     file = root / "bob" / "owner.json"
     file.parent.mkdir(exist_ok=True)
-    read_file = plain_files.read_file
 
-    def read_too_early(*place):
-        monkeypatch.undo()
-        try:
-            return read_file(*place)
-        finally:
-            file.write_bytes((root / "ann" / "owner.json").read_bytes())
+    def appear() -> None:  # after the read has found no file
+        file.write_bytes((root / "ann" / "owner.json").read_bytes())
 
-    monkeypatch.setattr(plain_files, "read_file", read_too_early)
-    assert read_owner(str(root), "bob") == read_owner(str(root), "ann")
+    with watched(once("lstat", "bob/owner.json", appear)):
+        assert read_owner(str(root), "bob") == read_owner(str(root), "ann")
 
 
 def test_versions_come_in_order_of_number(root):

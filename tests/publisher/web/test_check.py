@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
 from builder.model.routes import API
-from builder.store import content
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import LABEL, PUBLISH, READ
 from publisher.limits import Quotas
@@ -21,6 +20,7 @@ from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from server import throttle
+from tests.support.calls import once, watched
 from tests.support.clock import StopClock
 from tests.support.hubs import URL, Hub, MakeHub, code_of
 
@@ -89,19 +89,16 @@ def test_a_check_says_what_the_publication_says(drafts: list[tuple[dict[str, Any
             hub.close()
 
 
-def test_a_withdrawal_between_two_reads_is_seen(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+def test_a_withdrawal_between_two_reads_is_seen(hub: Hub):
     for text in ("One.", "Two."):
         hub.post({"content": text})
-    read_text = content.read_text
 
-    def read_too_late(*version: Any) -> str:
-        monkeypatch.undo()
+    def withdraw_it() -> None:
         draft = make_withdrawal_draft({"reason": "secret"})
         withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
-        return read_text(*version)
 
-    monkeypatch.setattr(content, "read_text", read_too_late)
-    data = check(hub, {"content": "Three."}).json["data"]
+    with watched(once("open", "ann/story/1.0.1.md", withdraw_it)):
+        data = check(hub, {"content": "Three."}).json["data"]
     assert (data["version"], data["previous_version"]) == ("1.0.2", "1.0.0")
 
 
