@@ -14,10 +14,11 @@ from tests.conformance.checks import Check
 from tests.conformance.client import Client
 from tests.conformance.deployment import CAPABILITIES, LEVELS, MEMBERS_AREAS, PRIVATE
 from tests.conformance.hosts import Host, Workshop
-from tests.conformance.marks import area_of, host_of
 from tests.conformance.outsider import OUTSIDER, find_outsider, say
 from tests.conformance.report import (  # noqa: F401
     CHECK,
+    area_of,
+    host_of,
     pytest_runtest_makereport,
     pytest_terminal_summary,
 )

@@ -21,14 +21,3 @@ def each_route(what: str, *routes: Route) -> pytest.MarkDecorator:
 def each_path(*templates: str) -> pytest.MarkDecorator:
     """Repeat a test for each of these paths, which Catalogue.fill completes."""
     return pytest.mark.parametrize("template", templates, ids=lambda text: f"GET {text}"[:90])
-
-
-def host_of(item: pytest.Item) -> str | None:
-    """The name of the host that a test runs on; None for tests of no host."""
-    callspec = getattr(item, "callspec", None)
-    return callspec.params.get("host") if callspec else None
-
-
-def area_of(item: pytest.Item) -> str | None:
-    marker = item.get_closest_marker("area")
-    return marker and marker.args[0]

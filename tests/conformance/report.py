@@ -11,12 +11,22 @@ import pytest
 from tests.conformance.catalogue import Catalogue, Unusable
 from tests.conformance.checks import Check, NotConforming
 from tests.conformance.client import NoAnswer, asking
-from tests.conformance.marks import area_of, host_of
 from tests.conformance.outsider import OUTSIDER, Outsider, say
 
 # Items of the dictionary that a report carries, also from one process to another.
 PROPERTY = "conformance"
 CHECK = pytest.StashKey[Check]()
+
+
+def host_of(item: pytest.Item) -> str | None:
+    """The name of the host that a test runs on; None for tests of no host."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("host") if callspec else None
+
+
+def area_of(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("area")
+    return marker and marker.args[0]
 
 
 @pytest.hookimpl(wrapper=True)
