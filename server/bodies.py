@@ -9,7 +9,7 @@ import asyncio
 
 from server.app import Receive, Scope
 
-# The longest body of a request without a token: a form, or a CI job's ID token. The rest of a
+# The longest body of a form, of a CI job's ID token, and of a change of a label. The rest of a
 # longer one is not read.
 VISITOR_BYTES_MAX = 64 * 1024
 # The longest body of a publication, from a program or from the editor's form: its text, and its

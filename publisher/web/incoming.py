@@ -25,7 +25,7 @@ from publisher.write.drafts import (
     parse_label_draft,
     parse_label_removal,
 )
-from server.bodies import PUBLICATION_BYTES_MAX
+from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 
 BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
 _PARTS_MAX = 10
@@ -117,12 +117,12 @@ def read_label_change(request: Request) -> LabelRequest:
     Raises RequestError as read_publication, with what the parsers of these bodies raise.
     """
     if request.method == "DELETE":
-        body = _read_body(request, BODY_BYTES_MAX, _LESS)
+        body = _read_body(request, VISITOR_BYTES_MAX, _LESS)
         if body:
             _check_media_type(request)
         draft: LabelDraft | LabelRemoval = parse_label_removal(body)
     else:
-        body = read_json_body(request, BODY_BYTES_MAX, _LESS)
+        body = read_json_body(request, VISITOR_BYTES_MAX, _LESS)
         draft = parse_label_draft(body)
     if "If-Match" in request.headers:
         message = "is for publications: send the version that you expect as `expected`, in the body"

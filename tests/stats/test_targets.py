@@ -9,7 +9,7 @@ from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
 
 PARAMS = {
     "owner": "ann", "name": "story", "version": "1.20.3", "tag": "sql", "sort": "new", "page": "2",
-    "label": "production", "ref": "1.20.3",
+    "label": "production", "ref": "1.20.3", "text_path": "a/run.sh", "file_path": "a/b.png",
 }  # fmt: skip
 REPO = "/api/v1/repos/ann/story"
 
