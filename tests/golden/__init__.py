@@ -14,8 +14,9 @@ import msgspec
 
 from builder import installed_version
 from builder.model.errors import STATUS
-from builder.model.routes import BY_NAME, HTML, match_file
+from builder.model.routes import BY_NAME, HTML, match_file, version_file
 from builder.model.settings import Settings
+from builder.model.version_files import FOLDER_SUFFIX
 from builder.render import (
     api_page,
     clients,
@@ -62,6 +63,10 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         ): path.read_bytes()
         for path in Path(CONTENT).glob("*/*/*.md")
     }
+    for path in Path(CONTENT).glob("*/*/*.files/**/*.*"):
+        owner, name, folder, *parts = path.relative_to(CONTENT).parts
+        version = folder.removesuffix(FOLDER_SUFFIX)
+        texts[version_file(owner, name, version, "/".join(parts)).file] = path.read_bytes()
     return (
         {f"assets/{path.name}": path.read_bytes() for path in Path(ASSETS).iterdir()}
         | {BY_NAME[name].file: data for name, data in files.items()}
