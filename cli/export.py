@@ -31,7 +31,7 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     \b
     dotprompt   OWNER/NAME.prompt
     prompty     OWNER/NAME.prompty, of prompty 2
-    skill       OWNER/NAME/SKILL.md
+    skill       OWNER/NAME/SKILL.md, and the files of the version beside it
 
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
     written. Files of prompts that are gone are removed. Files that no export has written, or that
@@ -60,7 +60,11 @@ def _report(report: Report, folder: str, format: str) -> None:
             f"Left alone: {folder}/{path} is not as an export wrote it. Import it to keep your "
             "changes, then remove it."
         )
-    more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))
+    for path in report.left_out[:KEPT_SHOWN]:
+        say(f"Left out: {path}: {format} has no files beside a prompt. Use --as skill")
+    more = sum(
+        max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept, report.left_out)
+    )
     if more:
         say(f"… and {more:,} more")
     for loss, count in sorted(report.losses.items()):

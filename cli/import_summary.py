@@ -78,7 +78,7 @@ def _total(outcome: Outcome, options: Options) -> str:
     if outcome.passed_over:
         total += f", {len(outcome.passed_over):,} left out"
     if outcome.beside:
-        total += f"; the files of {counted(outcome.beside, 'skill')} left out"
+        total += f"; files of {counted(outcome.beside, 'prompt')} left out"
     return total
 
 

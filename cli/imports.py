@@ -69,7 +69,8 @@ _HELP = """Publish every prompt of a file or folder, or of another vendor's expo
 .prompt.yml          the prompt format of GitHub Models
 .prompt.md .agent.md .instructions.md .chatmode.md
                      the files of coding assistants
-SKILL.md             a skill
+SKILL.md PROMPT.md   in a folder: one prompt with the files beside and below it, which become
+                     files of its version. A .hubignore there names what stays out
 system.md user.md    beside each other: one prompt with two messages
 a folder             all such files below it, except tables and JSON, and except the hub's
                      own folders, built sites, environments, node_modules and hidden

@@ -12,6 +12,7 @@ import msgspec
 from builder.model import names
 from builder.model.errors import OperatorError
 from builder.model.records import Sha256
+from builder.model.version_files import PATH_PATTERN
 from builder.store.plain_files import read_file
 from builder.text.formats import SUFFIXES
 
@@ -24,7 +25,8 @@ LIST_FILE = ".hub-export.json"
 LIST_BYTES_MAX = 256 * 1024 * 1024
 
 _path = re.compile(
-    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?:{'|'.join(map(re.escape, ENDINGS.values()))})"
+    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}"
+    f"(?:{'|'.join(map(re.escape, ENDINGS.values()))}|/{PATH_PATTERN})"
 )
 
 

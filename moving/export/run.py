@@ -1,4 +1,5 @@
-"""Exports the content: the latest version of each prompt as a file of another format.
+"""Exports the content: the latest version of each prompt as a file of another format. A skill has
+the files of its version beside it.
 
 Made for git: the same content gives the same bytes, and only changes are written. Files that no
 export wrote, and files that have changed since, are left alone and listed.
@@ -8,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ import msgspec
 from builder.model import names
 from builder.model.errors import ContentError, OperatorError, explained
 from builder.model.names import Version
+from builder.model.records import VersionFile
 from builder.store import content
 from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
@@ -32,13 +35,15 @@ _AGAIN = "Fix that, and export again."
 
 class Report(NamedTuple):
     """The result of an export. ``losses``: the number of files that lack what their format cannot
-    hold. ``kept``: files that were not replaced or removed, since their bytes are not an export's.
+    hold. ``left_out``: the files beside prompts, if the format has none, as ``owner/name/path``.
+    ``kept``: files that were not replaced or removed, since their bytes are not an export's.
     """
 
     files: int
     written: int
     removed: int
     losses: Counter[str]
+    left_out: list[str]
     kept: list[str]
     faults: list[str]
 
@@ -101,6 +106,28 @@ def _open_no_link(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
+def _record(
+    owner: str, name: str, version: Version, stored: VersionFile, text: str
+) -> dict[str, Any]:
+    """A version in the form that ``write_as`` takes."""
+    body = body_of(text, stored.front_matter_bytes)
+    return msgspec.to_builtins(
+        {
+            "owner": owner,
+            "name": name,
+            "version": str(version),
+            "title": stored.title,
+            "description": stored.description,
+            "tags": stored.tags,
+            "license": stored.license,
+            "variables": stored.variables,
+            "parameters": stored.parameters,
+            "body": body,
+            "messages": parse_messages(body),
+        }
+    )
+
+
 class _Task:
     """One run: the files that existed, and the results."""
 
@@ -116,56 +143,56 @@ class _Task:
         self._faulty: set[tuple[str, str]] = set()
         self._written = self._removed = 0
         self._losses: Counter[str] = Counter()
+        self._left_out: list[str] = []
         self._kept: dict[str, None] = {}  # ordered, without duplicates
         self._faults: list[str] = []
 
     def report(self) -> Report:
         return Report(
-            len(self._done), self._written, self._removed, self._losses, [*self._kept], self._faults
+            len(self._done),
+            self._written,
+            self._removed,
+            self._losses,
+            self._left_out,
+            [*self._kept],
+            self._faults,
         )
 
     def take(self, owner: str, name: str) -> None:
-        """Write the file of a repo."""
+        """Write the files of a repo."""
         try:
             versions = content.list_versions(self._root, owner, name).versions
             if versions:
-                record = self._read(owner, name, versions[-1])
-                text, losses = write_as(record, self._format)
-                if self._write(f"{owner}/{name}{ENDINGS[self._format]}", text.encode()):
-                    self._losses.update(losses)
+                self._export(owner, name, versions[-1])
         except ContentError as error:
             self._faulty.add((owner, name))
             self._faults += map(str, error.faults)
 
-    def _read(self, owner: str, name: str, version: Version) -> dict[str, Any]:
-        """The record of a version, in the form that ``write_as`` takes."""
+    def _export(self, owner: str, name: str, version: Version) -> None:
+        """Raises ContentError."""
         stored, text = content.read_version(self._root, owner, name, version)
-        body = body_of(text, stored.front_matter_bytes)
-        return msgspec.to_builtins(
-            {
-                "owner": owner,
-                "name": name,
-                "version": str(version),
-                "title": stored.title,
-                "description": stored.description,
-                "tags": stored.tags,
-                "license": stored.license,
-                "variables": stored.variables,
-                "parameters": stored.parameters,
-                "body": body,
-                "messages": parse_messages(body),
-            }
-        )
+        data = content.read_files(self._root, owner, name, version, stored)
+        exported, losses = write_as(_record(owner, name, version, stored, text), self._format)
+        if self._write(f"{owner}/{name}{ENDINGS[self._format]}", exported.encode()):
+            self._losses.update(losses)
+        for one, raw in zip(stored.files or (), data, strict=True):
+            path = f"{owner}/{name}/{one.path}"
+            if self._format == "skill":
+                self._write(path, raw, executable=one.executable)
+            else:
+                self._left_out.append(path)
 
-    def _write(self, path: str, data: bytes) -> bool:
-        """Write a file unless it is current; returns True if it is now."""
+    def _write(self, path: str, data: bytes, *, executable: bool | None = None) -> bool:
+        """Write a file unless it is current; returns True if it is now. ``executable``: None if the
+        file's mode does not matter.
+        """
         wanted = hashlib.sha256(data).hexdigest()
         there = self._hash(path)
         if there not in (None, wanted, self._files.get(path)):
             self._kept[path] = None
             return False
-        if there != wanted:
-            self._put(path, data)
+        if there != wanted or executable not in (None, self._is_executable(path)):
+            self._put(path, data, executable=executable)
             self._written += 1
         self._files[path] = wanted
         self._done.add(path)
@@ -185,7 +212,10 @@ class _Task:
         except OSError:
             return ""
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _is_executable(self, path: str) -> bool:
+        return bool(os.stat(f"{self._folder}/{path}").st_mode & stat.S_IXUSR)
+
+    def _put(self, path: str, data: bytes, *, executable: bool | None = None) -> None:
         """Write a file whole or not at all."""
         target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
         with explained("write", target, _AGAIN), contextlib.ExitStack() as failing:
@@ -193,6 +223,10 @@ class _Task:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(temporary, "wb", opener=_open_no_link) as file:
                 file.write(data)
+                mode = os.fstat(file.fileno()).st_mode
+                # Executable for all who may read it.
+                executables = (mode & 0o444) >> 2 if executable else 0
+                os.fchmod(file.fileno(), stat.S_IMODE(mode) & ~0o111 | executables)
             os.replace(temporary, target)
 
     def remove_gone(self, owner: str | None) -> None:

@@ -2,7 +2,8 @@
 
 The text is the file's bytes with its front matter; only role markers are converted to the hub's
 (``chats``). A ``.prompt.yml`` is no text, so its messages are taken. A ``system.md`` and the
-``user.md`` beside it are one prompt with two messages.
+``user.md`` beside it are one prompt with two messages. A folder that is a prompt has files
+(``beside``).
 
 Files that ``hubctl export`` wrote, by the list in their folder, become the original texts again:
 their front matter is the export's, and their placeholders are the hub's.
@@ -10,12 +11,11 @@ their front matter is the export's, and their placeholders are the hub's.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted, some_of
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.core_yaml import load_yaml, spellings
 from builder.text.formats import asked_first
@@ -24,10 +24,10 @@ from builder.text.prompts import parse_document
 from builder.text.summary import clean_title, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import chats
+from moving.importers.beside import SKILL_FILE
 from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
     MESSAGE_SUFFIXES,
-    SKILL_FILE,
     SUFFIXES,
     Found,
     find_prompts,
@@ -46,7 +46,6 @@ TRIALS = ("testData", "evaluators")
 EXPORTED_BYTES_MAX = 4 * 1024 * 1024
 _EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "values_max": _LARGE_YAML_VALUES_MAX}
 EMPTY = "empty"
-SHOWN_BESIDE = 3
 # In Markdown's front matter, a name of this form is an identifier, not a title.
 _identifier = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 
@@ -151,10 +150,10 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         _name(path, front, root, is_listed),
         text,
         fields,
-        [*warnings, *notes, *_tell_beside(beside)],
+        [*warnings, *notes, *(beside.tell() if beside else ())],
         convention,
         author,
-        len(beside),
+        beside,
         _kind(name),
     )
 
@@ -164,16 +163,6 @@ def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str
     if path.name.lower() == SKILL_FILE and isinstance(own, str) and own.strip():
         return own
     return _stem(path) if is_listed else telling_name(_stem(path), path.resolve().parent, root)
-
-
-def _tell_beside(files: Sequence[tuple[str, int]]) -> list[str]:
-    if not files:
-        return []
-    shown = some_of([name for name, _ in files], SHOWN_BESIDE)
-    size = sum(size for _, size in files)
-    return [
-        f"Left out of the skill: {counted(len(files), 'file')}, {counted(size, 'byte')}: {shown}."
-    ]
 
 
 def _convention(name: str, front: dict[str, Any]) -> str:

@@ -4,15 +4,21 @@ A folder can hold prompts among other things. If some files have a form that onl
 as ``SKILL.md`` or ``.prompt.md``, plain Markdown files there are documents, and are passed over.
 """
 
-import os
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from builder.store.site import is_built
+from moving.importers.beside import (
+    PROMPT_FILE,
+    SKILL_FILE,
+    TOOL_FOLDERS,
+    Beside,
+    find_beside,
+    text_in,
+)
 from moving.importers.items import PassedOver, Rejection
 
-SKILL_FILE = "skill.md"
 # In one folder, these two are the messages of one prompt.
 SYSTEM_FILE, USER_FILE = "system.md", "user.md"
 _PAIR = {SYSTEM_FILE, USER_FILE}
@@ -38,13 +44,13 @@ PLAIN = (
 
 class Found(NamedTuple):
     """A file that is a prompt. ``user``: the file with the user's message. ``beside``: the other
-    files of a skill, and their sizes in bytes.
+    files of a folder that is a prompt.
     """
 
     path: Path
     where: str
     user: "Found | None" = None
-    beside: tuple[tuple[str, int], ...] = ()
+    beside: Beside | None = None
 
 
 def find_prompts(
@@ -52,9 +58,9 @@ def find_prompts(
 ) -> Iterator[Found | Rejection | PassedOver]:
     """The prompts below a folder in the order of their paths; and other files, with the reason.
 
-    A folder with a SKILL.md is one prompt: files beside and below it belong to the skill. Folders
-    that hold no source are passed over; ``own``: their real paths. ``listed``: files that are
-    prompts in any case. ``markdown``: plain Markdown files are prompts, too.
+    A folder with a SKILL.md or PROMPT.md is one prompt, and has the files beside and below that.
+    Folders that hold no source are passed over; ``own``: their real paths. ``listed``: files that
+    are prompts in any case. ``markdown``: plain Markdown files are prompts, too.
     """
     found: list[Found] = []
     for one in _walk(root, own):
@@ -94,14 +100,14 @@ def is_about(name: str) -> bool:
 
 def _has_form(name: str) -> bool:
     """True if a file's name shows that it is a prompt."""
-    return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE
+    return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE or name == PROMPT_FILE
 
 
 def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | PassedOver]:
     """The files below a folder with names of prompts, in the order of their paths. If the folder
-    itself is a skill: that skill and others below it.
+    itself is a prompt: that one, and others below it that are folders.
     """
-    is_skill = _skill_in(root.iterdir()) is not None
+    is_one = text_in([*root.iterdir()]) is not None
     waiting, passed = [root], []
     while waiting:
         path = waiting.pop()
@@ -117,17 +123,18 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                     passed.append(where)
                     continue
                 entries = sorted(one for one in path.iterdir() if _is_looked_at(one))
-                if skill := _skill_in(entries):
+                if text := text_in(entries):
                     entries = [one for one in entries if one.is_dir()] if path == root else []
-                    if skill.is_symlink():
-                        entries.insert(0, skill)
+                    if text.is_symlink():
+                        entries.insert(0, text)
                     else:
-                        beside = _files_beside(skill, has_others=path == root)
-                        yield Found(skill, skill.relative_to(root).as_posix(), beside=beside)
+                        beside = find_beside(text, has_others=path == root)
+                        yield Found(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
-            elif path.is_file() and path.name.lower().endswith(SUFFIXES) and not is_skill:
+            elif path.is_file() and path.name.lower().endswith(SUFFIXES) and not is_one:
                 yield Found(path, where)
-        except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        # RuntimeError: links in a circle; ValueError: rules that cannot be read
+        except (OSError, RuntimeError, ValueError) as error:
             cause = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {cause}")
     if passed:
@@ -142,28 +149,8 @@ def _is_looked_at(path: Path) -> bool:
 def _is_no_source(folder: Path, own: Collection[str]) -> bool:
     return (
         (folder.name.startswith(".") and folder.name not in ASSISTANT_FOLDERS)
-        or folder.name == "node_modules"
+        or folder.name in TOOL_FOLDERS
         or str(folder) in own
         or (folder / "pyvenv.cfg").exists()
         or is_built(str(folder))
     )
-
-
-def _skill_in(entries: Iterable[Path]) -> Path | None:
-    named = (one for one in entries if one.name.lower() == SKILL_FILE)
-    return next((one for one in named if one.is_symlink() or one.is_file()), None)
-
-
-def _files_beside(skill: Path, *, has_others: bool) -> tuple[tuple[str, int], ...]:
-    """The other files of a skill, and their sizes. ``has_others``: other skills lie below it."""
-    found = []
-    for name, folders, files in os.walk(skill.parent):
-        folder = Path(name)
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
-        if has_others and folder != skill.parent and _skill_in(folder / one for one in files):
-            folders[:] = []
-            continue
-        for path in sorted(folder / one for one in files if not one.startswith(".")):
-            if path != skill:
-                found.append((path.relative_to(skill.parent).as_posix(), path.lstat().st_size))
-    return tuple(found)

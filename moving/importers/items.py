@@ -9,6 +9,7 @@ from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
 from moving.importers import chats
+from moving.importers.beside import Beside
 from moving.importers.foreign import translate
 from moving.importers.naming import to_words
 from publisher.write.fields import parse_loosely, split_tags
@@ -31,8 +32,8 @@ class Item(NamedTuple):
     ``name`` and ``owner`` are spelled as in the source; the repo's name and the owner's handle are
     derived from them. An empty owner means the default one. ``fields``: valid metadata, with that
     of the front matter. ``convention``: that of the body's placeholders, ``auto`` if the kind of
-    source has none. ``author``: as spelled in the source. ``beside``: the number of other files of
-    a skill that are left out. ``kind``: distinguishes prompts of one name. ``title``: of a new
+    source has none. ``author``: as spelled in the source. ``beside``: the files of a prompt that
+    is a folder; None for others. ``kind``: distinguishes prompts of one name. ``title``: of a new
     prompt whose ``fields`` have none.
     """
 
@@ -44,7 +45,7 @@ class Item(NamedTuple):
     warnings: list[str]
     convention: str = "auto"
     author: str = ""
-    beside: int = 0
+    beside: Beside | None = None
     kind: str = ""
     title: str = ""
 

@@ -19,6 +19,7 @@ from builder.model.records import Draft
 from builder.store import content
 from builder.text.one_line import one_line
 from moving.importers import files, folders, lines, tables
+from moving.importers.beside import have_same_files
 from moving.importers.histories import Target, import_history
 from moving.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
 from moving.importers.naming import Names, display_name, handle_of, name_of
@@ -58,7 +59,7 @@ class Outcome:
     that the source would change. ``placeholders``: of all prompts of the source.
 
     ``versions`` and ``labels``: the numbers published and moved with histories. ``beside``: the
-    number of skills with other files, which are left out. ``titles``: by ``owner/name``.
+    number of prompts with files that are left out. ``titles``: by ``owner/name``.
     """
 
     created: list[str] = field(default_factory=list)
@@ -166,7 +167,7 @@ class _Task:
         self._placing = placing
         self._progress = progress
         self._names = Names()
-        self._seen: dict[tuple[str, str, str], str] = {}
+        self._seen: dict[tuple[str, str, str], list[Item]] = {}
         self._noted: set[str] = set()  # notes on names, which many items can share
 
     def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
@@ -223,11 +224,13 @@ class _Task:
 
     def _take_item(self, one: Item) -> None:
         owner, base = self._named(one)
-        first = self._seen.setdefault((owner, base, one.text), one.where)
-        if first != one.where:
-            self.outcome.passed_over.append(PassedOver(one.where, f"the same as {first}"))
-            return
-        self.outcome.beside += one.beside > 0
+        alike = self._seen.setdefault((owner, base, one.text), [])
+        for other in alike:
+            if have_same_files(one.beside, other.beside):
+                self.outcome.passed_over.append(PassedOver(one.where, f"the same as {other.where}"))
+                return
+        alike.append(one)
+        self.outcome.beside += bool(one.beside and one.beside.left)
         # A rejected item keeps its name, so that its corrected version does not rename others.
         name = self._names.give(owner, base, one.kind)
         self._try(one.where, owner, name, partial(self._publish, one))
@@ -286,7 +289,8 @@ class _Task:
         changelog = f"{how} {self._source}{by}" if changelog is None else changelog
         title = {"title": item.title} if item.title and not is_there else {}
         made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
-        draft, notes = self._make_draft(made | title | item.fields)
+        files = {"files": item.beside.read()} if item.beside else {}
+        draft, notes = self._make_draft(made | title | item.fields | files)
         # The item's fields already include its front matter.
         terms = Terms(sync=False, front_matter=False, create_only=owner not in self._own)
         if self._options.dry_run:

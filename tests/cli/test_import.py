@@ -46,6 +46,7 @@ def assistants(folder: Path, number: int) -> None:
 def skills(folder: Path, number: int) -> None:
     write(folder / f"{number}/SKILL.md", SKILL.format(number, number % 30))
     write(folder / f"{number}/run.sh", "x")
+    write(folder / f"{number}/.state", "x")
 
 
 def copies(folder: Path, number: int) -> None:
@@ -61,7 +62,7 @@ def faults(folder: Path, number: int) -> None:
     [
         (patterns, COUNT, "Left out: weigh_0/user.md: empty (999 more like this)"),
         (assistants, COUNT, "Add --markdown to import it, too (999 more like this)"),
-        (skills, COUNT, "; the files of 1,000 skills left out"),
+        (skills, COUNT, "; files of 1,000 prompts left out"),
         (copies, 1, "the same as packages/0/chat.prompty (998 more like this)"),
         (faults, 0, "Rejected: 0.prompt.yml: has no list of messages (999 more like this)"),
     ],
@@ -90,7 +91,7 @@ def test_all_messages_are_listed_on_demand(folder: Path):
     short, full = run("--dry-run"), run("--dry-run", "--verbose")
     warnings = [line for line in full.stderr.splitlines() if line.startswith("Warning: ")]
     assert len(warnings) == 60
-    assert "Warning: 3/SKILL.md: Left out of the skill: 1 file, 1 byte: run.sh." in warnings
+    assert "Warning: 3/SKILL.md: Left out what is hidden: .state." in warnings
     assert "Add --verbose to list 58 more messages.\n" in short.stderr
     assert "Add --verbose" not in full.stderr
     assert short.exit_code == full.exit_code == 1

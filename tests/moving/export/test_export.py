@@ -230,3 +230,60 @@ def test_git_sees_each_version_as_a_change(root):
     lines = [line for line in changed.stdout.splitlines() if line[:1] in "+-"]
     assert '-version: "1.10.0"' in lines and '+version: "1.11.0"' in lines
     assert len([line for line in lines if line[:3] not in ("+++", "---")]) == 4
+
+
+FILES = {"assets/logo.png": b"\x89\0\xff", "examples/a.prompt": b"Hi", "run.sh": b"", "x": b"1"}
+
+
+def executables(folder: str) -> set[str]:
+    return {path for path in files(folder) if os.access(Path(folder, path), os.X_OK)}
+
+
+def test_a_skill_has_its_files_beside_it(root):
+    write_version("content", "ann", "lint", "1.0.0", "Lint.", FILES, title="Lint")
+    assert export(format="skill").stdout.startswith("7 files in out: 7 written")
+    assert {
+        path: data for path, data in read_tree("out/ann/lint").items() if path in FILES
+    } == FILES
+    assert executables("out") == {"ann/lint/run.sh"}
+    assert export(format="skill").stdout == "7 files in out: 0 written, 7 unchanged, 0 removed\n"
+    # Into another hub, files and all, and again without a new version.
+    os.mkdir("other")
+    for expected in ("3 prompts created", "0 prompts created, 0 updated, 3 unchanged"):
+        assert expected in run("import", "out", "--content", "other").stdout
+    (version,) = content.list_versions("other", "ann", "lint").versions
+    record, _ = content.read_version("other", "ann", "lint", version)
+    assert content.read_files("other", "ann", "lint", version, record) == [*FILES.values()]
+    assert [one.path for one in record.files if one.executable] == ["run.sh"]
+    # Files that are gone go; one's own stay.
+    write_version("content", "ann", "lint", "1.1.0", "Lint.", {"x": b"1"}, title="Lint")
+    Path("out/ann/lint/assets/mine.txt").write_text("Mine.")
+    assert export(format="skill").stdout == "4 files in out: 1 written, 3 unchanged, 3 removed\n"
+    assert files("out/ann/lint") == {"SKILL.md", "assets/mine.txt", "x"}
+
+
+def test_a_mode_alone_is_a_change(root):
+    write_version("content", "ann", "lint", "1.0.0", "Lint.", {"run.sh": b"x", "x": b"1"})
+    export(format="skill")
+    os.chmod("out/ann/lint/x", 0o777)
+    os.chmod("out/ann/lint/run.sh", 0o600)
+    assert "2 written" in export(format="skill").stdout
+    assert executables("out") == {"ann/lint/run.sh"}
+
+
+def test_files_that_a_format_has_not_are_named(root):
+    write_version("content", "ann", "lint", "1.0.0", "Lint.", FILES)
+    done = export(format="prompty")
+    assert done.exit_code == 0 and files() >= {"ann/lint.prompty"}
+    assert len(files()) == 3
+    for path in FILES:
+        assert f"Left out: ann/lint/{path}: prompty has no files beside a prompt" in done.stderr
+
+
+def test_a_damaged_file_is_a_fault(root):
+    write_version("content", "ann", "lint", "1.0.0", "Lint.", FILES)
+    export(format="skill")
+    Path("content/ann/lint/1.0.0.files/x").write_text("2")
+    done = export(format="skill")
+    assert done.exit_code == 1 and "ann/lint/1.0.0.files/x: changed after" in done.stderr
+    assert Path("out/ann/lint/x").read_text() == "1"

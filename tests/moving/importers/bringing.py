@@ -32,6 +32,11 @@ def latest(root: str, repo: str) -> tuple[VersionFile, str]:
     )
 
 
+def paths(root: str, repo: str) -> list[str]:
+    """The paths of the files of the latest version."""
+    return [one.path for one in latest(root, repo)[0].files or ()]
+
+
 def reasons(outcome: Outcome) -> dict[str, str]:
     return dict(outcome.rejected)
 

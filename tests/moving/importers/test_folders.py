@@ -14,6 +14,7 @@ from tests.moving.importers.bringing import (
     SKILL,
     bring,
     latest,
+    paths,
     reasons,
     write_all,
 )
@@ -56,10 +57,10 @@ def test_a_folder(root):
     assert outcome.warnings == [
         "basic.prompty: The front matter is published, with model.configuration.azure_endpoint.",
         "chef.md: Ignored unknown front-matter keys: 'color'.",
-        "skills/pdf/SKILL.md: Left out of the skill: 2 files, 2 bytes: reference.md, more/a.md.",
         "topic.prompt: Ignored unknown front-matter keys: 'output'.",
     ]
-    assert outcome.beside == 1
+    assert outcome.beside == 0
+    assert paths(root, "imported/pdf-forms") == ["more/a.md", "reference.md"]
     again = bring(root, folder, markdown=True)
     assert not again.created and not again.updated and len(again.unchanged) == 10
     # Without the option, plain Markdown is about the prompts in formats of their own.
@@ -161,10 +162,9 @@ def test_a_folder_that_is_a_skill_with_others_below(root):
     })  # fmt: skip
     outcome = bring(root, folder)
     assert outcome.created == ["imported/kit 1.0.0", "imported/sub 1.0.0"]
-    assert outcome.warnings == [
-        "SKILL.md: Left out of the skill: 2 files, 3 bytes: guide.md, scripts/run.sh.",
-        "more/sub/SKILL.md: Left out of the skill: 2 files, 5 bytes: a.txt, old/SKILL.md.",
-    ]
+    assert outcome.warnings == []
+    assert paths(root, "imported/kit") == ["guide.md", "scripts/run.sh"]
+    assert paths(root, "imported/sub") == ["a.txt", "old/SKILL.md"]
 
 
 def test_a_folder_with_more_than_files_and_of_any_depth(root, monkeypatch):
