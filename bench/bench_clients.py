@@ -3,8 +3,8 @@ the same delay.
 
 Each turn starts a process for each client, one after the other. It takes the time of the first
 ``get``, whose requests the server counts, then that of ``get`` from memory and of filling in a text
-with two variables. Langfuse's SDKs need places of their own: name an interpreter that has the one,
-and a folder with the other in its ``node_modules``.
+with two variables. For Langfuse's SDKs, name an interpreter that has the one for Python, and a
+folder whose ``node_modules`` has the one for JavaScript.
 """
 
 import argparse

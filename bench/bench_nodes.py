@@ -1,4 +1,4 @@
-"""Nodes that publish over one PostgreSQL; each figure is a ratio of two of the same run.
+"""Nodes that publish over one PostgreSQL; each figure compares two measurements of the same run.
 
 Starts a PostgreSQL with ``fsync``. A proxy (delay_proxy.py) adds the time to reach it and counts
 round trips. The hub for comparison has its content in a folder. Processes of node_writers.py
@@ -212,7 +212,7 @@ class Bench:
     # Other nodes
 
     def measure_elsewhere(self) -> None:
-        """The time from its answer until a publication is on another node."""
+        """The time from the answer to a publication until it is on another node."""
         url = self._postgres.new_database()
         tokens = create_tokens(url)
         prompt = Prompt(next(iter(tokens)), "seen", TEXT)

@@ -1,9 +1,9 @@
 """Counting pulls: lines a second of `hubctl stats ingest`, for a made-up log of a busy week.
 
-The log is mixed as a public hub's is: some three quarters API reads, the rest pages, scripts,
-probes of scanners and things that are no HTTP. Readers and repos by Zipf's law, a fifth of the
-readers with IPv6, a sixth of the lines by bots, two thousand user agents. Each log is counted into
-an empty database, and once more into the one that knows it all.
+The log resembles that of a public hub: some three quarters are API reads, the rest are pages,
+scripts, probes of scanners and lines that are no HTTP. Readers and repos follow Zipf's law. A fifth
+of the readers use IPv6, a sixth of the lines are from bots, and there are two thousand user agents.
+Each log is counted into an empty database, then again into the same database.
 """
 
 import argparse

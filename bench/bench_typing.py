@@ -1,11 +1,11 @@
 """The time that the editor blocks the browser for a key, in a long prompt: plain and marked.
 
-Each key is typed in the middle of a text in Chromium, one after the other. A key takes from the
-keydown event to the end of the frame that shows it: immediate work of scripts, layout and the start
-of the paint. Other load on the machine adds to that, so the processor time of the page's thread for
-a key is printed as well. Work that scripts do when typing stops (forms of variables, live preview,
-the copy in the browser) is the longest task after the last key, or 0 if none takes 50 ms. Each
-round types into each field once, in turn. Needs Chromium.
+Each key is typed in the middle of a text in Chromium, one after the other. The time of a key is
+that from the keydown event to the end of the frame that shows it: immediate work of scripts, layout
+and the start of the paint. Other load on the machine adds to that, so the processor time of the
+page's thread for a key is printed as well. Work that scripts do when typing stops (forms of
+variables, live preview, the copy in the browser) is the longest task after the last key, or 0 if
+none takes 50 ms. Each round types into each field once, in turn. Needs Chromium.
 """
 
 import argparse

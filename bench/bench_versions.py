@@ -1,12 +1,12 @@
-"""Two versions of the project side by side, in turns: what the same work takes each.
+"""Compares two versions of the project at the same work, in turns.
 
     python bench/bench_versions.py OLD NEW
     python bench/bench_versions.py OLD NEW --versions 1,500,2500,9900
 
-OLD and NEW are checkouts; both run in this environment. What counts is processor time, which other
-programs on the machine disturb least; a ratio above 1 says that the new version takes less.
-``--versions`` measures publications to prompts with so many versions instead, without a label and
-with one that each version took.
+OLD and NEW are checkouts; both run in this environment. The figures are processor time, which other
+programs on the machine disturb least. A ratio above 1 means that NEW takes less. ``--versions``
+measures publications to prompts with so many versions instead: one without a label, and one whose
+label moved to each version.
 """
 
 import argparse

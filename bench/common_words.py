@@ -2,9 +2,9 @@
 
     python bench/common_words.py prompts.csv > builder/search/common_words.txt
 
-The release's table is that of prompts.chat (CC0), from the snapshot of 2026-02-22. A line has a
-rarity, and the stems with it. The rarity is how often the number of prompts must be halved to get
-the number with the stem, in quarters, at most 8.
+The release's table is that of prompts.chat (CC0), from the snapshot of 2026-02-22. Each line has a
+rarity, then the stems with this rarity: log2(prompts / prompts with the stem), rounded to quarters,
+at most 8.
 """
 
 import csv

@@ -1,8 +1,5 @@
-"""The walk of a build: the number of modules that a build of one changed prompt enters, and how
-often one calls another.
-
-A *room* is a module of the builder that takes part in the build. A *return* is a pair of rooms in
-which the first calls the second and gets its answer, counted once. Run it from any folder:
+"""Counts the modules of the builder that a build of one changed prompt enters, and the pairs of
+modules in which the first calls the second. Run it from any folder:
 
     .venv/bin/python bench/walk.py
 """
@@ -31,8 +28,8 @@ class Walk:
     """While entered, notes the calls between modules of the builder; not those of templates."""
 
     def __init__(self) -> None:
-        self.rooms: set[str] = set()
-        self.returns: set[tuple[str, str]] = set()
+        self.modules: set[str] = set()
+        self.calls: set[tuple[str, str]] = set()
 
     def __enter__(self) -> "Walk":
         sys.setprofile(self._note)
@@ -42,18 +39,18 @@ class Walk:
         sys.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
-        room = _room(frame)
-        if event != "call" or not room:
+        module = _module(frame)
+        if event != "call" or not module:
             return
-        self.rooms.add(room)
+        self.modules.add(module)
         caller = frame.f_back
-        while caller and not _room(caller):
+        while caller and not _module(caller):
             caller = caller.f_back
-        if caller and _room(caller) != room:
-            self.returns.add((_room(caller), room))
+        if caller and _module(caller) != module:
+            self.calls.add((_module(caller), module))
 
 
-def _room(frame: FrameType) -> str:
+def _module(frame: FrameType) -> str:
     """The module of a call, relative to the builder; empty for other code."""
     path = frame.f_code.co_filename
     is_ours = path.startswith(BUILDER) and "/templates/" not in path
@@ -74,11 +71,11 @@ def main() -> None:
         with Walk() as walk:
             build(settings, changed=[("ada", "a")])
     rows = []
-    for title, packages in (("what decides and makes", MAKERS), ("all of the builder", None)):
-        inside = {room for room in walk.rooms if not packages or room.split("/")[0] in packages}
-        pairs = [pair for pair in walk.returns if inside.issuperset(pair)]
+    for title, packages in (("deciding and creating", MAKERS), ("all of the builder", None)):
+        inside = {one for one in walk.modules if not packages or one.split("/")[0] in packages}
+        pairs = [pair for pair in walk.calls if inside.issuperset(pair)]
         rows.append((title, len(inside), len(pairs)))
-    print_table("The walk of a build", ("modules", "rooms", "returns"), rows)
+    print_table("A build of one changed prompt", ("packages", "modules", "calls"), rows)
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ def backup(
             _list([snapshots.load(place, one) for one in snapshots.find_ids(place)], is_json)
             return
         if verify:
-            # Else a backup could remove what is read. Another machine has no state folder.
+            # A backup on this machine could remove files that are being verified, so wait for it.
+            # On another machine there is no state folder to lock.
             is_here = os.path.isdir(state)
             with lock(f"{state}/backup", ON_WAIT) if is_here else contextlib.nullcontext():
                 checked = snapshots.verify(place, work)

@@ -328,8 +328,8 @@ def _nearest(wrong: str, known: Iterator[str]) -> str:
 def _lines_of(text: str) -> dict[Where, int]:
     """The first line of each key and table. ``text`` is valid TOML.
 
-    tomllib tells no lines, but reads each statement alone, too: it ends at the first line with
-    which it can be read.
+    tomllib reports no lines. But it can also read a single statement, which ends at the first line
+    with which it can be read.
     """
     places: dict[Where, int] = {}
     table: Where = ()

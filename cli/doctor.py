@@ -20,13 +20,13 @@ from cli.standard_error import say
 def doctor(
     context: click.Context, places: Places, base_url: str, offline: bool, is_json: bool
 ) -> None:
-    """Look at the whole hub, and say what to do about what is wrong.
+    """Check the whole hub, and say how to fix each problem.
 
     Checks folders, disks, databases, content, site, tokens and backups. Then asks the hub at its
     base URL as readers do: certificate, address, clock, service, answers, queries, publishing.
-    HUB_TOKEN is for a hub for members only, HUB_BACKUP names the backup. Changes nothing. Run it as
-    the user who runs the hub, with the same settings. Exits 1 if there is a problem; warnings alone
-    exit 0.
+    HUB_TOKEN has the token for a private hub, HUB_BACKUP the place of the backups. Changes nothing.
+    Run it as the user who runs the hub, with the same settings. Exits 1 if there is a problem;
+    warnings alone exit 0.
 
     \b
       hubctl doctor --base-url https://prompts.example.org

@@ -37,7 +37,7 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     written. Files of prompts that are gone are removed. Files that no export has written, or that
     you have changed since, are left alone and listed. `hubctl import DIR` brings the prompts back.
 
-    What a format cannot hold is counted at the end. No file has changelogs, labels and times. Exits
+    Counts at the end what the format cannot hold. No format has changelogs, labels or times. Exits
     1 if a file is left alone or a prompt has a fault.
 
     \b

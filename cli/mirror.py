@@ -31,9 +31,9 @@ def mirror(url: str, folder: str, is_check: bool) -> None:
 
     DIR gets all versions with their records, and labels, at the paths that the hub has: any web
     server can serve it, and `hub` reads it by HUB_URL. A later run fetches what has changed and
-    removes what was withdrawn. Each text must have its SHA-256, and the files of a prompt the
-    digest in the catalogue of the hub. You can stop a run at any time: the next one continues. The
-    token for a private hub comes from HUB_TOKEN.
+    removes what was withdrawn. Checks each text against its SHA-256, and the files of a prompt
+    against the digest in the hub's catalogue. You can stop a run at any time: the next one
+    continues. The token for a private hub comes from HUB_TOKEN.
 
     With --check, exits 1 if a prompt is missing or differs; the next run fetches it again.
 

@@ -158,9 +158,9 @@ _JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
 
 
 def upload_options(*prefixes: str) -> Callable:
-    """Adds the flags of a deployment, as parameters ``endpoint_url`` and ``upload``: Options.
-    ``prefixes`` begin the flags; those with the longest prefix are settings. The ``dry_run`` and
-    ``everything`` of a command go into Options, too.
+    """Adds the flags of a deployment, as parameters ``endpoint_url`` and ``upload``: Options. Each
+    flag exists once for each of ``prefixes``; its setting has the longest one. Options also takes
+    the ``dry_run`` and ``everything`` of a command.
     """
 
     def option(name: str, **rest: object) -> Callable:

@@ -82,7 +82,7 @@ def publish(
 ) -> None:
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
-    The first publication creates the prompt, and the owner. Without OWNER, the prompt is one of
+    The first publication creates the prompt, and the owner. Without OWNER, the prompt belongs to
     --owner, which `hubctl init` sets in hub.toml. Title, description, tags, license, variables and
     parameters can also come from the file's front matter; options override it. If text and metadata
     equal the latest version, no version is created.

@@ -35,7 +35,7 @@ def publish_service(
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``stack`` gets what it needs, to be closed after it.
 
-    Requests come with the base URL's path, or without it where a proxy takes it off.
+    Requests have the base URL's path, or lack it if a proxy removes it.
     """
     # Loaded late: other commands import this module to read its options.
     from werkzeug.middleware.dispatcher import DispatcherMiddleware

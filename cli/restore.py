@@ -64,7 +64,7 @@ def restore(source: str, places: Places, reach: Reach, options: Options, is_json
     the sessions in that database and revokes its tokens. To copy what was restored into an empty
     database, run `hubctl store copy --to database`.
 
-    No version number is given twice: new versions get numbers above all that can have been given
+    No version number is used twice: new versions get numbers above all that may have been used
     since the snapshot.
 
     \b

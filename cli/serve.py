@@ -38,8 +38,8 @@ def serve(
 
     Serves pages, the API, search, publishing over HTTP, and MCP at /mcp. Shows the previous site
     until the new one is built; without a previous site, answers 503. /healthz reports the state of
-    the builds, /readyz whether publications work, too. Logs publications and builds as JSON lines
-    on standard error. Ctrl-C or SIGTERM stops it, after the open requests are answered.
+    the builds; /readyz also reports whether publications work. Logs publications and builds as JSON
+    lines on standard error. Ctrl-C or SIGTERM stops it, after the open requests are answered.
 
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1

@@ -183,7 +183,7 @@ class _Followers:
 class _FirstBuild:
     """Reports the first build of a service, which runs while the service listens already. Later
     builds are in the log; this one is reported on the terminal. If it fails and no earlier site can
-    be served, the service ends, but not on a node: its content may have faults for a moment, while
+    be served, the service ends. A node continues: its content may have faults for a moment, while
     other nodes publish and withdraw. Methods may be called from another thread.
     """
 

@@ -92,8 +92,8 @@ class Publishing(NamedTuple):
     counts_url: str | None
 
     def check(self, base_url: str) -> None:
-        """Raises click.UsageError if ``counts_url`` is set without a base URL, by which processes
-        that count together know each other.
+        """Raises click.UsageError if ``counts_url`` is set without a base URL, which processes that
+        count together must share.
         """
         if self.counts_url and not base_url:
             raise click.UsageError(

@@ -44,8 +44,8 @@ def copy(places: Places, target: str) -> None:
     """Copy prompts and accounts from a hub's folders into a database, or back.
 
     Stop the hub and all nodes first. Compares everything by its hash in the end. After an
-    interruption, run the same command again. The content folder of the copied hub is then that of
-    the first node, and of a hub that is copied back, that of a hub on one machine.
+    interruption, run the same command again. Afterwards, the first node continues with the content
+    folder of the copied hub. A folder that was copied back belongs to a hub on one machine.
 
     \b
       hubctl store copy --to database --content content --state var
@@ -142,12 +142,12 @@ def check(database_url: str | None) -> None:
     help="Highest number that an earlier run printed, if the database was restored again since.",
 )
 def skip_numbers(database_url: str | None, above: int) -> None:
-    """Let new versions skip all numbers that can have been given, after the database lost some.
+    """Skip all version numbers that may have been used, after the database lost changes.
 
     Run it after a restore of the database to an earlier moment, or after a standby took over that
     lacked the last changes: readers may have pinned versions that the database does not know. Stop
-    all nodes first. A prompt has at most 10,000 versions, so no lost number is that much higher
-    than those that are known.
+    all nodes first. A prompt has at most 10,000 versions, so numbers that far above the known ones
+    were never used.
 
     \b
       hubctl store skip-numbers --database postgresql://hub@db.example.org/hub
@@ -186,7 +186,7 @@ def renew(content: str, yes: bool) -> None:
     Only a folder that is a copy is removed. Stop the node first. Do this if it says that the
     database has another history: the database was restored to an earlier moment, or a standby took
     over that lacked the last changes. The folder may be the only place that still has them: look at
-    it before.
+    it first.
 
     \b
       hubctl store renew --content content

@@ -1,8 +1,8 @@
 """Reads the bodies of requests within limits of time and size.
 
-An application that waits for bodies in threads stops when as many slow clients as it has threads
-send bodies. So small bodies are read before the application runs, and it waits for others only for
-a limited time.
+An application that waits for bodies in threads is blocked by as many slow clients as it has
+threads. So small bodies are read before the application runs, and it waits for others only for a
+limited time.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
     """Read a request's body: at most ``bytes_max`` bytes and one more. If time runs out or the
     client disconnects, the application gets a TimeoutError when it reads past the end of what came.
 
-    A body that is longer by its head is not read at all.
+    If the head announces a longer body, nothing is read.
     """
     body = bytearray()
     is_whole = False

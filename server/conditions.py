@@ -53,7 +53,7 @@ def parse_range(text: str, size: int) -> tuple[int, int] | None:
 
 
 def _number(digits: str) -> int | None:
-    """A number of a range; None if it is left out. A larger one than any file size counts
-    as large.
+    """A number of a range; None if it is left out. A huge one is cut to 18 digits, which exceeds
+    the size of any file.
     """
     return int(digits.lstrip("0")[:18] or "0") if digits else None

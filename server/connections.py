@@ -154,8 +154,9 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._is_between = False
         # The time at which the last request began, by the monotonic clock.
         self.requested_at = 0.0
-        # Ticks for which the client has owed a head, or has read nothing. Ticks rather than a
-        # clock: a clock would count time in which this process was stopped against clients.
+        # Ticks for which this connection has waited for a head, or the client has read nothing.
+        # Ticks rather than a clock: a clock would count time in which this process was stopped
+        # against clients.
         self._head_ticks = self._blocked_ticks = 0
         self._unsent_bytes = 0
 

@@ -1,7 +1,8 @@
 """A private hub: identifies the reader before any other work on a request.
 
-The accounts answer in threads whether a reader may read. Results count for KNOWN_SECONDS, so an
-ended session or token can read for that long. If the accounts cannot answer, no request may read.
+Threads look up in the accounts whether a reader may read. A result counts for KNOWN_SECONDS, so an
+ended session or token can read for that long. While the accounts cannot be read, no request may
+read.
 """
 
 import asyncio

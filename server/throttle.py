@@ -112,12 +112,12 @@ def client_of(scope: Mapping[str, Any]) -> str:
 
 
 class Throttle:
-    """Counts the requests of each client, without those that it refuses.
+    """Counts the requests of each client, except those that it refuses.
 
     ``limit``, at least 1, is the number of requests in ``minutes`` from a client's first one.
-    ``name`` names it in the headers and the metrics, which must know it. With ``shared``, it counts
-    there, separate from others of that name by ``what``; while that cannot be reached, it counts in
-    this process.
+    ``name`` is its name in the headers and in the metrics, which must know it. With ``shared``, the
+    counts are there; ``what`` keeps them apart from those of others with the same name. While
+    ``shared`` cannot be reached, this process counts.
     """
 
     def __init__(

@@ -407,7 +407,7 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
 def _common_headers(site: HostedSite) -> list[tuple[str, str]]:
     return [
         ("Cache-Control", "$cache"),
-        # nginx's own gzip_vary omits Vary from a 304, which must have it (RFC 9110, 15.4.5).
+        # nginx's own gzip_vary omits Vary from a 304, which must have it (RFC 9110 §15.4.5).
         ("Vary", "Accept-Encoding"),
         *_headers(site.sharing + answer_headers.SAFETY),
     ]

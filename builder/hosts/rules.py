@@ -30,8 +30,8 @@ from builder.model.routes import (
 from builder.model.settings import DEFAULT_BASE_URL, READS_PER_MINUTE
 from builder.render import envelopes
 
-# Where an ACME authority requests a token over http to verify control of a name (RFC 8555, 8.3).
-# Tokens are base64url.
+# The path at which an ACME authority requests a token over http to verify control of a name (RFC
+# 8555 §8.3). Tokens are base64url.
 CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
 
 # Media types worth compressing.

@@ -67,18 +67,16 @@ class Request(NamedTuple):
     """The options of a build.
 
     ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
-    for the name for an owner's profile; by default the build checks all of the content.
-    ``edited``: true if files of versions that the last build read may have changed; publications
-    and withdrawals edit none. ``full``: compare every file. ``index``: update the search index.
-    ``progress(what, done, total)`` is called often. ``on_visible`` is called once, when the
-    changed repos' own files and the first pages of lists are written. ``is_wanted``: true if
-    another build should begin soon. Then, or when another process waits to build, this build leaves
-    work that is not urgent to the next one. By default a build leaves nothing. ``serial``: the
-    serial
-    for hub.json and ``on_visible``, by default the number of publications. ``covers_serial``: true
-    if
-    all changes that it counts are in ``changed`` or already built. If not, or if some
-    have faults, hub.json keeps its serial.
+    for the name for an owner's profile; by default the build checks all of the content. ``edited``:
+    true if files of versions that the last build read may have changed; publications and
+    withdrawals edit none. ``full``: compare every file. ``index``: update the search index.
+    ``progress(what, done, total)`` is called often. ``on_visible`` is called once, when the changed
+    repos' own files and the first pages of lists are written. ``is_wanted``: true if another build
+    should begin soon. Then, or when another process waits to build, this build leaves work that is
+    not urgent to the next one. By default a build leaves nothing. ``serial``: the serial for
+    hub.json and ``on_visible``, by default the number of publications. ``covers_serial``: true if
+    all changes that it counts are in ``changed`` or already built. If not, or if some have faults,
+    hub.json keeps its serial.
     """
 
     settings: Settings

@@ -1,8 +1,8 @@
 """Keeps the site up to date while a service runs, in a thread of its own.
 
-There is one build at a time, for all changes since the last one began. Simultaneous
-publications share a build, like a database's group commit. A failed build is
-retried until it succeeds, so readers get everything in the content sooner or later.
+There is one build at a time, for all changes since the last one began. Simultaneous publications
+share a build, like a database's group commit. A failed build is retried until it succeeds, so
+readers get everything in the content sooner or later.
 """
 
 import math
@@ -130,7 +130,8 @@ class Rebuilder(Background):
 
     def __exit__(self, *_: object) -> None:
         """Build what publishers already wait for, then stop. The next start builds the rest."""
-        # No publisher waits longer. The thread may, for another process's build.
+        # No publisher waits longer than this. The thread may wait longer, for a build of another
+        # process.
         self._stop(PATIENCE_SECONDS)
 
     def request(self, changed: Iterable[Named] | None) -> None:
@@ -357,7 +358,7 @@ class Rebuilder(Background):
             if batch.is_everything or self._look_at == math.inf:
                 self._failures, self._last_error = 0, None
             if self._look_at == math.inf:
-                # What this build left is older than requests made since then.
+                # The work that this build left is older than all requests made since.
                 left = time.monotonic() - report.behind_seconds
                 self._behind_since = self._next.since if report.is_settled else left
 

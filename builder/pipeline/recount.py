@@ -1,8 +1,8 @@
 """Updates the pulls that the site shows, in batches that yield to other builds.
 
-Only pulls change in the repos rendered here: their versions' files are not
-written, and the next build finds other changes of the content. Pulls
-counted meanwhile are left for the next recount, so that each recount ends.
+Only pulls change in the repos rendered here: their versions' files are not written, and the next
+build finds other changes of the content. Pulls counted meanwhile are left for the next recount, so
+that each recount ends.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The searchable words of a repo, as every engine stores them. Pure.
 
-An entry has words, not counts: a word that occurs many times says no more than one that
-occurs once, and nothing here depends on other repos. So a score does not depend on
-the index's other repos, past or present.
+An entry has words, not counts: a word that occurs many times says no more than one that occurs
+once. An entry does not depend on other repos, so no change of one repo changes the entry of
+another.
 """
 
 from typing import NamedTuple

@@ -199,8 +199,7 @@ def find_damage(settings: Settings) -> str | None:
     """The evidence that the index is damaged; None if it is sound or missing.
 
     Reads all of it. Files without a checksum, which a killed build left, count as sound, and so do
-    missing ones: `update` rebuilds an index that cannot be opened. Raises
-    OperatorError.
+    missing ones: `update` rebuilds an index that cannot be opened. Raises OperatorError.
     """
     folder = index_folder(settings)
     if not _is_ours(settings):

@@ -1,9 +1,8 @@
 """Answers lists by query. The only place that parses ``page``, ``sort``, ``tag`` and ``q``.
 
 Queries that a file can answer are rows of the table of routes. The others (``q``, several tags at
-once,
-one owner's repos, suggestions for a wrong name) are answered here from the state and the search
-index.
+once, one owner's repos, suggestions for a wrong name) are answered here from the state and the
+search index.
 """
 
 import contextlib
@@ -196,9 +195,8 @@ class Queries:
     def find(self, query: ListQuery, start: int, count: int) -> Found:
         """``count`` rows of a list, at most PAGE_SIZE, from position ``start``, counted from 0.
 
-        Ignores the query's own page. Raises RequestError ``invalid_parameter``, also for
-        a search from REACHED_MAX on; ``tag_not_found``, or ``unavailable`` before the first build
-        has ended.
+        Ignores the query's own page. Raises RequestError ``invalid_parameter``, also for a search
+        from REACHED_MAX on; ``tag_not_found``, or ``unavailable`` before the first build has ended.
         """
         with self._reading() as state:
             for tag in query.tags:

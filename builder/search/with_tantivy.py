@@ -181,16 +181,17 @@ class TantivyReader:
     def _with_all_ties(
         self, hits: list[Hit], query: Query, end: int, sort: str | None
     ) -> list[Hit]:
-        """``hits``, which end among equal scores, completed with all hits of this score that may
-        come before ``end``: those with heads as low as the lowest known ones.
+        """``hits``, which is cut off among hits with equal scores, with all hits of that score that
+        may come before ``end``: those whose heads are among the lowest.
         """
         score = hits[-1][0]
         before, _ = _span(hits, score)
         missing = end - before
         addresses = [address for _, address in hits[before:]]
         heads = sorted(self._searcher.fast_field_values("head", addresses))
-        # The lowest ids of the last hit's segment, and of the segments before it, are known. If
-        # segments are alike, each of the others has as many; if not, it has more.
+        # ``hits`` has the lowest ids of the last hit's segment and of the segments before it.
+        # First, all segments are assumed to have equally many of the lowest ids. If that finds too
+        # few hits or too many, the second pass assumes nothing.
         share = missing * (hits[-1][1].segment_ord + 1) // self._searcher.num_segments
         for known, limit in ((min(missing, share + TIES), 2 * end + TIES), (missing, self.size())):
             low = Query.range_query(
@@ -228,7 +229,7 @@ class TantivyReader:
         return [*islice(merge(*left), end - start)]
 
     def _skip(self, runs: list[list[DocAddress]], count: int) -> list[int]:
-        """The number of each run's ids among the ``count`` lowest ids of all runs."""
+        """The number of ids that each run has among the ``count`` lowest ids of all runs."""
         offsets = [0] * len(runs)
         while count:
             # The step to the lowest id is within the count, because all ids of the step but the

@@ -1,10 +1,9 @@
 """Detection of bots by user agent, with the list that ``crawler-user-agents`` maintains.
 
 The list names programs that read the web for their own purposes (search engines, archives,
-monitors,
-feed readers, previews, scanners), and HTTP libraries with which people pull prompts: curl,
-python-requests, Go's client. A tag marks the libraries. Those made for
-crawling count as bots. An empty agent is not a bot.
+monitors, feed readers, previews, scanners), and HTTP libraries with which people pull prompts:
+curl, python-requests, Go's client. A tag marks the libraries. Those made for crawling count as
+bots. An empty agent is not a bot.
 """
 
 import re

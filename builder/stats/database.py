@@ -1,8 +1,7 @@
 """The database of pulls: its tables, opening it, and its errors as messages for the operator.
 
 It is SQLite in the state folder, but no cache: logs are deleted, and then nothing else has their
-pulls.
-So a commit waits for the disk, and a file that cannot be used is reported, never replaced.
+pulls. So a commit waits for the disk, and a file that cannot be used is reported, never replaced.
 """
 
 import contextlib

@@ -32,7 +32,8 @@ _core = re.compile(
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
 )
 _TAG = "tag:yaml.org,2002:"
-# Half of a surrogate pair, as `json.dumps` escapes characters beyond U+FFFF. libyaml refuses it.
+# An escaped half of a surrogate pair. `json.dumps` writes characters beyond U+FFFF as such pairs,
+# which libyaml refuses.
 _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -41,16 +42,16 @@ class YamlError(ValueError):
 
 
 class Plain(str):
-    """A scalar that the core schema reads as a number, a boolean or null, as it is spelled, because
-    the spelling counts if a text is meant. ``core_values`` and ``spellings`` replace it.
+    """The spelling of a scalar that the core schema reads as a number, a boolean or null. It is
+    kept for fields that take text. ``core_values`` and ``spellings`` replace it by one of the two.
     """
 
     __slots__ = ()
 
 
 def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
-    """The lists, dicts and texts in a document, and at most one warning. Keys are as they are
-    spelled; of repeated ones the last counts. A null is None, but in a list it is Plain.
+    """The lists, dicts and texts in a document, and at most one warning. Keys stay as they are
+    spelled; if a key is repeated, the last one counts. A null is None, but in a list it is Plain.
 
     Raises YamlError, also for more than ``values_max`` values or DEPTH_MAX levels.
     """
@@ -87,7 +88,7 @@ def core_values(value: Any) -> Any:
 
 
 def spellings(value: Any) -> Any:
-    """``value`` with each scalar as the text that it is spelled."""
+    """``value`` with the spelling of each scalar."""
     return _read_plain(value, str)
 
 

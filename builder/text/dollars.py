@@ -84,9 +84,7 @@ def _is_code(found: re.Match[str]) -> bool:
 
 
 def fence_borders(text: str) -> list[int]:
-    """The positions where fences of code begin and end, alternating. The last one may
-    have no end.
-    """
+    """The positions where fences of code begin and end, in turn. The last one may have no end."""
     borders: list[int] = []
     opening = ""
     for line in _fence_line.finditer(text):

@@ -1,12 +1,14 @@
-r"""Writes a version of a prompt as a file of another format, and reports what that cannot hold.
+r"""Writes a version of a prompt as a file of another format, and reports what that format cannot
+hold.
 
 The formats are dotprompt, prompty (version 2) and skills. Browsers write the first two in
 JavaScript; `clients/exports.json` has the cases for both. The build inserts this module into the
-shell client, so it uses only Python 3.7 and its library.
+shell client, so it uses only Python 3.7 and its standard library.
 
-A *record* is a version, or a repo, as in the API. Its owner, name, version, title, description,
-tags, license, variables, parameters, body and messages are used. A skill also uses `is_described`:
-False if the front matter has no description; then the title comes first.
+A *record* is a version or a repo, as the API returns it. The formats use its owner, name, version,
+title, description, tags, license, variables, parameters, body and messages. A skill also uses
+`is_described`. If that is False, the front matter has no description, and the skill's description
+begins with the title.
 """
 
 from __future__ import annotations
@@ -20,16 +22,17 @@ from typing import Any
 # The suffixes of the formats' files; a skill is a folder with a file of this name.
 SUFFIXES = {"dotprompt": ".prompt", "prompty": ".prompty", "skill": "SKILL.md"}
 
-# In UTF-16 code units, which some readers of skills count.
+# In UTF-16 code units, because some readers of skills count these. A longer description is cut.
 SKILL_DESCRIPTION_UNITS_MAX = 1_024
-# The beginning of the text of a skill with variables; a rule ends the section.
+# The section that begins the text of a skill with variables; a rule ends it.
 ASKED_FIRST = """## Ask for these first
 
 In the text below the rule, each of these names stands in double braces. Put its value there. Ask
 the user for values that you do not know; where the user has none, use the default.
 
 """
-# YAML allows no longer keys before a colon on the same line.
+# YAML 1.2.2 §7.4.2 allows at most 1,024 characters before the colon of a key; longer keys are
+# written with `?`.
 YAML_KEY_CHARS_MAX = 1_000
 
 _CAMEL = {
@@ -41,7 +44,7 @@ _CAMEL = {
     "presence_penalty": "presencePenalty",
 }
 _PROMPTY_OPTIONS = {*_CAMEL.values(), "seed", "temperature"}
-# Words that a template of the format does not read as variables.
+# Names that the templates of these formats do not read as variables.
 _HANDLEBARS_WORDS = set(
     "this else true false null undefined if unless each with lookup log helperMissing"
     " blockHelperMissing json role section media ifEquals unlessEquals".split()
@@ -51,13 +54,13 @@ _JINJA_WORDS = set("not true false none True False None self".split())
 _token = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
 _backslashes_and_braces = re.compile(r"(?<!\\)(\\*)\{\{")
 _opening_of_jinja = re.compile(r"\{[{%#]")
-# Characters that YAML allows only escaped, in quotes. Prompty ends front matter at the first fence,
-# anywhere in a line.
+# Characters that YAML allows only as escapes in quotes. Runs of hyphens or plus signs are escaped,
+# too, because prompty ends front matter at the first fence, even within a line.
 _escaped = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|-(?=--)|\\+(?=\\+\\+)"
 )
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
-# The section that ASKED_FIRST begins.
+# The whole section, from ASKED_FIRST to the rule.
 asked_first = re.compile(re.escape(ASKED_FIRST) + r"(?:- `.*\n)+\n---\n\n")
 _space = re.compile(r"\s+")
 _plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
@@ -65,21 +68,23 @@ _plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = set("y n yes no on off true false null none".split())
 
 _SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
-# A line that begins a message of prompty, or would without the backslashes in its second part.
+# A line that prompty reads as the beginning of a message, or would read so without its backslashes
+# (the second group).
 role_line = re.compile(
     f"((?:{_SPACE}#)?{_SPACE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iı][sſ]tant|funct[iı]on|tool)"
     rf"(?:{_SPACE}\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
     re.IGNORECASE,
 )
 line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
-# Prompty replaces such a text by a variable of the environment, or by a file.
+# Prompty replaces such a text by an environment variable or by a file.
 _reference = re.compile(r"\s*\$\{[\s\S]*\}\s*")
 
 
 def write_as(record: dict, format: str) -> tuple[str, list[str]]:
-    """The file of a record in one of the formats of SUFFIXES, and the losses: what the file lacks.
+    """The file of a record in one of the formats of SUFFIXES, and its losses: what the format
+    cannot hold.
 
-    Each loss is a few words, the same for all prompts, to follow "cannot hold".
+    Each loss is a phrase that completes "cannot hold", and is the same for all prompts.
 
     Raises KeyError for another format.
     """
@@ -89,7 +94,7 @@ def write_as(record: dict, format: str) -> tuple[str, list[str]]:
 
 
 def with_front(front: dict, text: str) -> str:
-    """A text after its front matter."""
+    """The front matter, then the text."""
     return "\n".join(["---", *_mapping(front), "---", text])
 
 
@@ -129,8 +134,8 @@ def _input(variables: list) -> dict:
             {
                 "type": one["type"],
                 "description": one["description"] or None,
-                # A given value is used in any case, so only here a variable can be required and
-                # have a default.
+                # The default of a required variable is also in the schema. A variable with a
+                # default in `input.default` alone counts as optional.
                 "default": one["default"] if is_default_in_schema else None,
                 "examples": None if one["example"] is None else [one["example"]],
                 "enum": one["enum"],
@@ -197,7 +202,7 @@ def _property(one: dict) -> dict:
 
 
 def skill_parts(record: dict, losses: dict) -> tuple[dict, str]:
-    """The front matter of a skill, and its text."""
+    """The front matter and the text of a skill."""
     front = {
         "name": record.get("name"),
         "description": _use_of(record, losses),
@@ -224,8 +229,8 @@ def skill_parts(record: dict, losses: dict) -> tuple[dict, str]:
 
 
 def _use_of(record: dict, losses: dict) -> str:
-    """When to use a skill: the author's description in the front matter, otherwise title and
-    description.
+    """The description of a skill, which says when to use it: the author's from the front matter,
+    otherwise title and description.
     """
     description = record["description"].strip()
     if not description or not record.get("is_described", True):
@@ -243,7 +248,9 @@ def _use_of(record: dict, losses: dict) -> str:
 
 
 def _asked_first(variables: list) -> str:
-    """The list of variables, for agents, which know no variables; empty if there are none."""
+    """A section that lists the variables, because agents do not fill in variables; empty without
+    variables.
+    """
     if not variables:
         return ""
     lines = [ASKED_FIRST]
@@ -259,7 +266,7 @@ def _asked_first(variables: list) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value as JSON, with numbers and texts as in the rest of the file."""
+    """A value as JSON, with numbers and texts in the same form as in the rest of the file."""
     if isinstance(value, dict):
         return "{" + ", ".join(_quoted(key) + ": " + _flow(one) for key, one in value.items()) + "}"
     if isinstance(value, list):
@@ -297,7 +304,7 @@ def _known_role(role: str, losses: dict) -> str:
 
 
 def _without_references(front: dict, losses: dict) -> dict:
-    """Front matter without values that prompty would replace."""
+    """The front matter without values that prompty would replace."""
     kept = {}
     for key, value in front.items():
         if isinstance(value, dict):
@@ -313,9 +320,7 @@ def _without_references(front: dict, losses: dict) -> dict:
 
 
 def _without_empty(values: dict) -> dict:
-    """The values without empty ones. An empty description stays, because it says that there is
-    none.
-    """
+    """The values without empty ones. An empty description stays: it shows that there is none."""
     return {
         key: value
         for key, value in values.items()
@@ -331,7 +336,9 @@ def _without_none(values: dict) -> dict:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """A text's literal pieces, each with the name of the variable after it; empty at the end."""
+    """The literal pieces of a text, each with the name of the variable after it. The last name is
+    empty.
+    """
     literal: list[str] = []
     end = 0
     for found in _token.finditer(text):
@@ -346,8 +353,8 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _handlebars(text: str, losses: dict) -> str:
-    r"""A template of dotprompt. ``{{!}}``, a comment, separates braces that would be read together;
-    with a tilde it removes a space before it.
+    r"""A template of dotprompt. ``{{!}}``, an empty comment, separates braces that would otherwise
+    be read together. With a tilde, it also removes the space before it.
     """
     if "<<<dotprompt:" in text:
         losses["<<<dotprompt: in a text, which it reads as its own mark"] = None
@@ -369,7 +376,7 @@ def _handlebars(text: str, losses: dict) -> str:
 
 def _escape_for_handlebars(found: re.Match) -> str:
     backslashes = found.group(1)
-    # Before braces, two backslashes mean one, and one makes the braces text.
+    # Before braces, two backslashes mean one, and a single one makes the braces text.
     return backslashes + "\\{{!}}\\{{" if backslashes else "\\{{"
 
 
@@ -391,7 +398,9 @@ def _write_in_jinja(found: re.Match) -> str:
 
 
 def _guard(text: str, losses: dict) -> str:
-    """A text without lines that would begin a message of prompty."""
+    """The text, with a backslash in each line that prompty would read as the beginning of a
+    message.
+    """
     lines = line_break.split(text)
     for number, line in enumerate(lines):
         found = role_line.fullmatch(line)

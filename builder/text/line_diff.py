@@ -79,7 +79,7 @@ class _Matcher(difflib.SequenceMatcher):
     def __init__(self, old: Sequence[str], new: Sequence[str], steps: Steps) -> None:
         super().__init__(None, old, new, autojunk=False)
         self._steps = steps
-        # The steps of a search for the items before each item of old.
+        # The steps that it takes to look up all items of old before each position.
         self._before = [0, *accumulate(ITEM_STEPS + len(self.b2j.get(item, ())) for item in old)]
 
     def find_longest_match(

@@ -44,7 +44,7 @@ CONVENTIONS = (
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
-# The numbers of a source's texts with ``${name:default}``, and with ``${name}``, from which its
+# If this many texts of a source have ``${name:default}``, or this many have ``${name}``, its
 # convention is dollar.
 DEFAULTS_MIN = 3
 BARE_MIN = 5

@@ -28,8 +28,8 @@ def mark_words(
 ) -> tuple[list[list[Segment]], list[list[Segment]]]:
     """The segments of some lines, and of the lines that replace them; joined, they are the lines.
 
-    All lines of a side are one run of words, so text that only wraps differently has no mark. In a
-    line that keeps little, nothing is marked, because it counts as another line. ``steps``: as for
+    All lines of a side are one run of words, so text that only wraps differently has no mark. A
+    line that keeps little counts as another line, so nothing in it is marked. ``steps``: as for
     builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall("".join(old)), _token.findall("".join(new))
@@ -64,9 +64,7 @@ def _chars(words: set[str]) -> int:
 
 
 def _runs(codes: list[Opcode], old: list[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Runs of kept and changed words, alternating. Punctuation alone does not separate
-    two changes.
-    """
+    """Runs of kept and changed words, in turn. Punctuation alone does not separate two changes."""
 
     def is_kept(numbered: tuple[int, Opcode]) -> bool:
         number, (tag, i1, i2, _, _) = numbered

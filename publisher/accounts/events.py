@@ -17,7 +17,7 @@ EVENT_SECONDS = 180 * 86_400
 # events nor fills the disk. Beyond that, the oldest event of the address with the most events is
 # deleted. So a frequent address pushes out only its own events.
 KEPT_ALIKE_MAX = 200
-# The log shows at most so many events alike in a row; it counts the others.
+# The log shows at most this many similar events in a row, and counts the others.
 SHOWN_ALIKE_MAX = 10
 _READ_AT_ONCE = 500
 
@@ -86,8 +86,8 @@ class Events:
         note: str = "",
         now: datetime | None = None,
     ) -> None:
-        """Adds an event to an owner's log. Deletes events that are too old, or one where too many
-        are alike.
+        """Adds an event to an owner's log. Deletes events that are too old, or one of too many
+        similar ones.
         """
         at = clock.seconds(now)
         with self._database.transaction():
@@ -131,8 +131,8 @@ class Events:
         """Returns a page of an owner's log, the newest lines first, and the ``before`` of the next
         page; None on the last.
 
-        Where events alike (of one kind about one subject) follow each other, the newest ten have a
-        line each. The last of these lines says how many more there are.
+        If similar events (of one kind, about one subject) follow each other, the newest ten have a
+        line each. The last of these lines says how many more there were.
         """
         lines: list[Line] = []
         alike, last_id = 0, before

@@ -39,7 +39,7 @@ _RESERVED = {skeleton(handle): handle for handle in sorted(names.RESERVED_OWNERS
 
 
 def check_free_handle(handle: str, taken: Iterable[str]) -> str:
-    """Returns ``handle`` if a new owner may take it where others have ``taken`` theirs.
+    """Returns ``handle`` if a new owner may take it. ``taken``: the handles of existing owners.
 
     Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed``, with the field
     ``handle`` as its detail, if it is taken, or looks like one that is taken or reserved.

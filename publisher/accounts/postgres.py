@@ -113,8 +113,8 @@ class PostgresEngine:
     def _run(
         self, connection: psycopg.Connection, sql: str, args: Sequence[Any] | None = None
     ) -> list[tuple]:
-        """Runs a statement. Without ``args`` (even an empty one counts as given), it is sent as it
-        is.
+        """Runs a statement. Without ``args``, it is sent as it is; an empty tuple counts as
+        ``args``.
         """
         with self.connections.limiting(connection):
             if args is None:

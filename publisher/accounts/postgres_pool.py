@@ -21,7 +21,7 @@ from publisher.accounts.postgres_url import parse_postgres_url
 # by default, for all nodes together (``max_connections``).
 CONNECTIONS_MAX = 8
 CONNECT_SECONDS = 5
-# A request waits so long for a connection of another thread, then fails with
+# A request waits this long for another thread's connection, then fails with
 # ``storage_unavailable``.
 BUSY_SECONDS = 10.0
 # The server does not limit a commit, which may wait for a lost standby; and a server that hangs
@@ -30,8 +30,8 @@ BUSY_SECONDS = 10.0
 ANSWER_SECONDS = 20.0
 _LOOKED_EVERY_SECONDS = 0.25
 
-# The warning of a commit whose wait for a standby was canceled: it succeeds, and is lost with the
-# primary (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION).
+# The warning of a commit whose wait for a standby was canceled (SyncRepWaitForLSN in PostgreSQL's
+# syncrep.c): the commit succeeds, but may be lost with the primary.
 _UNCONFIRMED = "01000"
 
 # Only a primary is used: a standby may still lack a revocation. Nothing is prepared and no setting

@@ -72,8 +72,8 @@ class SavedDrafts:
         over: SavedDraft | None = None,
         now: datetime | None = None,
     ) -> SavedDraft:
-        """Saves a draft in the place of ``over``, the one that it began as. It becomes a new draft
-        without ``over``, or if ``over`` was saved again meanwhile.
+        """Saves a draft in place of ``over``, the draft that was opened. Without ``over``, or if
+        that was saved again meanwhile, it becomes a new draft.
 
         Raises RequestError ``content_too_large`` for too much data, and ``validation_failed`` for
         one draft too many.

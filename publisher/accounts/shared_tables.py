@@ -7,7 +7,7 @@ table refuse a number that is given twice, whatever the code does. ``turn`` says
 turn at work that one node does at a time.
 
 ``commit_changes`` commits a group of changes. It is a function, so PostgreSQL plans its statements
-once a connection
+once for each connection
 (https://www.postgresql.org/docs/current/plpgsql-implementation.html#PLPGSQL-PLAN-CACHING). Nothing
 has to be prepared, which poolers do not allow.
 """

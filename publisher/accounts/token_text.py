@@ -3,7 +3,7 @@
 ``hub_``, 32 random base62 characters, and 6 that check them: the CRC-32 (as in zlib) of the 36
 characters before, as a number in base62, most significant digit first, padded with zeros. The
 digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner recognises a token, and a
-typo differs from a revoked token without a look into the database.
+typo is found without a look into the database.
 """
 
 import re

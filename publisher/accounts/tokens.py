@@ -31,7 +31,7 @@ from publisher.accounts.token_text import is_token, make_token
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90
 EXPIRES_DAYS_MAX = 365
-# Revoked and expired tokens are kept for so long, and at most so many of an owner.
+# Revoked and expired tokens are kept this long, and at most this many of an owner.
 ENDED_KEPT_DAYS = 365
 ENDED_KEPT_MAX = 1000
 TRUSTED_ONLY_MAX = 1000

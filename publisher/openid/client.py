@@ -2,8 +2,8 @@
 
 OpenID Connect Core 1.0 (https://openid.net/specs/openid-connect-core-1_0.html): the authorization
 code flow with PKCE (RFC 7636), state and nonce, of a client that has a secret. The scope is
-``openid`` alone: it gives the provider's own name of the person, and nothing else. No token is
-kept. Knows nothing of accounts and pages.
+``openid`` alone: it gives the provider's ID of the person, and nothing else. No token is kept.
+Knows nothing of accounts and pages.
 """
 
 import base64
@@ -27,9 +27,9 @@ from publisher.outside.private_way import is_private_way
 from publisher.trusted.id_tokens import LEEWAY_SECONDS
 from publisher.trusted.keys import ALGORITHMS
 
-# The provider's description of itself is fetched again after the first time, and after a failure no
-# sooner than the second: a request that waits for the provider holds a thread. A request waits at
-# most the third for a fetch of another thread.
+# The provider's description of itself is fetched again after FRESH_SECONDS. After a failure, the
+# next fetch comes PAUSE_SECONDS later, because each request that waits for the provider holds a
+# thread. A request waits at most WAIT_SECONDS for another thread's fetch.
 FRESH_SECONDS = 3600
 PAUSE_SECONDS = 2
 WAIT_SECONDS = 1
@@ -52,8 +52,8 @@ class Begun(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """The identity of a person. ``subject`` is the issuer's own name, never given to anyone
-    else.
+    """The identity of a person. ``subject`` is the issuer's ID of the person, which it gives to no
+    other person.
     """
 
     issuer: str
@@ -274,7 +274,7 @@ class _App(OAuth2Mixin, OpenIDMixin, BaseApp):
 def _authenticate(
     client: Any, method: str, url: str, headers: dict[str, str], body: str
 ) -> tuple[str, dict[str, str], str]:
-    # RFC 6749 §2.3.1: encoded like the fields of a form, which Authlib leaves out.
+    # RFC 6749 §2.3.1: the id and the secret are encoded like form fields, which Authlib leaves out.
     pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     return url, headers, body

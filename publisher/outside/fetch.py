@@ -32,7 +32,7 @@ _PART_BYTES = 16 * 1024
 
 
 class FetchError(HubError):
-    """Says why there is no document, as the end of a sentence."""
+    """The reason why there is no document, as the end of a sentence."""
 
 
 def fetch_json(url: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from builder.model.errors import HubError
 from builder.text.one_line import one_line
 
 REMOTE = "hub"
-# At most so many bytes of git's and the remote's output are read, and so many characters shown.
+# At most this many bytes of git's and the remote's output are read, and this many characters shown.
 COMPLAINT_BYTES_MAX = 8 * 1024
 COMPLAINT_CHARS_MAX = 500
 

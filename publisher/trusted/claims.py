@@ -13,8 +13,8 @@ from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Kind
 BRANCH_PREFIX = "refs/heads/"
 
 # These events run code that anyone can propose, with the rights of the project. A child pipeline
-# may belong to a merge request, and its branch is then the fork's: its token does not tell the two
-# apart.
+# may belong to a merge request. Its branch is then one of the fork, and its token does not show
+# that.
 _REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
     "github": ("pull_request_target",),
     "gitlab": ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
@@ -23,7 +23,7 @@ _GITLAB_PREFIXES = {"branch": BRANCH_PREFIX, "tag": "refs/tags/"}
 _SHOWN_CHARS = 200
 
 _digits = re.compile(r"[0-9]{1,20}")
-# A branch, a tag or a commit follows the file; none of these can be a part of a file's name.
+# A ref or a commit follows the file. The name of a file cannot contain either.
 _github_workflow = re.compile(
     r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
     r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"

@@ -23,9 +23,9 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import ALGORITHMS, KeyRing
 
 TOKEN_BYTES_MAX = 16 * 1024
-# NIST SP 800-131A: shorter RSA keys are refused.
+# Shorter RSA keys are refused, because NIST SP 800-131A disallows them.
 RSA_BITS_MIN = 2048
-# Clocks may differ by so much; beyond that, a token counts as not yet valid or expired.
+# Clocks may differ by this much; beyond that, a token counts as not yet valid or expired.
 LEEWAY_SECONDS = 60
 LIFE_SECONDS_MAX = 86_400
 

@@ -36,14 +36,14 @@ ALGORITHMS = (
     "EdDSA",
 )
 
-# Keys are fetched again after the first time. If the issuer cannot be reached, they are used up to
-# the second, then tokens are refused.
+# Keys are fetched again after FRESH_SECONDS. If the issuer cannot be reached, they are used until
+# USABLE_SECONDS have passed. Then its tokens are refused.
 FRESH_SECONDS = 3600
 USABLE_SECONDS = 86_400
 # An issuer is contacted at most this often, whatever clients put into their tokens.
 PAUSE_SECONDS = 30
-# A request waits at most so long for keys that another thread fetches, as it holds a thread itself.
-# Then it fails with ``unavailable``.
+# A request waits at most this long for keys that another thread fetches, because it holds a thread
+# itself. Then it fails with ``unavailable``.
 WAIT_SECONDS = 1
 
 log = logging.getLogger("hub.trusted")

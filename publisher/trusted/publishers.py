@@ -1,8 +1,9 @@
 """Trusted publishers: the CI jobs that may publish for an owner.
 
 An owner names the project, the file that defines the job and, if wanted, the branch and the
-environment. Everyone who may change that file, there, may publish. ``now`` is an aware datetime, by
-default the present. The methods raise RequestError ``storage_unavailable`` as the database does.
+environment. Anyone who may change that file in that place may publish. ``now`` is an aware
+datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
+database does.
 """
 
 import secrets

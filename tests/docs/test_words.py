@@ -14,9 +14,6 @@ WORDS = re.compile(
 )
 FIRST_WORDS = ("What", "Whether", "Where", "Who", "Whom", "How", "Of", "When")
 PACKAGES = "builder cli clients docs mcp_app moving operate publisher server".split()
-# Each file and a phrase of it that stays, at most ten. The shell client contains formats.py, and
-# its published SHA-256 with it.
-EXCEPTIONS = {("builder/text/formats.py", "When to use a skill")}
 
 
 def texts_of_documents() -> Iterator[tuple[str, str]]:
@@ -47,17 +44,4 @@ def faults() -> Iterator[tuple[str, str]]:
 
 
 def test_no_document_and_no_docstring_has_words_of_the_list() -> None:
-    found = list(faults())
-    allowed = {
-        (name, phrase)
-        for name, phrase in EXCEPTIONS
-        if any(name == file and phrase in line for file, line in found)
-    }
-    rest = [
-        f"{file}: {line}"
-        for file, line in found
-        if not any(file == name and phrase in line for name, phrase in EXCEPTIONS)
-    ]
-    assert not rest, "\n".join(rest)
-    assert allowed == EXCEPTIONS, "These exceptions are not needed any more."
-    assert len(EXCEPTIONS) <= 10
+    assert [f"{file}: {line}" for file, line in faults()] == []

@@ -2,8 +2,8 @@
 
 Sign-ins have three limits. The one for each visitor at an account stops a guesser. The one for each
 address stops a visitor who tries many accounts. The one for each account stops guessers at many
-addresses, and takes many of them to lock its owner out. Handles that do not exist count alike, so a
-refusal does not reveal which ones exist. A visitor is an IPv4 address, or the /64 of an IPv6
+addresses; only very many of them can lock out its owner. Handles that do not exist count alike, so
+a refusal does not reveal which ones exist. A visitor is an IPv4 address, or the /64 of an IPv6
 address.
 """
 

@@ -1,9 +1,9 @@
 """The accounts at OpenID providers with which owners sign in.
 
-An identity is an issuer's URL and its own name of a person: ``iss`` and ``sub`` of a verified ID
-token, which together identify a person (OpenID Connect Core 1.0 §5.7). Both compare to the letter.
-``now`` is an aware datetime, by default the present. The methods raise RequestError
-``storage_unavailable`` as the database does.
+An identity is an issuer's URL and its ID of a person: ``iss`` and ``sub`` of a verified ID token,
+which together identify a person (OpenID Connect Core 1.0 §5.7). Both are compared exactly. ``now``
+is an aware datetime, by default the present. The methods raise RequestError ``storage_unavailable``
+as the database does.
 """
 
 from datetime import datetime

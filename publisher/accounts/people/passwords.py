@@ -1,6 +1,6 @@
 """Passwords: judges new ones, and verifies those of owners. They are stored as Argon2id hashes.
 
-As NIST SP 800-63B §5.1.1.2 recommends
+As NIST SP 800-63B (revision 3) §5.1.1.2 recommends
 (https://pages.nist.gov/800-63-3/sp800-63b.html#memsecretver), there are no rules of composition: a
 password must be long, and not among the breached ones that guessers try. All are NFKC-normalised
 first, so that the same keys give the same password on any device. ``now`` is an aware datetime, by
@@ -27,9 +27,9 @@ from publisher.accounts.database import Database
 PASSWORD_CHARS_MIN = 12
 PASSWORD_CHARS_MAX = 256
 GUESSES_MIN = 10**9
-# Only so many characters are judged: the estimate of a hostile password takes half a second at this
-# length, and three seconds at 100. Forty are enough to recognise a breached password, or one that
-# repeats itself.
+# Only this many characters are judged: the estimate of a hostile password takes half a second at
+# this length, and three seconds at 100. Forty are enough to recognise a breached password, or one
+# that repeats itself.
 JUDGED_CHARS_MAX = 40
 
 # A hash takes 64 MiB and a tenth of a second, and anyone may request one. So a few requests wait
@@ -46,8 +46,8 @@ _hasher = PasswordHasher()
 
 
 def check_password(password: str, *about: str) -> None:
-    """Checks that a new password is long enough and hard to guess, also for a person who knows what
-    it is ``about``: the handle and such.
+    """Checks that a new password is long enough and hard to guess, even with the words that it is
+    ``about``, such as the handle.
 
     Raises RequestError ``validation_failed`` with the field ``password`` as its detail.
     """

@@ -18,7 +18,7 @@ from publisher.accounts.events import Events
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.tokens import LOCKED, Accounts
 
-# A session ends when it was not used for so long, and so long after it began in any case.
+# A session ends after IDLE_SECONDS without use, and at the latest after LIFE_SECONDS.
 IDLE_SECONDS = 14 * 86_400
 LIFE_SECONDS = 60 * 86_400
 # The last use is written at most this often: otherwise each page would wait for the disk.
