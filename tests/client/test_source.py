@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.version_files import BYTES_MAX, FILES_MAX, PATH_CHARS_MAX
 from builder.render.clients import SHELL_CLIENT
 from tests.client.shells import SHELLS, need
 
@@ -29,7 +30,7 @@ OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
     "--json", "--help", "--trusted", "--label", "--at", "--expected",
     "--remove", "--file", "--check", "--body", "--as", "--strict", "--markdown", "--bump",
-    "--path",
+    "--path", "--no-files",
 }  # fmt: skip
 
 
@@ -77,8 +78,15 @@ def test_the_oldest_curl_has_the_options() -> None:
     assert max(CURL_OPTIONS.values()) == CURL_OPTIONS["--proto-redir"] < CURL_OLDEST
 
 
-def test_the_largest_prompt_is_the_service_s() -> None:
-    assert f"\ncontent_bytes_max={CONTENT_BYTES_MAX}\n" in SOURCE
+def test_the_limits_are_those_of_the_service() -> None:
+    limits = {
+        "content_bytes_max": CONTENT_BYTES_MAX,
+        "files_max": FILES_MAX,
+        "files_bytes_max": BYTES_MAX,
+        "file_path_chars_max": PATH_CHARS_MAX,
+    }
+    for name, limit in limits.items():
+        assert f"\n{name}={limit}\n" in SOURCE
 
 
 def test_the_last_line_starts_it() -> None:

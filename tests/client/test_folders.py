@@ -1,0 +1,225 @@
+"""`hub push` and `hub check` with a folder send all that is in it but what is hidden, a link or
+ignored, and refuse what no version can have before they send anything.
+"""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from builder.model.version_files import BYTES_MAX, FILES_MAX, find_faults
+from tests.client.conftest import Hub
+from tests.client.fake import Answer, Fake, Request
+from tests.client.shells import TOKEN, Client
+from tests.client.test_check import checked, written
+
+TEXT = b"---\ndescription: Runs it.\n---\nRun scripts/run.sh on {{file}}.\n"
+SKILL = {
+    "s/SKILL.md": TEXT,
+    "s/scripts/run.sh": b"#!/bin/sh\necho hi\n",
+    "s/a/b/c/empty": b"",
+    "s/logo.png": bytes(range(256)) * 40 + b"\0\xff",
+    "s/.env": b"SECRET=1\n",
+    "s/.git/config": b"[core]\n",
+}
+SENT = ["a/b/c/empty", "logo.png", "scripts/run.sh"]
+
+
+def skill(client: Client, files: dict[str, bytes] = SKILL) -> Client:
+    """A client with these files, in which each `run.sh` is executable."""
+    written(client, files)
+    for path in client.work.rglob("run.sh"):
+        path.chmod(0o755)
+    return client
+
+
+class Sent:
+    """A hub that accepts all, and the last publication that it got."""
+
+    def __init__(self) -> None:
+        self.request: dict[str, Any] = {}
+
+    def __call__(self, request: Request) -> Answer:
+        self.request = json.loads(request.body)
+        return checked()
+
+    @property
+    def files(self) -> dict[str, tuple[bytes, bool]]:
+        return {
+            one["path"]: (b64decode(one["base64"], validate=True), one["executable"])
+            for one in self.request["files"]
+        }
+
+
+def test_a_folder_is_published_with_its_files(each: Client, publishing: Hub) -> None:
+    hub = skill(each.to(publishing.url, HUB_TOKEN=publishing.token))
+    (hub.work / "s/link").symlink_to("/etc/passwd")
+    repo = f"ada/folder-{each.shell}"
+    done = hub.run("push", repo, "s", "First")
+    assert (done.status, done.text) == (0, f"{repo} 1.0.0\n"), done.err
+    assert done.err.splitlines() == [
+        f"sends SKILL.md, {len(TEXT)} bytes",
+        "sends a/b/c/empty, 0 bytes",
+        "sends logo.png, 10242 bytes",
+        "sends scripts/run.sh, 18 bytes, executable",
+        "leaves out .env: hidden",
+        "leaves out .git: hidden",
+        "leaves out link: a symbolic link",
+    ]
+    record = publishing.server.get(f"/api/v1/repos/{repo}").json()["data"]
+    assert record["content"].encode() == TEXT
+    for one in record["files"]:
+        file = one["url"].removeprefix(publishing.url)
+        assert publishing.server.get(file).content == SKILL[f"s/{one['path']}"]
+    assert [one["path"] for one in record["files"]] == SENT
+    assert [one["executable"] for one in record["files"]] == [False, False, True]
+    assert hub.run("push", repo, "s/").text == f"{repo} 1.0.0 unchanged\n"
+    (hub.work / "s/logo.png").unlink()
+    assert hub.run("check", repo, "s").text == f"{repo} 1.0.0 → 1.0.1 (patch)\n"
+    assert hub.run("push", repo, "s").text == f"{repo} 1.0.1\n"
+
+
+def test_a_file_keeps_the_files_unless_they_are_removed(client: Client, publishing: Hub) -> None:
+    hub = skill(client.to(publishing.url, HUB_TOKEN=publishing.token))
+    assert hub.run("push", "ada/keeps", "s").status == 0
+    done = hub.run("push", "ada/keeps", "-", stdin=b"Two.")
+    assert done.text == "ada/keeps 1.0.1\n" and "Kept 3 files" in done.err
+    url = "/api/v1/repos/ada/keeps"
+    assert [one["path"] for one in publishing.server.get(url).json()["data"]["files"]] == SENT
+    done = hub.run("push", "ada/keeps", "-", "--no-files", stdin=b"Two.")
+    assert (done.text, done.err) == ("ada/keeps 1.0.2\n", "")
+    assert "files" not in publishing.server.get(url).json()["data"]
+    done = hub.run("push", "ada/keeps", "s", "--no-files")
+    assert done.status == 2 and "--no-files is for a FILE" in done.err
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        ("", {"a.txt", "d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
+        ("# comment\n\n*.pyc\r\nx b.md  \n", {"a.txt", "d/a.txt", "d/e/f.txt", "b+c.md"}),
+        ("/a.txt\n", {"d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
+        ("a.txt/\ne/\n", {"a.txt", "d/a.txt", "x b.md", "b+c.md"}),
+        ("d/*.txt\n", {"a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
+        ("?.txt\nb+c.md", {"d/e/b.pyc", "x b.md"}),
+        ("*\n!d\n!*.txt\n", {"a.txt", "d/a.txt"}),
+        ("d\n!d/a.txt\n", {"a.txt", "x b.md", "b+c.md"}),
+        ("*\n", set()),
+    ],
+)
+def test_rules_of_hubignore(rules: str, left: set[str], awk: Client) -> None:
+    names = ("PROMPT.md", "a.txt", "d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md")
+    files = {f"s=1/{name}": b"x" for name in names} | {"s=1/.hubignore": rules.encode()}
+    with Fake(sent := Sent()) as fake:
+        done = skill(awk.to(fake.url, HUB_TOKEN=TOKEN), files).run("push", "ann/x", "s=1")
+    if "x b.md" in left:
+        assert done.status == 5 and "x b.md is not a portable path" in done.err
+        assert not fake.requests
+    else:
+        assert done.status == 0, done.err
+        assert {*sent.files} == left
+
+
+@pytest.mark.parametrize("rule", ["[ab].md", "a\\b", "**/x"])
+def test_rules_that_are_not_known_are_refused(rule: str, client: Client) -> None:
+    files = {"s/SKILL.md": b"x", "s/.hubignore": f"ok\n{rule}\n".encode()}
+    done = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), files).run("push", "a/x", "s")
+    assert done.status == 5 and done.err.startswith(".hubignore, line 2: only ")
+
+
+def test_any_bytes_are_sent_as_they_are(awk: Client) -> None:
+    data = {f"f{size}": bytes(range(256))[-size:] if size else b"" for size in range(20)}
+    files = {f"-s/{name}": raw for name, raw in data.items()} | {"-s/PROMPT.md": b"x"}
+    with Fake(sent := Sent()) as fake:
+        done = skill(awk.to(fake.url, HUB_TOKEN=TOKEN), files).run("push", "a/x", "--", "-s")
+    assert done.status == 0, done.err
+    assert sent.files == {name: (raw, False) for name, raw in data.items()}
+
+
+REFUSED = {
+    "too many": ([f"f{n}" for n in range(FILES_MAX + 1)], "more than 200 files"),
+    "long": ([f"{'d' * 100}/{'x' * 100}"], "has more than 200 characters"),
+    "space": (["a b.txt"], "a b.txt is not a portable path"),
+    "accent": (["é.txt"], "is not a portable path"),
+    "hyphen": (["d/-x"], "d/-x is not a portable path"),
+    "dot at the end": (["x./y"], "x./y is not a portable path"),
+    "control": (["a\x1b[31m"], "is not a portable path"),
+    "device": (["d/Nul.txt"], "d/Nul.txt has the name of a device"),
+    "text": (["PROMPT.md"], "PROMPT.md is a name of the text"),
+    "case": (["a/x", "a/X"], "a/x differs from another file in case alone"),
+    "case of a folder": (["D/x", "d/y"], "d/ differs from another folder in case alone"),
+    "line break": (["a\nb"], "a name has a line break: './a b "),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_paths_that_no_version_has_are_refused_first(why: str, awk: Client) -> None:
+    paths, told = REFUSED[why]
+    assert [*find_faults(paths)], "the hub accepts it"
+    files = {f"s/{path}": b"" for path in paths} | {"s/SKILL.md": b"x"}
+    with Fake(Sent()) as fake:
+        hub = skill(awk.to(fake.url, HUB_TOKEN=TOKEN, HUB_OWNER="ann"), files)
+        done = hub.run("push", "ann/x", "s")
+        assert done.status == 5 and told in done.err and "\x1b" not in done.err
+        said = hub.run("check", "s")
+        assert said.status == 5 and ("error: " in said.err)
+    assert not fake.requests
+
+
+def test_sizes_at_the_limit_and_above(client: Client) -> None:
+    files = {"s/SKILL.md": b"x", "s/a": bytes(BYTES_MAX - 1), "s/b": b"1"}
+    with Fake(sent := Sent()) as fake:
+        hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN), files)
+        assert hub.run("push", "ann/x", "s").status == 0
+        assert sum(len(raw) for raw, _ in sent.files.values()) == BYTES_MAX
+        (hub.work / "s/b").write_bytes(b"12")
+        done = hub.run("push", "ann/x", "s")
+    assert done.status == 5 and len(fake.requests) == 1
+    assert "have 1000001 bytes together" in done.err and "largest is a, with 999999" in done.err
+
+
+def test_folders_without_a_text_or_with_a_link_as_text(client: Client) -> None:
+    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), {"s/skill.md": b"x", "t/x": b""})
+    done = hub.run("push", "ann/x", "s")
+    assert done.status == 1 and "'s' has no SKILL.md or PROMPT.md" in done.err
+    (hub.work / "t/SKILL.md").symlink_to("../s/skill.md")
+    done = hub.run("push", "ann/x", "t")
+    assert done.status == 5 and "t/SKILL.md is a symbolic link" in done.err
+
+
+def test_a_check_takes_a_folder_with_a_text_as_one_prompt(each: Client, publishing: Hub) -> None:
+    files = ("one.md", "two/SKILL.md", "two/notes.md", "two/a/SKILL.md", "sub/four/SKILL.md")
+    files += ("sub/five.md", "a b/SKILL.md", "six/SKILL.md", "six/a b")
+    folder = {f"p/{name}": b"x" for name in files} | {"p/three/PROMPT.md": b"caf\xe9"}
+    hub = skill(each.to(publishing.url, HUB_OWNER="ada"), folder)
+    done = hub.run("check", "p")
+    assert done.status == 5
+    assert done.text.splitlines() == ["ada/one 1.0.0 (new)", "ada/two 1.0.0 (new)"]
+    said = dict(line.split(": ", 1) for line in done.err.splitlines())
+    assert {place: text.split(".")[0] for place, text in said.items()} == {
+        "p/a b/SKILL.md": "error: not the file of a prompt",
+        "p/six/SKILL.md": "error: a b is not a portable path",
+        "p/sub/five.md": "warning: not the file of a prompt",
+        "p/sub/four/SKILL.md": "warning: not the file of a prompt",
+        "p/three/PROMPT.md": "error: the file is not UTF-8 at byte 4",
+    }
+    for words in (["p/two", "p/one.md"], ["p/one.md", "p/two/"], ["p/two", "p/two"]):
+        assert "ada/two 1.0.0 (new)" in hub.run("check", *words).text
+    assert hub.run("check", "ada/other", "p/one.md").status == 0
+    named = hub.to(publishing.url, HUB_OWNER="").run("check", "ada/other", "p/two")
+    assert named.text == "ada/other 1.0.0 (new)\n"
+
+
+def test_a_check_names_a_line_break_in_a_name(each: Client, publishing: Hub) -> None:
+    hub = skill(each.to(publishing.url, HUB_OWNER="ada"), {"p/a\nb.md": b"x", "q/c.md": b"x"})
+    for words in (["p"], ["p/a\nb.md"]):
+        done = hub.run("check", *words, "q")
+        assert (done.status, done.text) == (5, "ada/c 1.0.0 (new)\n")
+        assert done.err == "p/a b.md : error: a line break in a name. Rename it\n"
+
+
+def test_a_folder_that_is_named_as_the_current_one(client: Client, publishing: Hub) -> None:
+    hub = skill(client.to(publishing.url, HUB_OWNER="ada"))
+    (hub.work / "SKILL.md").write_bytes(b"x")
+    assert hub.run("check", ".").text == "ada/work 1.0.0 (new)\n"
