@@ -91,6 +91,7 @@ class Pages:
             bytecode_cache=CompiledTemplates(),
         )
         self.links = Links(settings.base_url)
+        self.root = settings.base_path
         urls = _urls(settings)
         self._environment.globals.update(
             site_name=settings.site_name,

@@ -15,9 +15,11 @@ from builder.model.records import ListedVersion, Message, Repo, Source, Variable
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
+from builder.render.files_panels import human_size, panels
 from builder.render.hunks import Row
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.skills import marketplace_name, plugin_name
+from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
@@ -33,8 +35,16 @@ LINES_MAX = 40
 CHARS_MAX = 3_000
 
 
-def version_page(pages: Pages, version: Version, labels: list[str], changes: list[Row]) -> bytes:
-    """The page of a version that these labels name; ``changes`` since the previous version."""
+def version_page(
+    pages: Pages,
+    version: Version,
+    labels: list[str],
+    changes: list[Row],
+    found: Findings | None = None,
+) -> bytes:
+    """The page of a version that these labels name; ``changes`` since the previous version.
+    ``found``: what it can do, None if it is only a text.
+    """
     owner, name, number = version.owner, version.name, version.version
     id = f"{owner}/{name}"
     marks = Marks()
@@ -63,16 +73,22 @@ def version_page(pages: Pages, version: Version, labels: list[str], changes: lis
         labels=_label_marks(pages, labels),
         text=text,
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
+        files=panels(pages, version, number, found, marks),
         changes=table,
         diff_url=version.diff_url or "",
     ).encode()
 
 
 def repo_page(
-    pages: Pages, repo: Repo, about: str, entries: list[ListedVersion], labels: Labels
+    pages: Pages,
+    repo: Repo,
+    about: str,
+    entries: list[ListedVersion],
+    labels: Labels,
+    found: Findings | None = None,
 ) -> bytes:
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
-    first.
+    first; ``found`` as in ``version_page``.
     """
     id = f"{repo.owner}/{repo.name}"
     marks = Marks()
@@ -99,6 +115,7 @@ def repo_page(
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
         text=text,
         use=_use(pages, repo, id, id, pinned_url, repo.license or ""),
+        files=panels(pages, repo, repo.latest_version, found, marks),
         versions=_lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
         labels=_label_panel(pages, repo, entries, labels, marks),
@@ -167,7 +184,7 @@ def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Marku
         raw=pages.file_url("version_raw", **at),
         skill=pages.file_url("version_skill", **at),
         record=pages.file_url("version", **at),
-        size=_human_size(one.size),
+        size=human_size(one.size),
         is_long=body.count("\n") >= LINES_MAX or len(body) > CHARS_MAX,
         has_raw=bool(one.variables or front or "\\{{" in body),
         is_cut=marks.is_cut,
@@ -232,12 +249,6 @@ def _utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _human_size(size: int) -> str:
-    if size < 1024:
-        return f"{size} bytes" if size != 1 else "1 byte"
-    return f"{size / 1024:.1f} KiB"
-
-
 # The panels beside the text
 
 
@@ -271,7 +282,8 @@ def _use(
         script=script_snippet(base_url, id, one),
         pinned_url=pinned_url,
         license=license,
-        size=_human_size(one.size),
+        size=human_size(one.size),
+        files_count=counted(len(one.files), "file") if one.files else "",
         sha256=one.sha256,
         parameters=_lines(parameters),
     )
@@ -323,7 +335,7 @@ def _versions_row(
         publisher=one.publisher,
         source=built_from(one.source),
         run_url=_run_url(one.source),
-        size=_human_size(one.size),
+        size=human_size(one.size),
     )
 
 

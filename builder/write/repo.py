@@ -28,7 +28,8 @@ from builder.store import content
 from builder.store.site import Site
 from builder.store.state.repos import RepoRow, digest_of
 from builder.store.withdrawn_files import read_parts
-from builder.text import line_diff
+from builder.text import abilities, line_diff
+from builder.text.abilities import Findings
 from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
@@ -81,6 +82,17 @@ def _skill(root: str, read: Callable[[Version], Stored], links: Links, version: 
     return skills.skill_of(stored, data, links)
 
 
+def _found(
+    read: Callable[[Version], Stored], skill: Callable[[Version], Skill], version: Version
+) -> Findings | None:
+    """What a version can do; None if it is only a text."""
+    stored = read(version)
+    files = skill(version).files if stored.record.files else ()
+    if not abilities.is_examined(stored.content.removesuffix(stored.body), files):
+        return None
+    return abilities.examine(stored.content, files)
+
+
 class _RepoFiles:
     """The files of one repo."""
 
@@ -98,6 +110,7 @@ class _RepoFiles:
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         read_skill = partial(_skill, settings.content, self.read, self.links)
         self.skill = lru_cache(SKILLS_KEPT)(read_skill)
+        self.found = lru_cache(SKILLS_KEPT)(partial(_found, self.read, self.skill))
 
     def write(self) -> RepoRow:
         """Write the files that are not up to date on the site. Raises ContentError."""
@@ -185,7 +198,8 @@ class _RepoFiles:
             files = self._file_changes(older, stored, skill)
             self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
             rows = hunks(changes)
-        page = prompt_pages.version_page(self.pages, version, labels, rows)
+        found = self.found(place.version)
+        page = prompt_pages.version_page(self.pages, version, labels, rows, found)
         self._write("version_page", page, at)
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
@@ -296,7 +310,9 @@ class _RepoFiles:
             self._write("compare_page", prompt_pages.compare_page(self.pages, **self.at))
             page = prompt_pages.versions_page(self.pages, repo, entries, labels)
             self._write("versions_page", page)
-        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels)
+        page = prompt_pages.repo_page(
+            self.pages, repo, about, entries, labels, self.found(latest.version)
+        )
         self._write("repo_page", page)
         skill = self.skill(latest.version)
         self._write("skill", skill.text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from builder.model.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, TAG_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.routes import PAGE_SIZE
+from builder.model.version_files import FILES_MAX
 from tests.support.catalogues import write_label, write_owner, write_version, write_withdrawn
 
 # Prompts of the sample catalogue.
@@ -36,6 +37,12 @@ CHAT = f"{MALLORY}/chat"
 RELEASED = "many/released"
 WITHDRAWN = f"{MALLORY}/withdrawn"
 GONE = f"{MALLORY}/gone"
+
+# A skill whose second version adds, changes and removes files; one with as many as there may be;
+# and one with what could break a page, or deceive its reader.
+FOLDER = "folders/release-notes"
+FULL = "folders/full"
+HOSTILE_FILES = f"{MALLORY}/files"
 
 KINDS = "bytes/kinds"
 CRLF = "bytes/crlf"
@@ -92,6 +99,7 @@ def write_more(root: str | Path) -> None:
     _write_released(root)
     _write_bytes(root)
     _write_hostile(root)
+    _write_folders(root)
 
 
 def _write_released(root: str | Path) -> None:
@@ -190,6 +198,43 @@ def _write_hostile(root: str | Path) -> None:
     write_withdrawn(root, GONE, reason="legal", note=note)
 
 
+def _write_folders(root: str | Path) -> None:
+    skill = (
+        "---\nname: release-notes\ndescription: Notes people read.\n"
+        "allowed-tools: Read, Bash(git log:*)\n---\n"
+        "Read the commits since {{since}}, then [sort them](references/kinds.md).\n"
+    )
+    files = {
+        "assets/mark.png": b"\x89PNG\r\n\x1a\n\0one",
+        "references/kinds.md": b"# Kinds\n\nFeatures, fixes and others.\n",
+        "scripts/old.sh": b"#!/bin/sh\nwget -q https://old.example/x\n",
+        "scripts/commits": b"echo none\n",
+    }
+    write_version(root, *FOLDER.split("/"), "1.0.0", skill, files, title="Release notes")
+    changed = {
+        "assets/mark.png": b"\x89PNG\r\n\x1a\n\0two",
+        "references/kinds.md": b"# Kinds\n\nFeatures and fixes.\n",
+        "scripts/commits": files["scripts/commits"],
+        "scripts/commits.sh": b"#!/bin/sh\nset -eu\ncurl -s https://api.tracker.example/v1 | jq\n",
+    }
+    skill += "\n```sh\ngit log --oneline\n```\n"
+    write_version(root, *FOLDER.split("/"), "1.1.0", skill, changed, title="Release notes")
+    many = {f"d{number % 7}/file-{number:03}.txt": b"x\n" * number for number in range(FILES_MAX)}
+    write_version(root, *FULL.split("/"), "1.0.0", "Look at the files.\n", many)
+    hidden = f"# {BREAKOUT}\nx{ZERO_WIDTH_SPACE}y {RTL_OVERRIDE}z\U000e0041\n"
+    files = {
+        "a.md": hidden.encode(),
+        f"{'d' * 99}/{'n' * 95}.html": BREAKOUT.encode(),
+        "hosts.py": "".join(f"https://h{number}.example/\n" for number in range(300)).encode(),
+        "run.sh": b"curl\xff -s https://x.example\n$(\0rm -rf x)\n",
+    }
+    text = (
+        f"---\nname: files\nallowed-tools: ['{ALERT}']\n---\nSee https://{'h' * 300}.example/ "
+        f"and https://good.example@{RTL_OVERRIDE}evil.example/.\n"
+    )
+    write_version(root, *HOSTILE_FILES.split("/"), "1.0.0", text, files)
+
+
 # One of each kind of page, and what it may break on, by the path below the base URL.
 PAGES = {
     "home": "/",
@@ -240,6 +285,11 @@ PAGES = {
     "partly withdrawn": f"/{WITHDRAWN}",
     "withdrawn version": f"/{WITHDRAWN}/1.1.0",
     "withdrawn prompt": f"/{GONE}",
+    "folder": f"/{FOLDER}",
+    "folder, changed": f"/{FOLDER}/1.1.0",
+    "folder, compared": f"/{FOLDER}/compare",
+    "full folder": f"/{FULL}",
+    "hostile folder": f"/{HOSTILE_FILES}",
 }
 # They have the markup of other kinds, around another text.
 _ALIKE = {

@@ -1,0 +1,267 @@
+"""What a version can do, as far as fixed rules find it in its text and files. Pure.
+
+For people who review a version before an agent uses it. The rules look for words, so they miss what
+is disguised: a version about which they say nothing is not therefore safe.
+
+The time is linear in the size of a version, whose limits are those of its text and files. So all of
+it is read, and no part can be beyond a limit of its own.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from builder.model.plural import counted
+from builder.model.version_files import is_text
+from builder.text.hidden_chars import INVISIBLE
+from builder.text.prompts import parse_document
+
+# What the text of a version is called beside its files.
+TEXT = "SKILL.md"
+# The most findings of a rule that are shown, and the most places of a finding; others are counted.
+FINDINGS_MAX, PLACES_MAX = 100, 3
+# The longest name of a host (RFC 1035 §2.3.4); longer findings are cut.
+NAME_CHARS_MAX = 253
+
+# A path, bytes, and whether they are executable.
+File = tuple[str, bytes, bool]
+
+
+class Rule(NamedTuple):
+    """``title`` is the heading of its findings; ``words`` say what it finds. ``is_always_shown``:
+    also that it found nothing.
+    """
+
+    title: str
+    words: str
+    is_always_shown: bool = True
+
+
+RUNS = Rule("Runs", "is marked executable, or begins with “#!”")
+TOOLS = Rule("Allowed tools", "“allowed-tools” in front matter: agents use them without asking")
+COMMANDS = Rule(
+    "Commands",
+    "begins a command of shell, or is a well-known program that begins a line or a quote",
+)
+HOSTS = Rule("Names a host", "“https://…” in the text or a file")
+HIDDEN = Rule("Hidden characters", "have no width or reorder others; models read them")
+UNREAD = Rule("Not read", "is no text, so no rule looked into it", False)
+RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
+
+
+@dataclass
+class Finding:
+    """``places``: the first files, each with a line from 1, or 0 for the whole file; ``count``: in
+    how many lines or files it is.
+    """
+
+    name: str
+    places: list[tuple[str, int]] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def where(self) -> str:
+        """``SKILL.md:3, scripts/run.sh:12 and 4 more lines``; empty for a whole file."""
+        shown = ", ".join(f"{path}:{line}" for path, line in self.places if line)
+        more = self.count - len(self.places)
+        return f"{shown} and {counted(more, 'more line')}" if more else shown
+
+
+# The findings of each rule, by their names.
+Findings = dict[Rule, dict[str, Finding]]
+
+_has_key_of_skill = re.compile(r"^(?:name|allowed-tools)[ \t]*:", re.MULTILINE)
+_tool = re.compile(r"[^\s,()]++(?:\([^()]*+\))?")
+# An authority (RFC 3986 §3.2) without its user, up to what ends an address in texts.
+_host = re.compile(
+    r"(?<=[A-Za-z0-9]://)(?:[^\s/?#\\\"'<>`]*@)?"
+    r"(\[[0-9A-Fa-f:.]++\](?::\d++)?|(?:\$?\{++[^{}\s/]*+\}++|[^\s/?#\\\"'<>`()\[\]{},;|*])++)"
+)
+_hidden = re.compile(rf"({INVISIBLE})\1*")
+
+_SHELL_FILES = (".sh", ".bash", ".zsh")
+_shebang_of_shell = re.compile(r"#![^\n]*\b(?:ba|da|k|z)?sh\b")
+_fence = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w-]*)")
+_SHELL_FENCES = ("bash", "console", "sh", "shell", "shell-session", "terminal", "zsh")
+_here = re.compile(r"<<-?[ \t]*(['\"]?)(\w++)\1")
+_comment_or_quoted = re.compile(
+    r"""(?<!\S)#[^\n]*+|'[^']*+(?:'|\Z)|"(?:[^"\\]|\\.?)*+(?:"|\Z)""", re.DOTALL
+)
+_one_word = re.compile(r"[^\s|;&()<>`]+")
+_BEFORE_COMMAND = "do|elif|else|env|exec|if|sudo|then|time|until|while|xargs"
+# At the start of a line, after a pattern of `case`, or after what a command may follow.
+_command = re.compile(
+    rf"""(?:(?<!\\\n)^(?:[ \t]*+[^\s()]++\))?+|[|;&(`]|[{{!](?=\s)"""
+    rf"""|(?<!\S)(?:{_BEFORE_COMMAND})(?=\s)(?:[ \t]++-\S*+)*+)"""
+    r"""(?=[ \t]*+(?:[$>][ \t]++)?(?:[A-Za-z_]\w*+=[^\s;|&()`]*+[ \t]++)*+"""
+    r"""([A-Za-z_./~$][^\s|;&()`<>"'=\[\]]*+)(?![=(]))""",
+    re.MULTILINE,
+)
+_function = re.compile(r"^[ \t]*+(?:function[ \t]++)?([\w-]++)[ \t]*+\(\)", re.MULTILINE)
+_SYNTAX = frozenset(
+    ": alias bg break builtin case cd command continue declare do done echo elif else esac exec "
+    "exit export false fg fi for function getopts hash if in jobs let local popd printf pushd pwd "
+    "read readonly return select set shift shopt test then times trap true type typeset ulimit "
+    "umask unset until wait while".split()
+)
+# Without those that are also words of English.
+_KNOWN = (
+    "apt|apt-get|aws|az|base64|bash|brew|bunx?|cargo|chmod|chown|crontab|curl|deno|docker|ffmpeg|"
+    "gcloud|gh|git|gpg|helm|jq|kubectl|launchctl|mkdir|mysql|ncat?|npm|npx|openssl|osascript|pandoc|"
+    "perl|pip3?|pnpm|podman|poetry|powershell|psql|pwsh|pytest|python[23]?(?:\\.\\d+)?|rclone|rm|"
+    "rsync|ruby|scp|sed|sftp|socat|sqlite3|ssh|sudo|systemctl|tar|tee|telnet|terraform|tsx|uvx?|"
+    "wget|yarn|zsh"
+)
+_known = re.compile(
+    rf"(?:^[ \t]*+(?:[$>][ \t]++)?|[`\"'])({_KNOWN})(?=[ \t]++[^\s=:]|[\"'][ \t]*,)", re.MULTILINE
+)
+
+
+def is_examined(front: str, files: Sequence[object]) -> bool:
+    """True for versions with files, and for skills by the keys of their front matter."""
+    return bool(files) or _has_key_of_skill.search(front) is not None
+
+
+def examine(text: str, files: Sequence[File]) -> Findings:
+    """What the rules find in the text and the files of a version."""
+    found: Findings = {rule: {} for rule in RULES}
+    _examine_text(found, TEXT, text)
+    for path, data, executable in files:
+        is_script = executable or data.startswith(b"#!")
+        if is_script:
+            _add(found[RUNS], path, path)
+        # A byte that is no text must not hide the rest of a script.
+        if is_script or is_text(path) or _is_utf8(data):
+            _examine_text(found, path, data.decode(errors="replace"))
+        else:
+            _add(found[UNREAD], path, path)
+    return found
+
+
+def compare(old: Findings, new: Findings) -> Iterator[tuple[Rule, list[Finding], list[Finding]]]:
+    """The findings that are new and those that are gone, of each rule that has such."""
+    for rule in RULES:
+        added = [one for key, one in new[rule].items() if key not in old[rule]]
+        gone = [one for key, one in old[rule].items() if key not in new[rule]]
+        if added or gone:
+            yield rule, added, gone
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _examine_text(found: Findings, path: str, text: str) -> None:
+    is_markdown = path.endswith(".md")
+    if is_markdown and text.startswith("---"):
+        _add_all(found[TOOLS], path, _tools(text))
+    _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, text)))
+    commands = [(line, one[1]) for line, one in _find(_known, text)]
+    if path.endswith(_SHELL_FILES) or _shebang_of_shell.match(text):
+        commands += _commands(text)
+    elif is_markdown:
+        commands += _commands(_shell_blocks(text))
+    _add_all(found[COMMANDS], path, commands)
+    _add_all(found[HIDDEN], path, _hidden_characters(path, text))
+
+
+def _find(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Each match of a pattern, with the number of its line."""
+    line, at = 1, 0
+    for match in pattern.finditer(text):
+        place = match.start(1)
+        line += text.count("\n", at, place)
+        at = place
+        yield line, match
+
+
+def _add_all(found: dict[str, Finding], path: str, named: Iterable[tuple[int, str]]) -> None:
+    """Add what lines of a file name, once for each line."""
+    for line, name in sorted({*named}):
+        _add(found, name, path, line)
+
+
+def _add(found: dict[str, Finding], name: str, path: str, line: int = 0) -> None:
+    if len(name) > NAME_CHARS_MAX:
+        name = name[: NAME_CHARS_MAX - 1] + "…"
+    finding = found.setdefault(name, Finding(name))
+    finding.count += 1
+    if len(finding.places) < PLACES_MAX:
+        finding.places.append((path, line))
+
+
+def _host_of(authority: str) -> str:
+    host = authority.rstrip(".:!_")
+    return host if "$" in host or "{" in host else host.lower()
+
+
+def _hidden_characters(path: str, text: str) -> Iterator[tuple[int, str]]:
+    """The name says how many a file has, so that more of them are new in a difference."""
+    runs = [(line, one[0]) for line, one in _find(_hidden, text)]
+    counts = Counter("".join(run for _, run in runs))
+    for line, (character, *_) in runs:
+        called = f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
+        yield line, f"{called}, {counts[character]:,} in {path}"
+
+
+def _tools(text: str) -> Iterator[tuple[int, str]]:
+    tools = (parse_document(text).front or {}).get("allowed-tools") or []
+    line = text.count("\n", 0, text.find("allowed-tools")) + 1
+    names = map(str, tools) if isinstance(tools, list) else _tool.findall(str(tools))
+    return ((line, name) for name in names)
+
+
+def _shell_blocks(text: str) -> str:
+    """The code blocks of Markdown that are marked as shell; other lines are empty."""
+    shown, fence, language = [], "", ""
+    for line in text.split("\n"):
+        opening = _fence.match(line)
+        if fence and opening and opening[1].startswith(fence) and not opening[2]:
+            fence = language = ""
+        elif not fence and opening:
+            fence, language = opening[1], opening[2].lower()
+        elif language in _SHELL_FENCES:
+            is_output = language in ("console", "shell-session") and line.lstrip()[:1] != "$"
+            shown.append("" if is_output else line)
+            continue
+        shown.append("")
+    return "\n".join(shown)
+
+
+def _commands(text: str) -> Iterator[tuple[int, str]]:
+    """The first words of the commands of a shell script, but for syntax and its functions."""
+    shell = _comment_or_quoted.sub(_without_words, _without_documents(text))
+    known = {*_SYNTAX, *_function.findall(shell)}
+    return ((line, one[1]) for line, one in _find(_command, shell) if one[1] not in known)
+
+
+def _without_documents(text: str) -> str:
+    """A script without its here-documents."""
+    if "<<" not in text:
+        return text
+    shown, end = [], ""
+    for line in text.split("\n"):
+        shown.append("" if end else line)
+        if end:
+            end = "" if line.strip() == end else end
+        elif here := _here.search(line):
+            end = here[2]
+    return "\n".join(shown)
+
+
+def _without_words(found: re.Match[str]) -> str:
+    """Nothing instead of a comment or quoted text, unless that is one word or runs commands. Lines
+    keep their numbers.
+    """
+    quoted = found[0].strip(found[0][0])
+    if found[0].startswith("#"):
+        return ""
+    if _one_word.fullmatch(quoted) or (found[0].startswith('"') and "$(" in quoted):
+        return quoted
+    return '""' + "\\\n" * quoted.count("\n")

@@ -1,0 +1,200 @@
+"""The rules find what a version can do, and miss none of it for its size or an odd byte."""
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.version_files import BYTES_MAX
+from builder.text.abilities import (
+    COMMANDS,
+    HIDDEN,
+    HOSTS,
+    NAME_CHARS_MAX,
+    PLACES_MAX,
+    RULES,
+    RUNS,
+    TOOLS,
+    UNREAD,
+    Rule,
+    compare,
+    examine,
+    is_examined,
+)
+
+
+def names(rule: Rule, text: str, *files: tuple[str, bytes, bool]) -> list[str]:
+    return [*examine(text, files)[rule]]
+
+
+def commands(script: str) -> list[str]:
+    return names(COMMANDS, "", ("x.sh", script.encode(), False))
+
+
+@pytest.mark.parametrize(
+    "text, hosts",
+    [
+        ("https://a.example/x?y", ["a.example"]),
+        ("[a](http://A.Example:81), <ftp://b.example>.", ["a.example:81", "b.example"]),
+        ("'wss://c.example'\"ssh://git@d.example/x\"", ["c.example", "d.example"]),
+        ("https://good.example@evil.example/", ["evil.example"]),
+        ("https://good.example:443@b@evil.example\\@x/", ["evil.example"]),
+        ("HTTPS://e.example. See", ["e.example"]),
+        ("https://{{host}}/ https://${HOST}:8/ https://$HOST", ["$HOST", "${HOST}:8", "{{host}}"]),
+        ("http://[::1]:80/ http://127.0.0.1", ["127.0.0.1", "[::1]:80"]),
+        (
+            "https://bücher.example/ https://xn--bcher-kva.example",
+            ["bücher.example", "xn--bcher-kva.example"],
+        ),
+        ("https://\u202eelpmaxe.live/", ["\u202eelpmaxe.live"]),
+        ("file:///etc/passwd https:// a//b https:/x", []),
+    ],
+)
+def test_hosts(text, hosts):
+    assert sorted(names(HOSTS, text)) == sorted(hosts)
+
+
+@pytest.mark.parametrize(
+    "script, found",
+    [
+        ("git log | head -3 && jq . x; wc", ["git", "head", "jq", "wc"]),
+        ("A=1 B=$C env -i sudo -n rm -r x", ["env", "rm", "sudo"]),
+        ('x=$(date)\ny=`uname`\nz="at $(hostname -f)"', ["date", "hostname", "uname"]),
+        ("if ! grep x y; then ./stop; else tools/go; fi", ["./stop", "grep", "tools/go"]),
+        ("for f in a b; do shred $f; done", ["shred"]),
+        ("case $1 in\n  start|go) nc -l ;;\n  *) halt ;;\nesac", ["halt", "nc"]),
+        ("go() {\n  id\n}\nfunction stop() { ls; }\ngo\nstop", ["id", "ls"]),
+        ("# wget x\necho 'curl; wget' # don't\nid", ["id"]),
+        ("cat <<'END'\nimport os\nEND\nid", ["cat", "id"]),
+        ("dig \\\n  example.org", ["dig"]),
+        ('"/opt/x" y\n\'id\'\n$CMD z\n"${CMD}" z', ["$CMD", "${CMD}", "/opt/x", "id"]),
+        ("awk '\n{ print }\n' x\nid", ["awk", "id"]),
+        ("find . -print0 | xargs -0 rm", ["find", "rm", "xargs"]),
+        ("[ -n x ] && exit 1\ncd x\nexport A=b", []),
+    ],
+)
+def test_commands_of_shell(script, found):
+    assert sorted(commands(script)) == found
+
+
+def test_commands_in_other_texts():
+    text = (
+        "Run `python3 scripts/run.py`, then 'git' it. Not a `curl`.\n"
+        "```bash\n$ mytool --go\n```\n~~~console\n$ other x\noutput here\n~~~\n```\nplain x\n```\n"
+        "````sh\n```\nlast x\n"
+    )
+    assert sorted(names(COMMANDS, text)) == ["last", "mytool", "other", "python3"]
+    code = b'run(["ncat", "-l"])\nos.system("curl -s x")\nnode = "docker"\n'
+    assert names(COMMANDS, "", ("x.py", code, False)) == ["ncat", "curl"]
+    assert names(COMMANDS, "", ("x", b"#!/usr/bin/env bash\nid\n", False)) == ["id"]
+
+
+@pytest.mark.parametrize(
+    "value, tools",
+    [
+        ("Read, Bash(git log:*), Write", ["Bash(git log:*)", "Read", "Write"]),
+        ("Read Grep", ["Grep", "Read"]),
+        ("[Read, 'Bash(rm -rf, x)']", ["Bash(rm -rf, x)", "Read"]),
+        ("", []),
+        ("7", ["7"]),
+    ],
+)
+def test_tools(value, tools):
+    text = f"---\nname: x\nallowed-tools: {value}\n---\nBody\n"
+    found = examine(text, ())[TOOLS]
+    assert [*found] == tools
+    assert all(one.places == [("SKILL.md", 3)] for one in found.values())
+    assert names(TOOLS, "", ("sub/SKILL.md", text.encode(), False)) == tools
+
+
+def test_hidden_characters_in_text_and_files():
+    found = examine("a\u200bb\u200b\n\U000e0041", [("x/y.md", "\u202e\n\u200b".encode(), False)])
+    assert {one.name: one.where for one in found[HIDDEN].values()} == {
+        "U+200B ZERO WIDTH SPACE, 2 in SKILL.md": "SKILL.md:1",
+        "U+E0041 TAG LATIN CAPITAL LETTER A, 1 in SKILL.md": "SKILL.md:2",
+        "U+202E RIGHT-TO-LEFT OVERRIDE, 1 in x/y.md": "x/y.md:1",
+        "U+200B ZERO WIDTH SPACE, 1 in x/y.md": "x/y.md:2",
+    }
+
+
+def test_an_odd_byte_hides_no_script():
+    script = b"id\n\xff\0\ncurl -s https://x.example\n"
+    for path, executable in (("x.sh", False), ("tool", True)):
+        found = examine("", [(path, script, executable)])
+        assert [*found[HOSTS]] == ["x.example"] and not found[UNREAD]
+        assert found[HOSTS]["x.example"].places == [(path, 3)]
+    found = examine("", [("tool", b"#!" + script, False), ("x.png", b"\0https://y.example", False)])
+    assert [*found[RUNS]] == ["tool"] and [*found[UNREAD]] == ["x.png"]
+    assert [*found[HOSTS]] == ["x.example"]
+
+
+def test_a_difference_has_what_is_new_and_gone():
+    old = examine("https://a.example `git log`", [("x.sh", b"id", False)])
+    new = examine("\n\nhttps://b.example `git log`\u200b", [("x.sh", b"id", True)])
+    changes = {
+        rule: ([one.name for one in added], [one.name for one in gone])
+        for rule, added, gone in compare(old, new)
+    }
+    assert changes == {
+        RUNS: (["x.sh"], []),
+        HOSTS: (["b.example"], ["a.example"]),
+        HIDDEN: (["U+200B ZERO WIDTH SPACE, 1 in SKILL.md"], []),
+    }
+    more = examine("\n\nhttps://b.example `git log`\u200b\u200b", [("x.sh", b"id", True)])
+    assert [rule for rule, *_ in compare(new, more)] == [HIDDEN]
+    assert [*compare(new, new)] == []
+
+
+def test_only_skills_and_versions_with_files_are_examined():
+    assert is_examined("---\nname: x\n---\n", ())
+    assert is_examined("---\r\nallowed-tools : Read\r\n---\r\n", ())
+    assert is_examined("", [object()])
+    assert not is_examined("", ()) and not is_examined("---\ntitle: x\nnames: y\n---\n", ())
+
+
+@given(st.text(st.sampled_from("a:/@{}$`'\"\\#<|;()=~- \n\r\0\u200bé")) | st.text())
+def test_no_text_is_too_odd(text):
+    data = text.encode(errors="replace")
+    found = examine(text, [("a.sh", data, True), ("b.md", data, False), ("c.py", data, False)])
+    for one in (one for rule in RULES for one in found[rule].values()):
+        assert one.name and len(one.name) <= NAME_CHARS_MAX
+        assert 1 <= len(one.places) <= min(PLACES_MAX, one.count)
+
+
+def test_the_last_line_of_the_largest_version_is_read():
+    last = "https://last.example\n"
+    line = "https://h.example `git log` \u200b\n"
+    text = line * ((CONTENT_BYTES_MAX - len(last)) // len(line.encode())) + last
+    data = (line * ((BYTES_MAX - len(last)) // len(line.encode())) + last).encode()
+    found = examine(text, [("x.sh", data, False)])[HOSTS]
+    assert [*found] == ["h.example", "last.example"]
+    assert found["last.example"].count == 2 and len(found["h.example"].places) == PLACES_MAX
+
+
+# What a text repeats, which could take a pattern long.
+UNITS = (
+    'a://b ·a://·a://@·a://${{·://a{·\n· ·"\'·\'·"\\·$(a·"$(·a=b ·;a=·<<A\n·```sh\n·~·(·x)·do ·a·'
+    "xargs -a ·`git ·\u200b·\u200b\u2060·#· #·\\\n·|·{ ·f()\n·git,'"
+).split("·")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_hostile_versions_take_few_steps(unit):
+    # A step is a call or a return. What takes the regular expressions too long never ends here.
+    text = unit * (CONTENT_BYTES_MAX // 2 // len(unit.encode()))
+    files = [(path, text.encode(), False) for path in ("a.sh", "b.md")]
+    steps = 0
+
+    def count(frame, event, arg):
+        nonlocal steps
+        steps += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        examine(f"---\nallowed-tools: {text[:10_000]}\n---\n```sh\n{text}", files)
+    finally:
+        sys.setprofile(before)
+    assert steps < 30 * 3 * len(text)
