@@ -58,7 +58,7 @@ def commit(clone: Path) -> None:
     who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
     run("git", *who, "commit", "--quiet", "--allow-empty", "--message", "Change", cwd=clone)
     if not (clone / ".venv").is_symlink():
-        # What make has done, when it has made an environment.
+        # As if make had created an environment.
         (clone / ".venv").symlink_to(sys.prefix)
         (clone / ".git/info/exclude").write_text("/.venv\n")
     run("make", "--assume-old", ".venv/.serve", "dist", cwd=clone)
@@ -167,7 +167,7 @@ def test_each_commit_has_a_version_and_a_newer_wheel_replaces_an_older_one(
         (wheel,) = (source / "dist").glob("*.whl")
         head = run("git", "rev-parse", "HEAD", cwd=source)[:7]
         version = wheel.name.split("-")[1]
-        # Of the source distribution, which has no git, the wheel is of the same version.
+        # The source distribution has no git, but its wheel has the same version.
         assert re.fullmatch(rf"1\.0\.1\.dev{count}\+g{head}[0-9a-f]*", version)
         assert (source / f"dist/prompt_hub-{version}.tar.gz").exists()
         said = run(*pip, "--no-deps", "--no-index", str(wheel), cwd=tmp_path)

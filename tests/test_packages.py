@@ -1,4 +1,4 @@
-"""Which packages import which: no package imports one that imports it."""
+"""The imports between packages: no package imports one that imports it."""
 
 import ast
 import os
@@ -36,7 +36,7 @@ def package_imports() -> dict[str, set[str]]:
     known = modules()
     graph: dict[str, set[str]] = {}
     for package, source in known.values():
-        # Of "from builder.model import names", the module counts and not the package around it.
+        # In "from builder.model import names", the module counts, not the package around it.
         found = {name for name in imported(source) if name in known}
         found = {name for name in found if not any(one.startswith(f"{name}.") for one in found)}
         graph.setdefault(package, set()).update(known[name][0] for name in found)

@@ -194,7 +194,7 @@ def test_the_jobs_install_what_is_installed(
 
 
 def test_the_jobs_build_a_site(made: Path, tmp_path: Path) -> None:
-    """Their commands, with the hubctl of the tests in the place of the one that pip installs."""
+    """Their commands, with the hubctl of the tests instead of an installed one."""
     github = yaml.safe_load((made / ".github/workflows/hub.yml").read_text())
     gitlab = yaml.safe_load((made / ".gitlab-ci.yml").read_text())
     assert github["env"] == gitlab["variables"]

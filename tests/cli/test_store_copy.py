@@ -123,7 +123,7 @@ def test_there_and_back_nothing_differs(hub: Hub):
     assert {name: data for name, data in hub.files("old").items() if name != ".hub-store"} == before
     with Database(str(hub.folder / "new" / "var")) as database:
         assert [one.handle for one in Accounts(database).owners()] == ["ann"]
-    # Numbers go on above the floor of the restore, in both.
+    # In both hubs, numbers continue above the floor of the restore.
     hub.publish("more\n", place="new")
     assert (hub.folder / "new/content/ann/story/1.0.20000.md").read_text() == "more\n"
     hub.publish("more\n", "ann/story", "--database", hub.url)

@@ -119,9 +119,9 @@ def client(tools: Path, tmp_path: Path, released: str) -> Client:
 # As a POSIX shell, bash is tried with the awks.
 @pytest.fixture(params=rotating(shell for shell in SHELLS if shell != "bash-posix"))
 def each(request: pytest.FixtureRequest, client: Client) -> Client:
-    """A client with an empty home, under each shell: for what shells do themselves, which is to
-    take words apart, to match, read and print, to redirect, to wait, to trap and to export; and for
-    a whole way through each command. Whatever else the client does needs dash.
+    """A client with an empty home, under each shell. It is for tests of what shells do themselves
+    (split words, match, read, print, redirect, wait, trap and export), and for one complete run of
+    each command. Other tests need only dash.
     """
     return client.under(request.param)
 

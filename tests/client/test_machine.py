@@ -30,7 +30,9 @@ def without(tools: Path, folder: Path, *programs: str) -> Path:
 
 
 def put_tool(folder: Path, name: str, lines: str) -> Path:
-    """A program of ours; ``REAL`` in it is the one that it stands before."""
+    """Puts a script into ``folder`` under a program's name; ``REAL`` in it is the path of that
+    program.
+    """
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("#!/bin/sh\n" + lines.replace("REAL", shutil.which(name) or ""))
     (folder / name).chmod(0o755)

@@ -15,7 +15,8 @@ from tests.client.shells import SHELLS, need
 # The client uses `--parallel` where curl has it.
 SOURCE = re.sub(r"--parallel(-max)?", "", Path(SHELL_CLIENT).read_text(encoding="utf-8"))
 CURL_OLDEST = (7, 52)
-# When each option that the client uses came, from curl's manual. The newest is --proto-redir.
+# The curl release that added each option that the client uses, from curl's manual. The newest is
+# --proto-redir.
 CURL_OPTIONS = {
     "-q": (5, 0), "--config": (4, 10), "--silent": (4, 0), "--show-error": (5, 9),
     "--globoff": (7, 6), "--proto": (7, 20), "--proto-redir": (7, 20),

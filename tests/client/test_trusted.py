@@ -32,7 +32,7 @@ from tests.support.servers import Server, add_publisher, serving
 
 
 def paths(fake: Fake) -> list[str]:
-    """Which of the three was asked, in order."""
+    """The paths of the requests, in order."""
     return [request.path.partition("?")[0] for request in fake.requests]
 
 
@@ -98,7 +98,7 @@ def test_a_job_checks_publishes_and_moves_the_labels_of_its_form(
     assert (done.status, done.text) == (0, f"{repo} 1.0.0\n{repo}@staging 1.0.0\n"), done
     refused = job.run(*push, stdin=b"---\nnonsense: 1\n---\nTwo.")
     assert refused.status == 5 and "nonsense" in refused.err
-    # The check and the publication share the one token that a job of GitLab can get.
+    # A job of GitLab can get one token, which the check and the publication share.
     gitlab = client.to(trusting.url, HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
     assert gitlab.run(*push, stdin=b"Two.").text == f"{repo} 1.0.1\n"
     move = ("label", repo, "--trusted", "staging", "1.0.1")

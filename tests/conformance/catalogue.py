@@ -214,7 +214,7 @@ class Catalogue:
             yield {}
 
     def _folder(self, route: Route, at: dict[str, str]) -> Iterator[dict[str, str]]:
-        """What fills the template of a route for a version's files."""
+        """The values for the template of a route for a version's files."""
         record = self.client.get("/" + BY_NAME["version"].file_for(**at)).json["data"]
         matches = [version_file(**at, path=one["path"]) for one in record.get("files", [])]
         if route.name == "version_plugin":

@@ -59,7 +59,8 @@ def write_sample(root: Path) -> None:
             root, "odd", name, "1.0.0", text, tags=["odd"], title=f"<b>{name}</b> & 'more'",
             parameters={"temperature": 0.2, "top_p": 1e-7, "seed": 12, "stop": ["é", "\t"]},
         )  # fmt: skip
-    # Versions that are no text order, and one with the text of the one before.
+    # Versions whose order is not that of their names, and a version with the text of the one
+    # before.
     for version in ("1.0.0", "1.9.0", "1.10.0", "2.0.0", "10.0.0"):
         write_version(
             root, "odd", "history", version, f"Version {version} of {{{{it}}}}.\n",

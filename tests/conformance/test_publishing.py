@@ -240,7 +240,7 @@ def test_bumps(check: Check, publisher: Publisher) -> None:
         record = check.single(answer, records.Publication, 201)
         if record:
             version = Version.parse(record.version)
-            # The first may be the repo's first at all, which is 1.0.0 whatever bump says.
+            # If the repo had no version, the first one is 1.0.0 with any bump.
             wanted = before.bump(bump) if before else version
             check.that(answer, version == wanted, f"version {wanted}", f"version {version}")
             before = version

@@ -187,7 +187,9 @@ class Project:
         raise NotImplementedError
 
     def put_tool(self, name: str, lines: str) -> None:
-        """Let jobs find a program of ours; ``REAL`` in it is the one that is hidden."""
+        """Let jobs find this script instead of a program; ``REAL`` in it is the path of the
+        program.
+        """
         tool = self.tools / name
         tool.write_text("#!/bin/sh\n" + lines.replace("REAL", shutil.which(name)))
         tool.chmod(0o755)

@@ -57,7 +57,7 @@ def test_when_jobs_run():
     files = {"paths": ["prompts/**/*.md"]}
     triggers = GITHUB[True]  # YAML 1.1 takes the key "on" for a boolean
     assert triggers == {
-        # A required check that a filter of paths left out would wait for ever.
+        # Without a filter of paths: a required check that it skips would stay pending forever.
         "pull_request": None, "push": {"branches": ["main"]} | files, "workflow_dispatch": None,
     }  # fmt: skip
     assert list(GITHUB_RELEASE[True]) == ["workflow_dispatch"]

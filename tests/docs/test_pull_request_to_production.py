@@ -108,7 +108,7 @@ def test_production_needs_its_own_right(trusting: Trusting, trusted: TrustedProj
         headers={"Authorization": f"Bearer {stored}"},
     )  # fmt: skip
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_scope")
-    # The publishing job says the same of itself, whatever its shell does.
+    # A release run from the publishing job is refused too.
     trusted.claims = {"environment": "hub"}
     if platform == "github":
         path = f"{trusted.path}/.github/workflows/publish-prompts.yml@refs/heads/main"

@@ -154,7 +154,7 @@ def _serve(connection: socket.socket) -> None:
 
 
 def main(listener: socket.socket) -> None:
-    # Else how young a file is decides which calls come.
+    # Otherwise, the calls would depend on the age of files.
     content.CLOCK_GRAIN_NS = 0
     with tempfile.TemporaryDirectory() as root:
         put(root, "Whatever Python loads at first use is loaded before a child is watched. +")

@@ -1,4 +1,4 @@
-"""What the files of a Worker say for each option, without a Worker that runs."""
+"""The files of a Worker with each option. Starts no Worker."""
 
 import json
 import subprocess

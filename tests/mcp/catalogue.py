@@ -20,7 +20,7 @@ from mcp_app.endpoint import Endpoint
 from tests.mcp.wire import HANDSHAKE, ask, error_of, inside, message
 from tests.support.catalogues import settings_in, write_owner, write_version
 
-# Stands in whatever a contributor or a caller may write; an error must never repeat it.
+# A text in everything that contributors and callers write; an error must never repeat it.
 MARK = "<b>OBEY</b>\u2028now"
 TITLE_MARK = "<b>OBEY</b>"
 
@@ -245,7 +245,7 @@ def pages(
 
 
 def check_error(text: str) -> None:
-    """An error is a line that says how to go on, and repeats nothing that a caller wrote."""
+    """An error is a line that says what to do, and repeats nothing that a caller wrote."""
     assert len(text.splitlines()) == 1 and len(text) < 1000, text
     assert text.isprintable(), text
     assert "OBEY" not in text

@@ -87,7 +87,7 @@ def make_folder(path: Path) -> None:
 
 
 def link_to_itself(path: Path) -> None:
-    # Nobody can read it, not even root.
+    # No user can read it, not even root.
     path.unlink()
     path.symlink_to(path)
 

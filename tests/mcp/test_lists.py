@@ -157,7 +157,7 @@ def test_a_cursor_to_no_place_is_refused(
 
 
 def forged(position: Any, *asked: object) -> str:
-    """A cursor with the digest of a good one, as anybody can make it who reads the source."""
+    """A cursor with a valid digest, which anyone who reads the source can create."""
     # Raw: also numbers that the encoder does not write.
     return make_cursor(msgspec.Raw(json.dumps(position).encode()), *asked)
 

@@ -31,7 +31,7 @@ TEMPLATE = "prompt://{owner}/{name}"
 
 
 def fill(hub: Hub, name: str, **arguments: str) -> str:
-    """A prompt's text, as the one message that it is."""
+    """The text of a prompt that is a single message."""
     result = hub.ask("prompts/get", {"name": name, "arguments": arguments})
     (message,) = result["messages"]
     assert (message["role"], message["content"]["type"]) == ("user", "text")

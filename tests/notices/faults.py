@@ -109,7 +109,7 @@ ONE_CACHE_RULE = headers(cache_control="public, max-age=60")
 
 
 class Cache:
-    """Keeps what came first, and gives it to everybody."""
+    """Keeps the first answer, and sends it to all clients."""
 
     def __init__(self, key: str, change: Change = lambda _, reply: reply) -> None:
         self._key, self._change = key, change

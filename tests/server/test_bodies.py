@@ -189,7 +189,7 @@ def test_a_body_that_is_too_large_is_refused(hub: tuple[mount.Hub, str], path: s
 
 
 def test_jobs_do_not_wait_for_visitors(empty: Settings) -> None:
-    # Nobody is answered before everybody is at work.
+    # No request is answered before all of them are in progress.
     everybody = threading.Barrier(mount.VISITORS_AT_ONCE + 1)
 
     def meeting(environ: dict, start_response: Callable) -> list[bytes]:

@@ -82,7 +82,7 @@ def test_a_request_that_is_given_back(clock: Clock) -> None:
     assert [reads.hit("a") > 0 for _ in range(5)] == [False] * 3 + [True] * 2
     reads.give_back("a")
     reads.give_back("b")
-    # As many as were let go on, whatever was refused between.
+    # Only requests that were allowed count, not those refused in between.
     assert [reads.hit("a") > 0 for _ in range(2)] == [False, True]
     assert [reads.hit("b") > 0 for _ in range(4)] == [False] * 3 + [True]
 
@@ -193,7 +193,7 @@ def test_pages_and_preflights_do_not_count(limited: Server) -> None:
 
 def test_sixth_read_is_refused(limited: Server) -> None:
     for number in range(5):
-        # Nobody can buy more by naming another address.
+        # A client gets no further reads by claiming other addresses.
         headers = {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": f"for=192.0.2.{number}"}
         answer = limited.get("/api/v1/tags", headers=headers)
         assert answer.status_code == 200

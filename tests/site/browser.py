@@ -1,4 +1,4 @@
-"""A browser that takes note of whatever a page should not do."""
+"""A browser that records everything that a page should not do."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium, without a window; the one that has none, where it is installed."""
+    """The system's Chromium, without a window: its headless shell, where that is installed."""
     program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     assert program, "chromium is not there; install it with: sh tests/install-tools"
     with sync_playwright() as playwright:

@@ -72,7 +72,7 @@ class Hub:
         return f"{self.settings.base_url}/{path}"
 
     def run(self, *arguments: str, status: int | None = 0) -> str:
-        """What the program prints. ``status`` is its exit status; None for any."""
+        """Runs the program, and returns its output. ``status``: the expected one; None: any."""
         done = subprocess.run(
             [*self._command, *arguments], cwd=self.project, env=self._environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

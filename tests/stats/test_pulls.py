@@ -243,7 +243,7 @@ def test_two_at_once_take_turns(tmp_path):
 
 def test_many_make_the_database_at_once(tmp_path):
     processes = [start_ingestion(tmp_path) for _ in range(4)]
-    # The one that is first waits for its lines, and the others for it.
+    # The first process waits for its lines, and the others wait for that process.
     for number, process in enumerate(processes):
         process.stdin.write(line(client=f"192.0.2.{number}"))
         process.stdin.close()

@@ -1,5 +1,5 @@
-"""Damaged caches: whatever page of the state or byte of the index is wrong, the next build rebuilds
-them by itself.
+"""Damaged caches: the next build rebuilds them by itself, whichever page of the state or byte of
+the index is wrong.
 """
 
 import contextlib
@@ -100,7 +100,9 @@ def restore_tree(root: str, files: dict[str, bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def every_file_has_settled() -> Iterator[None]:
-    """Else the build after one that comes at once would not rely on what it remembers."""
+    """Lets marks of young files count. Otherwise, a build soon after another one would not rely on
+    them.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
         yield
@@ -158,7 +160,7 @@ def overwritten(data: bytes, place: int) -> bytes:
 
 
 def damaged(data: bytes, places: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Each place, and the data with damage of the one kind or the other there."""
+    """Each place, and the data with either kind of damage there."""
     for place, damage in zip(places, itertools.cycle((flipped, overwritten))):
         yield place, damage(data, place)
 

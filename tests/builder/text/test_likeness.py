@@ -22,7 +22,7 @@ def test_no_more_names_are_compared_than_the_limit(compared_names):
     found = alike("ab7", endless)
     assert found["ab7"] == 1
     assert len(compared_names) == COMPARED_MAX == 50
-    # Nor is more taken than compared.
+    # No more names are taken than compared.
     assert next(endless) == "ab50"
 
 

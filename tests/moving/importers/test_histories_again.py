@@ -57,7 +57,7 @@ def test_a_second_run_changes_nothing(root):
     before = versions(root)
     assert bring(root, found) == UNCHANGED
     assert versions(root) == before
-    # Nor does a run with other options, which apply only to new prompts.
+    # A run with other options changes nothing either: they apply only to new prompts.
     assert bring(root, found, all_tags=("late",), license="MIT") == UNCHANGED
 
 
@@ -162,7 +162,7 @@ def test_a_withdrawn_version_does_not_come_back(root):
     assert outcome.warnings == [
         "v2 secret: Left out label production: its version was withdrawn here."
     ]
-    # Nor as a version that is new elsewhere.
+    # It is not imported as a new version of the source either.
     outcome = bring(root, texts("one", "secret", "three", "secret", "five"))
     assert "was withdrawn" in dict(outcome.rejected)["v4 secret"]
     assert read_texts(root) == ["one", "three", "five"]

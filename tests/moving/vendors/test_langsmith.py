@@ -160,7 +160,7 @@ def test_commits_that_the_sdk_has_pulled():
 
 
 def test_a_commit_that_was_made_from_another_prompt():
-    """It is of the prompt that lists it, whatever LangChain has noted."""
+    """It belongs to the prompt that lists it, even if LangChain's metadata name another one."""
     noted = {"lc_hub_owner": "rlm", "lc_hub_repo": "rag", "lc_hub_commit_hash": "of-rag"}
     manifest = chat(human(template("One")), metadata=noted)
     (joke,) = read(

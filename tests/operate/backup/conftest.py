@@ -89,7 +89,7 @@ class Hub(NamedTuple):
         return Database(self.settings.state)
 
 
-# Of a version: text, bytes, nothing at all, an executable, in folders.
+# The files of a version: text, bytes, an empty file and an executable, in folders.
 FILES = [
     {"path": "scripts/lint/run.sh", "content": "#!/bin/sh\nexec true\n", "executable": True},
     {"path": "assets/logo.png", "base64": "iVBORw0KGgoAAP//"},

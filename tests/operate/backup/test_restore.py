@@ -1,4 +1,4 @@
-"""Restoring: what comes back, what is refused, and whatever kills it."""
+"""Restoring: what comes back, what is refused, and kills at any moment."""
 
 import errno
 import hashlib
@@ -151,7 +151,7 @@ def test_killed_at_any_change(hub: Hub, place: FolderPlace, tmp_path: Path, comp
     folders = [here.settings.content, here.settings.state]
     shutil.copytree(folders[0], f"{tmp_path}/saved")
     for count in killings(lambda: here.restore(place, complete=complete, replace=True)):
-        # Else each kill would note a floor more, and the next restore read one more.
+        # Otherwise each kill would leave one more floor for the next restore to read.
         shutil.rmtree(f"{place.root}/restores", ignore_errors=True)
         there = shown(here)
         if there not in (before, after):

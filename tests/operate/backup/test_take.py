@@ -1,4 +1,4 @@
-"""Backups: whole, incremental, private, while others publish, and whatever kills them."""
+"""Backups: whole, incremental, private, while others publish, and killed at any moment."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ def test_only_what_changed_is_stored(hub: Hub, place: FolderPlace) -> None:
 
 
 def test_backups_and_restores_take_turns(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    """``on_wait`` ends the one before."""
+    """``on_wait`` ends the work that holds the lock."""
     for act, folder in ((hub.back_up, hub.settings.state), (other.restore, other.settings.state)):
         with contextlib.ExitStack() as before:
             before.enter_context(lock(f"{folder}/backup", lambda: None))

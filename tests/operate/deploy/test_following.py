@@ -230,7 +230,7 @@ def test_a_folder_follows_without_a_listing(site: Settings, tmp_path: Path, shor
     with Deployer(Job(site.out, site.state, str(target), None, Options())) as deployer:
         deployer.tell(build(site, index=False))
         wait_until(lambda: deployer.status()["status"] == "ok", "a deployment")
-        # Somebody else's change is for the next comparison.
+        # A change by another program stays until the next comparison.
         Path(target, "top.html").write_text("Mine.")
         write_version(site.content, "ann", "story", "1.1.0", "Tell it.\n")
         deployer.tell(build(site, changed=[("ann", "story")], index=False))

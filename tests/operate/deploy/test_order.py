@@ -158,7 +158,7 @@ def test_the_reverse_order_breaks_links(sites: Sites, groups: list[list[Step]]) 
 
 
 def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: Path) -> None:
-    """Whatever is published during deployments, what is deployed is of one moment."""
+    """A deployment copies the site of one moment, even while others publish."""
     build(small, index=False)
     root, state = tmp_path / "www", Path(small.state)
     published = threading.Event()

@@ -187,7 +187,7 @@ def test_a_busy_service_a_damaged_upload_and_another_writer(
         deploy_to(opened, sites.new, tmp_path)
     assert broken(look(), by_key) == []
 
-    # Somebody else is at work in the last moment.
+    # Another program writes to the bucket at the last moment.
     def meddle(seen: Seen) -> None:
         if seen.method == "PUT" and seen.key.endswith("hub.json"):
             s3.client.put_object(Bucket=bucket, Key=f"{PREFIX}top", Body=b"another writer's")

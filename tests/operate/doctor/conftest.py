@@ -52,7 +52,7 @@ def faults(found: Iterable[Finding]) -> list[tuple[str, str]]:
 
 
 def only(found: Iterable[Finding], level: str) -> str:
-    """The text of the one thing that is not fine, which has this level."""
+    """The text of the only finding that is not fine; checks that it has this level."""
     ((is_level, text),) = faults(found)
     assert is_level == level
     return text

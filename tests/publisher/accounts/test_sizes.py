@@ -56,7 +56,7 @@ def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
     noted = [*statements]
     assert len(noted) > 20
     assert whole_tables(database, noted) == []
-    # Nor through all that one owner has done.
+    # The newest events of an owner are found without reading all of the owner's events.
     (newest,) = database.execute(
         "EXPLAIN QUERY PLAN SELECT * FROM event WHERE owner = ? ORDER BY id DESC", ("ann",)
     )

@@ -43,7 +43,7 @@ def test_a_node_that_stops_loses_its_turn(make: Make):
     with pytest.raises(OperatorError, match="Another node may deploy"):
         one.check(first)
     two.release()
-    # It has the turn again, and not the one in which it began.
+    # It gets the turn again, as a new one: the old turn stays over.
     assert one.take() == 3
     with pytest.raises(OperatorError):
         one.check(first)

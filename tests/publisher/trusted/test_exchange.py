@@ -282,7 +282,7 @@ def test_an_id_token_counts_once(hub: Hub):
         assert error.code == "invalid_token"
         assert "used already" in str(error)
     assert hub.exchange(hub.token())
-    # The same jti is the same token, whatever else is in it.
+    # Tokens with the same jti are the same token, even if other claims differ.
     spent = claims_of(token)["jti"]
     assert "used already" in str(hub.refusal(hub.token(jti=spent, ref="refs/heads/other")))
 

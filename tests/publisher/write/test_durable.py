@@ -224,7 +224,7 @@ def test_a_profile_only_for_a_new_owner(tmp_path: Path):
     assert profile.name == "ann"
     (tmp_path / "ann" / "owner.json").unlink()
     publish(Folder(root), "ann", "two", make_draft({"content": "x"}), publisher="ann")
-    # The one who has repos has not joined now.
+    # An owner who already has repos did not join just now, so no profile is written.
     assert content.read_owner(root, "ann") is None
     assert content.list_versions(root, "ann", "two").versions == [Version(1, 0, 0)]
 

@@ -1,4 +1,4 @@
-"""A request that is sent again after a crash, at whatever moment, is published once."""
+"""A request that is sent again after a crash, at any moment, is published once."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -243,7 +243,7 @@ def test_the_first_answer_of_a_publication_with_labels(root: str, database: Data
 
 @pytest.mark.parametrize("what", ["move", "remove", "publish", "publish the same"])
 def test_a_request_with_a_key_that_died_anywhere(what: str, tmp_path: Path):
-    """Sent again, it does what it would have done, once; whatever another did in between."""
+    """Sent again, it has its effect exactly once, even if another request came in between."""
     number = 0
     while True:
         number += 1

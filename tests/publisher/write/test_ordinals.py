@@ -116,7 +116,7 @@ def test_a_publication_opens_only_records_that_this_process_has_not_read(
     read = content.read_record
     monkeypatch.setattr(content, "read_record", lambda *at: opened.append(str(at[-1])) or read(*at))
     assert put(root, "And one more.") == 22
-    # The latest, for what it says, and the one that has come since.
+    # Only the latest one: its metadata are needed, and this process has not read it yet.
     assert {*opened} == {"1.0.20"}
     # A folder of the same names, with other records in it.
     shutil.rmtree(f"{root}/ann/x")

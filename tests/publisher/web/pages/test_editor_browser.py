@@ -9,7 +9,7 @@ from tests.publisher.web.pages.conftest import People, Visitor
 from tests.site.browser import PHONE, TIMEOUT_MS
 
 NEW = "/account/prompts/new"
-# The field of the form, which holds the text whatever one types it in.
+# The field of the form, which holds the text in both editors.
 FIELD = "textarea[name=content]"
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script></textarea> {{word}}"
 

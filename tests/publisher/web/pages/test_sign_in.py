@@ -198,7 +198,7 @@ def test_a_signed_in_cookie_outlasts_the_browser(people: People):
 
 
 def cookie_with(data: bytes, secret: str = "s" * 43) -> str:
-    """A cookie with whatever its visitor has signed."""
+    """A cookie with data that its visitor has signed."""
     signed = _signer(VisitorSession(secret)).sign(data)
     return f"{secret}.{base64.urlsafe_b64encode(signed).decode()}"
 

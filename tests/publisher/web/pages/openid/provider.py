@@ -27,7 +27,7 @@ TOKEN = "/token"
 
 @contextlib.contextmanager
 def real_provider(callback_url: str) -> Iterator[str]:
-    """The issuer of a running oidc-provider, to which anybody may say any name."""
+    """The issuer of a running oidc-provider, which signs in anyone under any name."""
     node = PROGRAMS / "node"
     assert node.exists(), "node is not there; install it with: sh tests/install-tools"
     script = str(NODE / "openid-provider.mjs")

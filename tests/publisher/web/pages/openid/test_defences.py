@@ -106,7 +106,7 @@ def test_somebody_else_s_answer_signs_nobody_in(hub: Server) -> None:
     # The sign-in that the victim has begun still works.
     victim.go(waiting)
     assert victim.sign_in_there("unknown-victim").status == 403
-    # Nor does it connect the attacker's identity to an account.
+    # It does not connect the attacker's identity to an account either.
     member = join(hub, "unsuspecting")
     assert member.go(answer).status == 400
     assert "No other account is connected" in member.get("/account/security").words

@@ -66,7 +66,7 @@ def test_a_hub_without_sign_up_has_none_elsewhere(fake: FakeProvider, closed_hub
     assert page.status == 403
     assert "ask the operator of this hub for an invitation" in page.words
     assert "sign up" not in page.words
-    # Nor with a cookie that says so.
+    # A cookie that claims a sign-up changes nothing.
     visitor = forge(closed_hub, {"begun": ["a-state", nonce, "a"], "to": "signup", "given": "bert"})
     assert visitor.get(f"{BACK}?state=a-state&code=a-code").status == 400
     assert "bert" not in closed_hub.process.text
