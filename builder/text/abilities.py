@@ -1,7 +1,7 @@
-"""What a version can do, as far as fixed rules find it in its text and files. Pure.
+"""The abilities of a version, as far as fixed rules find them in its text and files. Pure.
 
 For people who review a version before an agent uses it. The rules look for words, so they miss what
-is disguised: a version about which they say nothing is not therefore safe.
+is disguised. A version in which they find nothing may still be unsafe.
 
 The time is linear in the size of a version, whose limits are those of its text and files. So all of
 it is read, and no part can be beyond a limit of its own.
@@ -19,7 +19,7 @@ from builder.model.version_files import is_text
 from builder.text.hidden_chars import INVISIBLE
 from builder.text.prompts import parse_document
 
-# What the text of a version is called beside its files.
+# The name of the text among the files of a version.
 TEXT = "SKILL.md"
 # The most findings of a rule that are shown, and the most places of a finding; others are counted.
 FINDINGS_MAX, PLACES_MAX = 100, 3
@@ -32,7 +32,7 @@ File = tuple[str, bytes, bool]
 
 class Rule(NamedTuple):
     """``title`` is the heading of its findings; ``words`` say what it finds. ``is_always_shown``:
-    also that it found nothing.
+    even if it finds nothing.
     """
 
     title: str
@@ -126,7 +126,7 @@ def is_examined(front: str, files: Sequence[object]) -> bool:
 
 
 def examine(text: str, files: Sequence[File]) -> Findings:
-    """What the rules find in the text and the files of a version."""
+    """The findings of the rules in the text and the files of a version."""
     found: Findings = {rule: {} for rule in RULES}
     _examine_text(found, TEXT, text)
     for path, data, executable in files:

@@ -85,7 +85,7 @@ def _skill(root: str, read: Callable[[Version], Stored], links: Links, version: 
 def _found(
     read: Callable[[Version], Stored], skill: Callable[[Version], Skill], version: Version
 ) -> Findings | None:
-    """What a version can do; None if it is only a text."""
+    """The abilities of a version; None if it is only a text."""
     stored = read(version)
     files = skill(version).files if stored.record.files else ()
     if not abilities.is_examined(stored.content.removesuffix(stored.body), files):

@@ -66,7 +66,7 @@ class Beside(NamedTuple):
             raise OperatorError(f"{one.path} cannot be read: {error.strerror}") from None
 
     def tell(self) -> list[str]:
-        """What is left out, as warnings."""
+        """The warnings about files that are left out."""
         return [
             f"Left out what {why}: {some_of(paths, _SHOWN)}." for why, paths in self.left.items()
         ]
