@@ -91,7 +91,7 @@ def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
     """
     if planned.unchanged:
         return
-    if not _is_terminal():
+    if not sys.stdin.isatty():
         raise click.UsageError("There is no terminal to ask at. Pass --yes to withdraw it.")
     what = f"{planned.owner}/{planned.name}"
     if planned.version:
@@ -107,10 +107,6 @@ def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
         now = planned.latest or "none: it disappears from lists, search and feeds"
         click.echo(f"Its latest version is {planned.was_latest}, and will be {now}.")
     click.confirm("This cannot be undone. Withdraw it?", abort=True)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _take_off(places: Places, done: Withdrawn) -> int:

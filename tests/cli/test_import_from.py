@@ -1,6 +1,8 @@
 """``hubctl import --from``: an export or an API of another vendor, its prompts with histories."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -142,14 +144,13 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert len(example_api.requests) == before + 3
 
 
-def test_a_download_that_is_stopped(
-    folder: Path, example_api: FakeApi, monkeypatch: pytest.MonkeyPatch
-):
-    def stop(api: Api) -> None:
-        raise KeyboardInterrupt
+def test_a_download_that_is_stopped(folder: Path):
+    def stop(_: Request) -> Said:
+        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
+        return Said(200, [])
 
-    monkeypatch.setattr(sys.modules[MODULES["opik"]], "download", stop)
-    done = run("import", "--from", "opik", example_api.url, EXAMPLE_KEY=KEY)
+    with fake_api(stop) as api:
+        done = run("import", "--from", "opik", api.url, EXAMPLE_KEY=KEY)
     assert done.exit_code == 1 and "Run the same command again to continue." in done.stderr
 
 

@@ -1,13 +1,15 @@
 """``hubctl withdraw``."""
 
+import errno
+import io
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from builder.model.errors import OperatorError
-from cli import withdraw as command
 from cli.hubctl import main
+from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree
 
 
@@ -24,7 +26,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*args: str, stdin: str | None = None) -> Result:
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def run(*args: str, stdin: str | Terminal | None = None) -> Result:
     done = CliRunner().invoke(main, args, input=stdin)
     assert done.exception is None or isinstance(done.exception, SystemExit)
     return done
@@ -79,16 +86,16 @@ def test_without_a_site():
     assert done.exit_code == 0 and "Removed 0 files" in done.stderr
 
 
-def test_a_build_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_build_that_fails_is_reported():
     run("build")
 
-    def fail(*_: object, **__: object) -> None:
-        raise OperatorError("The disk is full.")
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("builder.pipeline.build.build", fail)
-    done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
+    with watched(once("rename", "site_out/ann/story.html", full)):
+        done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
     assert done.exit_code == 1 and "is withdrawn, but the site" in done.stderr
-    assert "The disk is full." in done.stderr and not shown("Leak-2", "content")
+    assert "No space left" in done.stderr and not shown("Leak-2", "content")
 
 
 def test_nobody_to_ask():
@@ -106,11 +113,8 @@ def test_nobody_to_ask():
         ("ann/story", ["2 versions", "under its name", "will be none"]),
     ],
 )
-def test_at_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, repo: str, told: list[str], answer: str, is_done: bool
-):
-    monkeypatch.setattr(command, "_is_terminal", lambda: True)
-    done = run("withdraw", repo, "--reason", "owner", stdin=answer)
+def test_at_a_terminal(repo: str, told: list[str], answer: str, is_done: bool):
+    done = run("withdraw", repo, "--reason", "owner", stdin=Terminal(answer.encode()))
     assert all(text in done.stdout for text in told)
     assert done.exit_code == (0 if is_done else 1)
     assert bool(shown("Leak-2", "content")) != is_done

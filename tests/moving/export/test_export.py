@@ -14,6 +14,7 @@ from builder.store import content
 from builder.text.formats import SUFFIXES
 from cli.hubctl import main
 from moving.export.listing import LIST_FILE
+from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree, write_version, write_withdrawn
 from tests.support.servers import PROJECT
 
@@ -141,17 +142,12 @@ def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root):
     assert files() == {"ann/story.prompt", "bob/chat.prompt"}
 
 
-def test_an_interrupted_export_is_gone_on_with(root, monkeypatch):
-    read_version = content.read_version
+def test_an_interrupted_export_continues(root):
+    def interrupt() -> None:
+        raise KeyboardInterrupt
 
-    def interrupted(root: str, owner: str, *rest: object):
-        if owner == "bob":
-            raise KeyboardInterrupt
-        return read_version(root, owner, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(content, "read_version", interrupted)
-        export()
+    with watched(once("open", "bob/chat/1.0.0.json", interrupt)):
+        assert export().exit_code == 1
     write_version("content", "ann", "story", "1.11.0", "Tell more.")
     assert export().stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
 

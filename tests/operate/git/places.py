@@ -1,11 +1,14 @@
 """A hub, a bare repository and another person's clone of it, for tests."""
 
+import contextlib
 import io
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
@@ -30,6 +33,33 @@ def git(folder: str | Path, *arguments: str, **options: Any) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
+
+
+@contextlib.contextmanager
+def watched_git(before: Callable[[list[str]], None]) -> Iterator[None]:
+    """Call ``before(arguments)`` ahead of each git that starts."""
+
+    class Watched(subprocess.Popen):
+        def __init__(self, arguments: list[str], **options: Any) -> None:
+            before(arguments)
+            super().__init__(arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", Watched)
+        yield
+
+
+@contextlib.contextmanager
+def before_git(command: str, act: Callable[[], object]) -> Iterator[None]:
+    """Do ``act`` ahead of the first git that starts with this command."""
+    acts = [act]
+
+    def before(arguments: list[str]) -> None:
+        if acts and command in arguments:
+            acts.pop()()
+
+    with watched_git(before):
+        yield
 
 
 class Place:

@@ -3,8 +3,7 @@
 import pytest
 
 from operate.git import commits, sync
-from operate.git.branch import Branch
-from tests.operate.git.places import Place, git
+from tests.operate.git.places import Place, git, watched_git
 from tests.support.catalogues import read_tree, write_label, write_version, write_withdrawn
 
 
@@ -91,9 +90,8 @@ def test_many_at_once_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPat
 
 def test_many_places_are_pushed_part_by_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "PLACES_MAX", 2)
-    pushed = []
-    push = Branch.push
-    monkeypatch.setattr(Branch, "push", lambda *args: (pushed.append(args), push(*args)))
-    place.run()
+    commands: list[str] = []
+    with watched_git(commands.extend):
+        place.run()
     assert place.is_same()
-    assert len(pushed) == 3
+    assert commands.count("push") == 3

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from builder.store.check import check
-from operate.git import sync
-from operate.git.branch import Branch, Moved
+from operate.git.branch import Moved
 from operate.git.commits import ContentChanged
 from operate.git.files import Place as FilesPlace
-from publisher.outside.git_program import Git
-from tests.operate.git.places import PERSON, Place, git
+from tests.operate.git.places import PERSON, Place, before_git, git, watched_git
+from tests.support.calls import watched
 from tests.support.catalogues import (
     edit_record,
     read_tree,
@@ -225,72 +224,56 @@ def test_a_faulty_profile_is_replaced(place: Place) -> None:
     assert place.is_same()
 
 
-def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_pushes_at_the_same_time(place: Place) -> None:
     place.run()
     write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
     one = place.sync()
-    with monkeypatch.context() as patch:
-        write_version(place.clone(), "eve", "new", "1.0.0", "Theirs.\n")
-        push = Branch.push
-        patch.setattr(Branch, "push", lambda *args: (place.merge(), push(*args)))
-        with pytest.raises(Moved):
-            one.run({FilesPlace("ann", "story")})
+    write_version(place.clone(), "eve", "new", "1.0.0", "Theirs.\n")
+    with before_git("push", place.merge), pytest.raises(Moved):
+        one.run({FilesPlace("ann", "story")})
     one.run({FilesPlace("ann", "story")})
     assert place.is_same()
     assert {"ann/story/1.1.0.md", "eve/new/1.0.0.md"} <= place.files().keys()
 
 
-def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_publishes_at_the_same_time(place: Place) -> None:
     place.run()
     clone = place.clone()
     write_version(clone, "ann", "story", "1.1.0", "Theirs.\n")
     write_version(clone, "ann", "new", "1.0.0", "New.\n")
     place.merge()
     one = place.sync()
-    with monkeypatch.context() as patch:
 
-        def publish(self):
-            write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
-            return reading(self)
+    def publish() -> None:
+        write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
 
-        reading = Branch.reading
-        patch.setattr(Branch, "reading", publish)
-        with pytest.raises(ContentChanged):
-            one.run(None)
+    with before_git("cat-file", publish), pytest.raises(ContentChanged):
+        one.run(None)
     assert place.builds == [[("ann", "new")]]  # which came before
     assert one.run(None).conflicts
     assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
     assert place.is_same()
 
 
-def test_a_file_that_goes_while_it_is_pushed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_goes_while_it_is_pushed(place: Place) -> None:
     one = place.sync()
-    with monkeypatch.context() as patch:
 
-        def withdraw(*args):
-            if (place.content / "bob/sql/1.0.0.md").exists():
-                write_withdrawn(place.content, "bob/sql", "1.0.0")
-            return write_commits(*args)
+    def withdraw() -> None:
+        write_withdrawn(place.content, "bob/sql", "1.0.0")
 
-        write_commits = sync.write_commits
-        patch.setattr(sync, "write_commits", withdraw)
-        with pytest.raises(ContentChanged):
-            one.run(None)
+    with before_git("fast-import", withdraw), pytest.raises(ContentChanged):
+        one.run(None)
     one.run(None)
     assert place.is_same()
 
 
-def test_only_profiles_and_the_home_page_are_read(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_profiles_and_the_home_page_are_read(place: Place) -> None:
     place.run()
-    paths = []
-    read = sync.files.read
-    monkeypatch.setattr(
-        sync.files, "read", lambda root, path: (paths.append(path), read(root, path))[1]
-    )
-    place.run()
-    assert paths == ["ann/owner.json"]
+    opened: list[str] = []
+    with watched(lambda call, args: opened.append(str(args[0])) if call == "open" else None):
+        place.run()
+    inside = [path for path in opened if Path(path).is_relative_to(place.content)]
+    assert inside == [f"{place.content}/ann/owner.json"]
 
 
 def test_a_branch_of_files_without_a_folder(place: Place) -> None:
@@ -335,9 +318,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(place: Place) -> None:
     place.run()
     clone = place.clone()
     write_version(clone, "eve", "new", "1.0.0", "New.\n")
@@ -348,23 +329,21 @@ def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
     folder = place.remote.parent
     shutil.copytree(folder, f"{folder}-start")
     calls, cut_at = 0, None
-    run = Git.started
 
-    def started(self, *arguments, **options):
+    def count(arguments: list[str]) -> None:
         nonlocal calls
         calls += 1
         if calls == cut_at:
             raise Killed
-        return run(self, *arguments, **options)
 
-    monkeypatch.setattr(Git, "started", started)
-    place.run()
+    with watched_git(count):
+        place.run()
     assert calls > 10
     for cut_at in some(range(1, calls + 1)):
         shutil.rmtree(folder)
         shutil.copytree(f"{folder}-start", folder)
         calls = 0
-        with pytest.raises(Killed):
+        with watched_git(count), pytest.raises(Killed):
             place.run()
         place.run()
         assert place.is_same(), cut_at
