@@ -1,10 +1,11 @@
 """Prompts come in with their histories: what is known of each version, its labels, its names."""
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from builder.model import names
 from builder.model.records import LabelRemoval, Message, Variable, format_time
@@ -29,6 +30,7 @@ from tests.moving.importers.histories import (
     texts,
     versions,
 )
+from tests.support.calls import watched
 
 
 def test_all_versions_come_with_what_is_known_of_them(root):
@@ -266,21 +268,17 @@ def test_a_broken_record_is_told_and_the_rest_is_imported(root):
     record.write_bytes(saved)
 
 
-def test_a_long_history_is_looked_at_once(root, settled, monkeypatch):
+def test_a_long_history_is_looked_at_once(root, settled):
     """No publication looks at the folder or reads records again."""
-    counts = {"list_versions": 0, "read_record": 0}
+    counts: Counter[str] = Counter()
 
-    def counted(name: str) -> Any:
-        function = getattr(content, name)
+    def count(call: str, args: tuple) -> None:
+        path = str(args[0])
+        if call == "scandir" and path.endswith("/greeting"):
+            counts["lists"] += 1
+        if call == "open" and re.search(r"/1\.0\.\d+\.json$", path):
+            counts["records"] += 1
 
-        def call(*args: Any) -> Any:
-            counts[name] += 1
-            return function(*args)
-
-        return call
-
-    for name in counts:
-        monkeypatch.setattr(content, name, counted(name))
     found = texts(*(str(number) for number in range(300)))
     progress: list[tuple[int, int]] = []
 
@@ -293,13 +291,15 @@ def test_a_long_history_is_looked_at_once(root, settled, monkeypatch):
             lambda _, done, total: progress.append((done, total)),
         )
 
-    assert bring_it([found]).versions == 300
+    with watched(count):
+        assert bring_it([found]).versions == 300
     assert progress[0] == (0, 300) and progress[-1] == (300, 300)
-    assert counts["list_versions"] <= 4 and counts["read_record"] == 0
+    assert counts["lists"] <= 4 and counts["records"] == 0
     more = history(*found.revisions, revision("new", labels=("production",)))
-    assert bring_it([more]).versions == 1
+    with watched(count):
+        assert bring_it([more]).versions == 1
     # Each record once for the comparison, and once for the publication and the label.
-    assert counts["list_versions"] <= 12 and counts["read_record"] <= 610
+    assert counts["lists"] <= 12 and counts["records"] <= 610
     assert labels_of(root) == {"production": "1.0.300"}
 
 

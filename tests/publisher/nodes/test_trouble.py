@@ -1,12 +1,12 @@
 """Nodes whose database has another history or is unreachable, or whose disk refuses."""
 
-import threading
+import errno
+import os
 
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.nodes import commits as commits_module
-from publisher.nodes import copy as copy_module
 from publisher.nodes import store as store_module
 from publisher.nodes.commits import StoreUnavailable
 from tests.publisher.nodes.conftest import LONG, Nodes
@@ -83,20 +83,18 @@ def test_a_disk_that_refuses_holds_nobody_for_ever(nodes: Nodes, monkeypatch: py
     one, two = nodes.start("one"), nodes.start("two")
     put(one, "first\n")
     meet(nodes, one, two)
-    real = copy_module.apply_row
-    is_full = threading.Event()
-    is_full.set()
+    replace = os.replace
 
-    def refuse(root: str, row) -> None:
-        if is_full.is_set() and root == two.root:
-            raise RequestError("storage_unavailable", "Disk full.")
-        real(root, row)
+    def refuse(old: str, new: str) -> None:
+        if new.startswith(f"{two.root}/ann/"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(old, new)
 
-    monkeypatch.setattr(copy_module, "apply_row", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     monkeypatch.setattr(store_module, "PATIENCE_SECONDS", 0.1)
     with pytest.raises(StoreUnavailable, match="behind the others"):
         put(two, "second\n")
     assert two.status()["failures"]
-    is_full.clear()
+    monkeypatch.setattr(os, "replace", replace)
     meet(nodes, one, two)
     assert nodes.content("one") == nodes.content("two")

@@ -1,6 +1,7 @@
 """The numbers of publication that are stored, and what a publication reads to find the next."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
+from tests.support.calls import watched
 from tests.support.catalogues import edit_record, moment, write_version
 
 
@@ -104,20 +106,17 @@ def test_a_number_that_is_stored_twice_is_a_fault(root: str):
     assert fault.path == "ann/x/withdrawn/1.0.1.json"
 
 
-def test_a_publication_opens_only_records_that_this_process_has_not_read(
-    root: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_publication_opens_only_records_that_this_process_has_not_read(root: str):
     for patch in range(20):
         write_version(
             root, "ann", "x", f"1.0.{patch}", f"Say {patch}.\n", published_at=moment(patch)
         )
     put(root, "One more.")
-    opened = []
-    read = content.read_record
-    monkeypatch.setattr(content, "read_record", lambda *at: opened.append(str(at[-1])) or read(*at))
-    assert put(root, "And one more.") == 22
+    opened: set[str] = set()
+    with watched(lambda call, args: opened.add(os.path.basename(args[0])) if call == "open" else 0):
+        assert put(root, "And one more.") == 22
     # Only the latest one: its metadata are needed, and this process has not read it yet.
-    assert {*opened} == {"1.0.20"}
+    assert {name for name in opened if name.startswith("1.")} - {"1.0.20.md"} == {"1.0.20.json"}
     # A folder of the same names, with other records in it.
     shutil.rmtree(f"{root}/ann/x")
     for patch in range(21):
