@@ -7,6 +7,7 @@ After `make test-all`, this writes ``tests/durations.txt``:
 A part is a folder whose tests take ``PART_SECONDS``, without those of parts below it.
 """
 
+import sys
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -54,6 +55,8 @@ def main() -> None:
     lines = [HEAD]
     for kind in ("short", "rest"):
         seconds = read_run(RUN / kind)
+        if not seconds:
+            sys.exit(f"No reports in {RUN / kind}. Run `make test-all`, then this again.")
         for part, modules in parts_of(seconds).items():
             modules.sort(key=lambda module: (-seconds[module], module))
             lines += [
