@@ -137,7 +137,7 @@ def _parse_networks(
         metavar="SECONDS",
         type=click.IntRange(0),
         default=HSTS_SECONDS,
-        help="With TLS, browsers that were here use only https for so long "
+        help="With TLS, browsers use only https for this time after a visit "
         "(Strict-Transport-Security). 0: send no such header.",
     ),
     out_option,

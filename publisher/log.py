@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from builder.model.errors import HubError
 from builder.pipeline.rebuild import Outcome
 
-# A logged error has at most so many links of its chain of causes.
+# A logged error has at most this many errors of its chain of causes.
 _CAUSES_MAX = 5
 
 

@@ -125,7 +125,7 @@ LIMITS_HIT = Counter(
     "hub_limits_hit_total",
     "Requests refused by a limit. connections: of all clients; client-connections: of one "
     "address; head: size of a request's head; searches: waiting searches; quota: of an owner; "
-    "the others: so many in a time.",
+    "the others: requests in a period.",
     limit=(
         "read",
         "publish",

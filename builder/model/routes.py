@@ -276,8 +276,8 @@ _ROWS = (
     _row("catalogue", API + "/catalogue.jsonl", JSON_LINES, "list", "site"),
     _row("openapi", API + "/openapi.json", JSON, "list", "site"),
     # Langfuse's API. Its lists have the order of the first of SORTS. A host without rules serves
-    # these files as they are, so their names equal their URLs, and no prompt's file is a folder of
-    # others.
+    # these files as they are. So each file has the name of its URL, and no URL of a prompt is also
+    # a folder of other files.
     _row("langfuse_list", LANGFUSE, JSON, "list", "langfuse"),
     _row("langfuse_page", LANGFUSE + "/_/{page}", JSON, "list", "langfuse"),
     _row("langfuse_tag_page", LANGFUSE + "/_/{tag}/{page}", JSON, "list", "langfuse"),
@@ -295,7 +295,7 @@ _ROWS = (
     _row("owner_page", "/{owner}", HTML, "list", "owner"),
     _row("repo_page", "/{owner}/{name}", HTML, "list", "repo"),
     _row("version_page", "/{owner}/{name}/{version}", HTML, "list", "version"),
-    # A page that reads its query in the browser, so one file does for any two versions.
+    # A page that reads its query in the browser, so one file is enough for all pairs of versions.
     _row("compare_page", "/{owner}/{name}/compare", HTML, "list", "versions"),
     _row("versions_page", "/{owner}/{name}/versions", HTML, "list", "versions"),
     _row(
@@ -392,8 +392,9 @@ PROGRAM_PATTERN = (
     rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
     r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)|.*/\.well-known/.*"
 )
-# Programs look here for metadata of a host (RFC 8615). No files exist at the root, for members
-# either: MCP clients request OAuth's metadata there (RFC 9728), and take a 404 for "none".
+# Programs look here for metadata of a host (RFC 8615). At the root there are none, not even for
+# members. MCP clients request OAuth's metadata there (RFC 9728), and need a 404 to know that there
+# is none.
 WELL_KNOWN = "/.well-known/"
 
 # Answered by the publish service: POST to the first, PUT and DELETE to the second.

@@ -87,11 +87,12 @@ class Rebuilder(Background):
     """While entered, builds what is requested. ``report`` gets each build's result, or its error;
     ``progress`` and ``on_wait`` are as in ``build``.
 
-    ``serial`` returns the serial for readers; by default it is the number of publications.
-    It must return at once and never decrease. Before it rises, the caller puts the changes that it
-    counts into the content and calls ``request`` for them; afterwards, it calls ``note_serial``.
-    hub.json gets a serial only when all changes that it counts are in the lists. ``await_content``
-    returns true if the content is complete within so many seconds; the first build waits for that.
+    ``serial`` returns the serial for readers; by default it is the number of publications. It must
+    return at once and never decrease. Before it rises, the caller puts the changes that it counts
+    into the content and calls ``request`` for them; afterwards, it calls ``note_serial``. hub.json
+    gets a serial only when all changes that it counts are in the lists. ``await_content`` takes
+    seconds to wait, and returns true if the content is complete by then; the first build waits for
+    that.
     """
 
     def __init__(

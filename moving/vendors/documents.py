@@ -145,8 +145,8 @@ def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-# A file: its place, its kind, its stated size, and a function that reads at most so many of its
-# bytes.
+# A file: its place, its kind, its stated size, and a function that reads at most a given number of
+# its bytes.
 _File = tuple[str, str, int, Callable[[int], bytes]]
 
 

@@ -16,7 +16,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.incoming import bearer_token
 from publisher.web.pages.cookie import CookieSessions
 
-# Names of so many hexadecimal digits are different for all readers.
+# With this many hexadecimal digits, no two readers get the same name.
 READER_CHARS = 32
 
 

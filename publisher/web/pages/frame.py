@@ -52,7 +52,7 @@ from server.throttle import Throttle
 
 # Forms that an owner may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
-# Only so many messages wait for the next page; older ones are dropped.
+# At most this many messages wait for the next page; older ones are dropped.
 FLASHES_MAX = 5
 # The target after a sign-in is kept in a cookie; a longer one is dropped.
 TARGET_CHARS_MAX = 1600
@@ -140,8 +140,8 @@ class Frame:
         app.after_request(self._add_headers)
 
     def idempotency_key(self, owner: str, key: str, mark: bytes) -> IdempotencyKey:
-        """Returns the key of a publication. It keeps one window more than fits into the time that
-        answers are kept, as windows do not begin with it.
+        """Returns the key of a publication. Keys are limited for one window more than fits into the
+        time for which answers are kept, because that time does not begin with a window.
         """
         kept_max = self.limits.publications * (KEPT_SECONDS // WINDOW_SECONDS + 1)
         return IdempotencyKey(self.database, owner, key, mark, kept_max)

@@ -29,7 +29,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
 
-# A prompt's versions beyond so many are not listed: the owner types the number.
+# The form lists this many versions, the newest first. For older ones, the owner types the number.
 OFFERED_VERSIONS_MAX = 200
 CHANGES_A_PAGE = 50
 _OF_VERSION = ("invalid_version", "version_not_found")
