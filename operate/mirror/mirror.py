@@ -19,7 +19,8 @@ from msgspec import Meta, Struct
 from builder.model import names
 from builder.model.errors import OperatorError, explained
 from builder.model.plural import counted
-from builder.model.routes import BY_NAME
+from builder.model.routes import BY_NAME, version_file
+from builder.model.version_files import find_faults
 from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
 from builder.write.mirrored import digest_of_files, sha256_of
@@ -72,6 +73,15 @@ class _Version(Struct):
     version: str
     sha256: str
     withdrawn: Any = None
+
+
+class _File(Struct):
+    path: str
+    sha256: str
+
+
+class _Record(Struct):
+    files: list[_File] = []
 
 
 class _Label(Struct):
@@ -268,7 +278,7 @@ class _Run:
         at = {"owner": line.owner, "name": line.name}
 
         def take(route: str, **more: str) -> bytes:
-            file = BY_NAME[route].file_for(**at, **more)
+            file = BY_NAME[route].file_for(**at | more)
             data = read(file)
             if data is None:
                 raise _Differs
@@ -297,9 +307,15 @@ class _Run:
                     raise _Differs
                 take("label_history", label=label.label)
         for version, sha256 in kept.items():
-            take("version", version=version)
+            record = _data(take("version", version=version), _Record)
             if sha256_of(take("version_raw", version=version)) != sha256:
                 raise _Differs
+            if any(find_faults([one.path for one in record.files])):
+                raise _Differs
+            for one in record.files:
+                match = version_file(**at, version=version, path=one.path)
+                if sha256_of(take(match.route.name, **match.params)) != one.sha256:
+                    raise _Differs
         if line.digest != digest_of_files(sums):
             raise _Differs
         return files[::-1]

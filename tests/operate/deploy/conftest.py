@@ -34,6 +34,7 @@ from tests.support.object_stores import S3_KEYS, running_s3
 
 PAGE_KEYS = 40
 PREFIX = "site/"
+FILES = {"assets/logo.png": b"\x89\0\xff", "scripts/run.sh": b"true\n"}
 
 
 class Sites(NamedTuple):
@@ -44,10 +45,11 @@ class Sites(NamedTuple):
 
 
 def change(content: str) -> None:
-    """Add a repo of a new owner with a new tag, a version, a title; remove an owner's last repo."""
+    """Add a repo of a new owner with a new tag, versions, a title; remove an owner with files."""
     write_version(content, "cat", "poem", "1.0.0", "Write a poem.\n", tags=["fresh", "code"])
     write_version(content, "ann", "review", "1.2.0", "Review {{code}} twice.\n", tags=["fresh"])
     edit_record(Path(content, "ann", "story", "1.0.0.json"), title="Another title")
+    write_version(content, "ann", "lint", "1.1.0", "Lint.\n", {"scripts/run.sh": b"false\n"})
     shutil.rmtree(Path(content, "bob"))
 
 
@@ -57,6 +59,8 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Sites:
     old, new = settings_in(folder / "old"), settings_in(folder / "new")
     for settings in (old, new):
         write_small_catalogue(settings.content)
+        for owner in ("ann", "bob"):
+            write_version(settings.content, owner, "lint", "1.0.0", "Lint.\n", FILES)
         build(settings, index=False)
     change(new.content)
     # The second build removes files that the first one kept for readers of the older lists.

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from builder.model.routes import match_url
+from builder.model.routes import match_file, match_url
 from tests.support.catalogues import BASE_URL
 
 HOME = "index.html"
@@ -81,6 +81,8 @@ def links(key: str, data: bytes) -> list[str]:
 def _links(key: str, data: bytes) -> Iterator[str]:
     if key.startswith("api/v1/openapi"):
         return  # it describes links, and has none
+    if (found := match_file(key) or match_url(f"/{key}")) and found.route.scope == "files":
+        return  # of others, whatever is in it
     text = data.decode()
     kind = key.rpartition(".")[2] if "." in key.rpartition("/")[2] else text[:1]
     if kind in ("html", "<"):

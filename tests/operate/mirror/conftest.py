@@ -13,11 +13,18 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from cli.hubctl import main
 from tests.client.fake import Answer, Request, answer, error
-from tests.support.catalogues import read_tree, settings_in, write_label, write_small_catalogue
+from tests.support.catalogues import (
+    read_tree,
+    settings_in,
+    write_label,
+    write_small_catalogue,
+    write_version,
+)
 from tests.support.servers import free_port
 
 CATALOGUE = "api/v1/catalogue.jsonl"
 REPOS = "api/v1/repos"
+FILES = {"assets/logo.png": b"\x89\0\xff", "empty": b"", "scripts/a/run.sh": b"true\n"}
 Change = Callable[[bytes], bytes]
 
 
@@ -33,6 +40,7 @@ class Origin:
         write_label(self.content, "ann/review", 1, "production", "1.0.0", note="Go.")
         write_label(self.content, "ann/review", 2, "old", "1.0.0")
         write_label(self.content, "ann/review", 3, "old", None)
+        write_version(self.content, "ann", "story", "1.0.0", "Tell a story.\n", FILES)
         self.changed: dict[str, Answer] = {}
         self.build()
 
@@ -61,6 +69,7 @@ class Origin:
                 if "withdrawn" not in one:
                     version = f"{repo}/versions/{one['version']}"
                     wanted |= {f"{version}.json", f"{version}.txt"}
+                    wanted |= {path for path in files if path.startswith(f"{version}.files/")}
             if f"{repo}/labels.json" in files:
                 wanted.add(f"{repo}/labels.json")
                 for one in json.loads(files[f"{repo}/labels.json"])["data"]:

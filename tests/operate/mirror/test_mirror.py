@@ -17,7 +17,7 @@ from operate.mirror import mirror as mirrors
 from operate.mirror import site_files
 from tests.client.fake import Answer, Fake, Request, answer, closed_port, error
 from tests.client.shells import TOKEN
-from tests.operate.mirror.conftest import CATALOGUE, REPOS, Change, Copy, Origin
+from tests.operate.mirror.conftest import CATALOGUE, FILES, REPOS, Change, Copy, Origin
 from tests.support.catalogues import (
     write_label,
     write_version,
@@ -170,6 +170,9 @@ CHANGES: list[tuple[str, Change]] = [
     ("versions.json", lambda data: data[:-40]),
     ("versions.json", lambda _: b""),
     (".json", lambda data: data.replace(b'"1.1.0"', b'"1.0.1"', 1)),
+    ("versions/1.0.0.files/empty.bin", lambda data: data + b"x"),
+    ("versions/1.0.0.files/scripts/a/run.sh.txt", bytes.upper),
+    ("versions/1.0.0.json", lambda data: data.replace(b'"path":"empty"', b'"path":"other"')),
 ]
 
 
@@ -181,7 +184,10 @@ def naming(old: bytes, name: str | None) -> Change:
     return lambda data: data.replace(old, new)
 
 
-LISTS = {"versions.json": b'"version":"1.0.0"', "labels.json": b'"label":"production"'}
+LISTS = {
+    "versions.json": b'"version":"1.0.0"', "labels.json": b'"label":"production"',
+    "versions/1.0.0.json": b'"path":"empty"',
+}  # fmt: skip
 EVIL_NAMES = [(path, naming(old, name)) for path, old in LISTS.items() for name in NO_NAMES]
 
 
@@ -190,7 +196,7 @@ def test_files_of_another_time_or_of_no_hub(copy: Copy, origin: Origin) -> None:
     changes = CHANGES + EVIL_NAMES
     for number in range(len(changes)):
         for name in (f"n{number:02}-whole", f"n{number:02}-wrong"):
-            write_version(origin.content, "ann", name, "1.0.0", f"{name}.\n")
+            write_version(origin.content, "ann", name, "1.0.0", f"{name}.\n", FILES)
             write_version(
                 origin.content, "ann", name, "1.1.0", f"{name}!\n", changelog="With care."
             )
