@@ -12,3 +12,10 @@ def some_of(names: Sequence[str], most: int) -> str:
     """``a, b``; for more than ``most`` names, ``a, b and 5 more``."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def human_size(size: int) -> str:
+    """A number of bytes for people."""
+    if size < 1024:
+        return f"{size} bytes" if size != 1 else "1 byte"
+    return f"{size / 1024:.1f} KiB"

@@ -1,4 +1,5 @@
-"""The panels of a version with files: the list of them, and what the version can do. Pure.
+"""The panels of a version with files: the list of them, what the version can do, and how both
+differ from the previous version. Pure.
 
 Their templates are macros, because few versions have files.
 """
@@ -8,12 +9,14 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder.model.plural import counted
+from builder.model.plural import counted, human_size
 from builder.model.records import File, Repo, Version
 from builder.model.routes import version_file
 from builder.model.version_files import is_text
+from builder.render.hunks import Row, file_hunks
 from builder.render.pages import Pages
-from builder.text.abilities import FINDINGS_MAX, Findings
+from builder.text.abilities import FINDINGS_MAX, Finding, Findings, Rule
+from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks
 
 # With more files than these, the list is folded.
@@ -29,6 +32,16 @@ class ShownFile(NamedTuple):
     size: str
     file: File
     is_text: bool
+
+
+class Since(NamedTuple):
+    """The changes since the previous version: rows of the text, files, and findings as
+    ``abilities.compare`` yields them, or None if both versions are only texts.
+    """
+
+    rows: Sequence[Row]
+    files: Sequence[FileChange]
+    found: Sequence[tuple[Rule, list[Finding], list[Finding]]] | None
 
 
 def panels(
@@ -48,6 +61,23 @@ def panels(
     return Markup("").join(parts)
 
 
+def changes_since(pages: Pages, since: Since, previous: str, version: str, marks: Marks) -> Markup:
+    """The changes since the previous version, for people."""
+    text = pages.macro("changes.html", "changes")
+    if since.found is None:
+        return text(since.rows, previous, version, marks)
+    found = pages.macro("can_do.html", "can_do_changes")(since.found, FINDINGS_MAX, marks)
+    same = "The text is unchanged." if since.files else "The text and files are unchanged."
+    pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
+    return Markup("").join(
+        [
+            found,
+            text(since.rows, previous, version, marks, same=same),
+            pages.macro("files.html", "file_changes")(pairs, previous, version, marks),
+        ]
+    )
+
+
 def _shown(pages: Pages, one: Repo | Version, number: str, file: File) -> ShownFile:
     href = f"{pages.root}/{version_file(one.owner, one.name, number, file.path).file}"
     folder, slash, name = file.path.rpartition("/")
@@ -58,10 +88,3 @@ def _total(files: Sequence[File]) -> str:
     executable = sum(one.executable for one in files)
     total = f"{counted(len(files), 'file')}, {human_size(sum(one.size for one in files))}"
     return f"{total}, {executable} executable" if executable else total
-
-
-def human_size(size: int) -> str:
-    """A number of bytes for people."""
-    if size < 1024:
-        return f"{size} bytes" if size != 1 else "1 byte"
-    return f"{size / 1024:.1f} KiB"

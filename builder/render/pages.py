@@ -18,6 +18,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from builder.model.links import Links
+from builder.model.plural import human_size
 from builder.model.routes import (
     ACCOUNT_URL,
     BY_NAME,
@@ -191,4 +192,5 @@ _FILTERS = {
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "data_block": linked_data.data_block,
     "visible": visible,
+    "human_size": human_size,
 }

@@ -10,13 +10,12 @@ from itertools import accumulate
 from markupsafe import Markup
 
 from builder.model.labels import Labels
-from builder.model.plural import counted
+from builder.model.plural import counted, human_size
 from builder.model.records import ListedVersion, Message, Repo, Source, Variable, Version
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
-from builder.render.files_panels import human_size, panels
-from builder.render.hunks import Row
+from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
@@ -39,11 +38,11 @@ def version_page(
     pages: Pages,
     version: Version,
     labels: list[str],
-    changes: list[Row],
+    since: Since | None = None,
     found: Findings | None = None,
 ) -> bytes:
-    """The page of a version that these labels name; ``changes`` since the previous version.
-    ``found``: what it can do, None if it is only a text.
+    """The page of a version that these labels name; ``since``: the changes since the previous
+    version, if there is one; ``found``: what it can do, None if it is only a text.
     """
     owner, name, number = version.owner, version.name, version.version
     id = f"{owner}/{name}"
@@ -51,10 +50,9 @@ def version_page(
     # The text comes first, because its hidden characters are counted before those of the changelog.
     text = _text(pages, version, number, marks)
     changelog = visible(version.changelog, marks)
-    table: Markup | str = ""
-    if version.previous:
-        macro = pages.macro("changes.html", "changes")
-        table = macro(changes, version.previous, number, marks)
+    changes: Markup | str = ""
+    if since:
+        changes = changes_since(pages, since, version.previous, number, marks)
     return pages.fill(
         "version.html",
         owner=owner,
@@ -74,7 +72,7 @@ def version_page(
         text=text,
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
         files=panels(pages, version, number, found, marks),
-        changes=table,
+        changes=changes,
         diff_url=version.diff_url or "",
     ).encode()
 

@@ -40,15 +40,15 @@ class Rule(NamedTuple):
     is_always_shown: bool = True
 
 
-RUNS = Rule("Runs", "is marked executable, or begins with “#!”")
-TOOLS = Rule("Allowed tools", "“allowed-tools” in front matter: agents use them without asking")
+RUNS = Rule("Runs", "Marked executable, or begins with “#!”.")
+TOOLS = Rule("Allowed tools", "“allowed-tools” in front matter: agents use them without asking.")
 COMMANDS = Rule(
     "Commands",
-    "begins a command of shell, or is a well-known program that begins a line or a quote",
+    "First words of commands in shell; well-known programs that begin a line, code or a quote.",
 )
-HOSTS = Rule("Names a host", "“https://…” in the text or a file")
-HIDDEN = Rule("Hidden characters", "have no width or reorder others; models read them")
-UNREAD = Rule("Not read", "is no text, so no rule looked into it", False)
+HOSTS = Rule("Names a host", "“https://…” in the text or a file.")
+HIDDEN = Rule("Hidden characters", "Of no width, or they reorder others. Models read them.")
+UNREAD = Rule("Not read", "No text, so no rule looked into it.", False)
 RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
 
 

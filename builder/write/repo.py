@@ -20,6 +20,7 @@ from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
 from builder.render.derive import Stored
+from builder.render.files_panels import Since
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
 from builder.render.skills import Skill
@@ -82,14 +83,17 @@ def _skill(root: str, read: Callable[[Version], Stored], links: Links, version: 
     return skills.skill_of(stored, data, links)
 
 
-def _found(
+def _is_examined(stored: Stored) -> bool:
+    front = stored.content[: len(stored.content) - len(stored.body)]
+    return abilities.is_examined(front, stored.record.files or ())
+
+
+def _find(
     read: Callable[[Version], Stored], skill: Callable[[Version], Skill], version: Version
-) -> Findings | None:
-    """The abilities of a version; None if it is only a text."""
+) -> Findings:
+    """The abilities of a version."""
     stored = read(version)
     files = skill(version).files if stored.record.files else ()
-    if not abilities.is_examined(stored.content.removesuffix(stored.body), files):
-        return None
     return abilities.examine(stored.content, files)
 
 
@@ -110,7 +114,7 @@ class _RepoFiles:
         self.read = lru_cache(TEXTS_KEPT)(partial(_read, self.read_record, *place))
         read_skill = partial(_skill, settings.content, self.read, self.links)
         self.skill = lru_cache(SKILLS_KEPT)(read_skill)
-        self.found = lru_cache(SKILLS_KEPT)(partial(_found, self.read, self.skill))
+        self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
 
     def write(self) -> RepoRow:
         """Write the files that are not up to date on the site. Raises ContentError."""
@@ -191,15 +195,8 @@ class _RepoFiles:
         self._write("version_raw", stored.content.encode(), at)
         self._write("version_body", stored.body.encode(), at)
         skill = self.skill(place.version)
-        rows = []
-        if older:
-            changes = line_diff.LineDiff(older.content, stored.content)
-            names = (f"{self.task.id}/{one}.md" for one in (previous, place.name))
-            files = self._file_changes(older, stored, skill)
-            self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
-            rows = hunks(changes)
-        found = self.found(place.version)
-        page = prompt_pages.version_page(self.pages, version, labels, rows, found)
+        since = self._write_diff(older, stored, skill) if older else None
+        page = prompt_pages.version_page(self.pages, version, labels, since, self._found(stored))
         self._write("version_page", page, at)
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
@@ -215,6 +212,22 @@ class _RepoFiles:
         is_counted = bool(stored.record.ordinal)
         paths = [one.path for one in stored.record.files or ()]
         return Remembered(place.name, place.mark, entry, labels, is_counted, sha256, files=paths)
+
+    def _write_diff(self, older: Stored, stored: Stored, skill: Skill) -> Since:
+        """Write the changes since the previous version."""
+        changes = line_diff.LineDiff(older.content, stored.content)
+        names = (f"{self.task.id}/{one.version}.md" for one in (older, stored))
+        files = self._file_changes(older, stored, skill)
+        at = {**self.at, "version": stored.version}
+        self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
+        if not _is_examined(older) and not _is_examined(stored):
+            return Since(hunks(changes), files, None)
+        found = abilities.compare(self.find(older.version), self.find(stored.version))
+        return Since(hunks(changes), files, [*found])
+
+    def _found(self, stored: Stored) -> Findings | None:
+        """The abilities of a version; None if it is only a text."""
+        return self.find(stored.version) if _is_examined(stored) else None
 
     def _file_changes(self, older: Stored, stored: Stored, skill: Skill) -> list[FileChange]:
         """The changes of files from the previous version."""
@@ -310,9 +323,8 @@ class _RepoFiles:
             self._write("compare_page", prompt_pages.compare_page(self.pages, **self.at))
             page = prompt_pages.versions_page(self.pages, repo, entries, labels)
             self._write("versions_page", page)
-        page = prompt_pages.repo_page(
-            self.pages, repo, about, entries, labels, self.found(latest.version)
-        )
+        found = self._found(latest)
+        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, found)
         self._write("repo_page", page)
         skill = self.skill(latest.version)
         self._write("skill", skill.text)
