@@ -1,7 +1,7 @@
 """Line ends: a browser's text field has only one kind. Pure.
 
 A form turns every line end into CR LF
-(https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#constructing-entry-list).
+(https://html.spec.whatwg.org/#convert-to-a-list-of-name-value-pairs).
 Here, all texts of a form have LF. The published text gets the line ends of the version that the
 author began with, line by line, so that an edit changes nothing else.
 """
@@ -10,8 +10,8 @@ import re
 
 from builder.text.line_diff import Steps, opcodes
 
-# Most prompts take fewer than 10,000 steps. After so many, all further lines get the first line's
-# end.
+# Most prompts take fewer than 10,000 steps. Beyond this limit, all further lines get the first
+# line's end.
 STEPS_MAX = 400_000
 
 _end = re.compile(r"\r\n|\r|\n")
