@@ -1,10 +1,10 @@
 """A small catalogue with its whole expected site.
 
-``content`` is written by hand and holds what goes wrong easily: markup in every field, a byte
-order mark, CRLF, no final newline, front matter, other scripts. ``site`` is what a build makes
-of it, byte for byte, but for what repeats its source; of each kind of page it has the longest,
-and ``pages.txt`` names the others. After a wanted change ``python -m tests.golden`` makes it again;
-read the difference before you commit it.
+``content`` is written by hand and has cases that easily go wrong: markup in every field, a byte
+order mark, CRLF, no final newline, front matter, other scripts. ``site`` has the files that a build
+writes, byte for byte, without those that repeat a source. It has the longest page of each kind;
+``pages.txt`` names the others. After an intended change, ``python -m tests.golden`` writes it
+again. Read the difference before you commit it.
 """
 
 import os
@@ -33,14 +33,16 @@ HUB = BY_NAME["hub"].file
 
 
 def golden_settings(out: str, state: str) -> Settings:
-    """A base URL with a path, so that a link that forgets it shows."""
+    """A base URL with a path, so that a link without the path is noticed."""
     return Settings(
         CONTENT, out, state, "https://example.org/prompts", "Golden Hub", search="tantivy"
     )
 
 
 def from_sources(settings: Settings) -> dict[str, bytes]:
-    """The files of the site that repeat a source, made from it: a copy would say nothing new."""
+    """The files of the site that repeat a source, made from it, because a copy would test nothing
+    more.
+    """
     document = openapi.document(settings)
     api = api_page.describe(msgspec.json.decode(document), STATUS)
     client = clients.shell_client(settings.base_url, search_rules())

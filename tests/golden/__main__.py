@@ -1,4 +1,4 @@
-"""Makes the expected site again: ``python -m tests.golden``."""
+"""Writes the expected site again: ``python -m tests.golden``."""
 
 import shutil
 import tempfile

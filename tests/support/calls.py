@@ -50,7 +50,7 @@ def at(number: int, act: Callable[[], None]) -> Callable[[str, tuple], None]:
 
 
 def once(call: str, end: str, act: Callable[[], None]) -> Callable[[str, tuple], None]:
-    """Do ``act`` ahead of the first call of this name for a path that ends so."""
+    """Do ``act`` before the first call of this name on a path with this end."""
     is_done = False
 
     def before(name: str, args: tuple) -> None:

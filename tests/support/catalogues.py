@@ -1,7 +1,7 @@
 """Makes small content trees and sites for tests, in the format of ``builder.store.content``.
 
-Writes the files itself, byte by byte, so that a test of the reader does not rest on a writer
-of ours.
+Writes the files itself, byte by byte, so that tests of the reader do not depend on the product's
+writer.
 """
 
 import hashlib
@@ -23,7 +23,9 @@ BASE_URL = "https://hub.example"
 
 
 def wait_for_tick(folder: str) -> None:
-    """Until the file system's clock has moved on, so that a change shows in a file's time."""
+    """Wait until the clock of the file system has advanced, so that a change shows in a file's
+    time.
+    """
     probe = Path(folder, "probe")
     probe.write_bytes(b"")
     before = probe.stat().st_ctime_ns
@@ -39,7 +41,7 @@ def moment(hours: float) -> str:
 
 
 def version_hours(version: str) -> int:
-    """Grows with the version, so that defaults are in order."""
+    """Hours that grow with the version, so that default times are in order."""
     major, minor, patch = map(int, version.split("."))
     return major * 1000 + minor * 50 + patch
 

@@ -1,4 +1,4 @@
-"""Password hashes that take no time, for tests of what stands around passwords.
+"""Password hashes that take no time, for tests of the code around passwords.
 
 As a program, this is `hubctl` with such hashes.
 """

@@ -13,8 +13,8 @@ _DEAD = 9
 
 
 def dies_at(number: int, work: Callable[[], object]) -> bool:
-    """Do the work in a process that ends at its system call with this number; returns whether it
-    came so far. The process may raise nothing.
+    """Do the work in a process that dies at its system call with this number. True if the work got
+    that far. It must raise nothing.
     """
     child = os.fork()
     if child == 0:

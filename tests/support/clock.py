@@ -1,4 +1,4 @@
-"""A clock that tests turn."""
+"""A clock that tests control."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -20,7 +20,7 @@ class Clock:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes builds use what they remember of files, however young these are."""
+    """Makes builds trust the marks of files of any age."""
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 

@@ -36,7 +36,7 @@ class FaultProxy:
         self.address = f"127.0.0.1:{self._read()}"
 
     def set_rules(self, *rules: Rule) -> None:
-        """Put these in the place of all before; the first that applies decides."""
+        """Replace all rules; the first one that applies counts."""
         for rule in rules:
             assert rule.fault in FAULTS, rule
         self._ask({"rules": rules})
@@ -46,7 +46,7 @@ class FaultProxy:
         self._ask({"upstream": upstream})
 
     def take_seen(self) -> list[Seen]:
-        """All that came since the last call."""
+        """All requests since the last call."""
         return [Seen(*one) for one in self._ask({})]
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class Rule(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A request as it came, and the fault that it met, else an empty text."""
+    """A request, and the fault that it met; empty for none."""
 
     method: str
     target: str

@@ -1,4 +1,4 @@
-"""Builds with two worker processes that something happens to; for ``test_pool``.
+"""Builds with two worker processes, and a fault in one of them; for ``test_pool``.
 
 ``python -m tests.support.faulty_workers METHOD PLATFORM FAULT SETTING…``: METHOD is how workers
 start, fork or spawn; PLATFORM what ``sys.platform`` says; FAULT a key of ``FAULTS``, or ``none``.

@@ -30,7 +30,7 @@ class HeldHashes:
 
 @pytest.fixture
 def held_hashes(passwords: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldHashes]:
-    """Hashes are held up, but those of the fixture ``passwords``."""
+    """Holds up all hashes except those of the fixture ``passwords``."""
     held = HeldHashes(monkeypatch)
     yield held
     held.let_go()

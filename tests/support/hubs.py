@@ -149,7 +149,7 @@ def lines_of(log: io.StringIO) -> list[dict[str, Any]]:
 
 
 def code_of(answer: TestResponse) -> str:
-    """The code of an error, which is answered as every error is."""
+    """The code of an error; checks that its answer has the form of all errors."""
     error = answer.json["error"]
     assert set(error) - {"details"} == {"code", "message"} and len(error["message"]) > 10
     assert answer.status_code == STATUS[error["code"]]

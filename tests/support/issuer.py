@@ -94,7 +94,7 @@ class TestIssuer:
         self, claims: Mapping[str, Any], *, key: Key | None = None,
         headers: Mapping[str, Any] | None = None,
     ) -> str:  # fmt: skip
-        """A JWT of exactly these claims, but for those that are MISSING."""
+        """A JWT of exactly these claims, except those that are MISSING."""
         key = key or self.keys[0]
         header = {"typ": "JWT", "alg": key.alg, "kid": key.kid, **(headers or {})}
         parts = [
@@ -112,14 +112,14 @@ class TestIssuer:
         return key
 
     def fail(self, status: int | None) -> None:
-        """Answer everything with this status from now on; None: be well again."""
+        """Answer everything with this status from now on; None: answer as usual again."""
         self._status = status
 
     def replace(
         self, path: str, body: bytes | Mapping[str, Any] = b"", status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        """Answer this one path so from now on."""
+        """Give this answer to requests of this path from now on."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         self._replaced[path] = (status, raw, headers or {})
 

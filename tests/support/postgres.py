@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own: in a folder of its own, at a free port, gone when they end."""
+"""A PostgreSQL server for tests: in a folder of its own, at a free port, removed at the end."""
 
 import contextlib
 import getpass
@@ -127,8 +127,8 @@ class Postgres:
         return self.url(name)
 
     def accounts(self) -> str:
-        """The URL of a database of accounts that has none: the same one each time, since to make
-        one takes longer than most of what is tried with it.
+        """The URL of an empty accounts database. It is the same one each time, because creating one
+        takes longer than most tests.
         """
         name = "accounts"
         if not self._emptying:

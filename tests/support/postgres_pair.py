@@ -14,7 +14,7 @@ WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
 class Pair:
-    """``primary`` answers no commit before ``standby`` has it."""
+    """``primary`` confirms no commit before ``standby`` has it."""
 
     def __init__(self) -> None:
         self.primary = Postgres()
@@ -90,7 +90,7 @@ class Pair:
 
 
 def url_of(url: str, *servers: Postgres) -> str:
-    """The database of a URL on that one of these servers that takes writes."""
+    """The URL of the same database on the server that accepts writes."""
     there = ",".join(f"127.0.0.1:{server.port}" for server in servers)
     return url.replace(urlsplit(url).netloc.rpartition("@")[2], there)
 

@@ -1,5 +1,5 @@
-"""A small catalogue, and what searches find in it without the texts: the server's rules, which
-browsers and the shell client follow where a host has only files.
+"""A small catalogue, and the results of searches without the texts. Browsers and the shell client
+search like this on plain file hosts, by the server's rules.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ LINES = [
 
 
 class Case(NamedTuple):
-    """``found``: ids in order. ``corrected``: words and what they are taken as."""
+    """``found``: ids in order. ``corrected``: misspelled words and their corrections."""
 
     q: str
     found: str
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 def _words(count: int) -> str:
-    """Different words that no line has, nor one like them."""
+    """Different words that no line has; no line has a similar one either."""
     return " ".join(f"w{number}" for number in range(count))
 
 

@@ -33,7 +33,7 @@ from tests.support.forks import Fork
 PROJECT = Path(__file__).parents[2]
 SAMPLE = PROJECT / "content"
 HUBCTL = str(Path(sys.executable).with_name("hubctl"))
-# No test waits for it to pass, so that it can be long enough for a machine that is busy otherwise.
+# No passing test waits this long, so it can be long enough for a busy machine.
 DEADLINE_SECONDS = 300
 
 
@@ -54,7 +54,9 @@ def wait_until(
 
 
 def clean_environment(**changes: str) -> dict[str, str]:
-    """The environment of a command: ours, without what would change its meaning."""
+    """The environment for a command: this process's, without variables that would change the
+    command.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HUB_")}
     return kept | changes
 
@@ -165,8 +167,8 @@ class Server:
 
 
 def new_session() -> requests.Session:
-    """A session that uses no connection twice: a test would fail that does so just when the server
-    closes it, as it does with those that are idle for a while.
+    """A session that uses each connection once. The server closes idle connections, and a test that
+    used one at that moment would fail.
     """
     session = requests.Session()
     session.headers["Connection"] = "close"
@@ -257,10 +259,10 @@ def nginx(folder: Path, *rules: str) -> Iterator[list[str]]:
 
 
 def run_schemathesis(url: str, folder: Path, config: str, examples: int, *methods: str) -> str:
-    """Try the operations of an API document with some HTTP methods; fails where the service does
-    not keep to the document. Returns what it says.
+    """Try the operations of an API document with some HTTP methods. Fails if the service differs
+    from the document. Returns the output.
 
-    ``config`` is Schemathesis's own, as TOML; ``examples`` are that many for each operation.
+    ``config`` is Schemathesis's own, as TOML; ``examples``: how many for each operation.
     """
     (folder / "schemathesis.toml").write_text(config, encoding="utf-8")
     done = subprocess.run(

@@ -1,4 +1,6 @@
-"""Servers that answer slowly, and a product that waits for them a tenth of a second."""
+"""Servers that answer slowly, and a fixture with which the product waits for them only a tenth of a
+second.
+"""
 
 import contextlib
 import socket
@@ -15,8 +17,8 @@ DROP_SECONDS = 0.01
 
 @contextlib.contextmanager
 def trickling(begin: bytes, certificate: tuple[str, str] | None = None) -> Iterator[str]:
-    """The URL of a server that answers so at once, then with a byte now and then for longer than
-    any test waits.
+    """The URL of a server that sends this at once, then single bytes for longer than any test
+    waits.
     """
     with answering(begin, b"x" * int(DEADLINE_SECONDS / DROP_SECONDS), certificate) as url:
         yield url
@@ -62,5 +64,5 @@ def answering(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other servers have little time to answer."""
+    """The product waits only a short time for other servers."""
     monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
