@@ -4,11 +4,11 @@ Follows the published API (``Prompt`` of ``GET /api/public/v2/prompts/{name}``) 
 ``prompts``: field names in camelCase and in snake_case, from JSON and from CSV, in which lists are
 JSON or PostgreSQL arrays. List answers have no texts, and are passed over.
 
-Not taken: who created a version, which may be an e-mail address; ids and ``updatedAt``; fields that
-follow from others (``isActive`` beside ``labels``, ``resolutionGraph``). A placeholder of a chat
-becomes a user's message that is only a variable. References to other prompts stay text. Variables
-stay as they are: Langfuse's syntax is the hub's, except for letters beyond ASCII, and its SDKs must
-render a text as before.
+Not taken: skills with their files, a beta with an API of its own; who created a version, which may
+be an e-mail address; ids and ``updatedAt``; fields that follow from others (``isActive`` beside
+``labels``, ``resolutionGraph``). A placeholder of a chat becomes a user's message that is only a
+variable. References to other prompts stay text. Variables stay as they are: Langfuse's syntax is
+the hub's, except for letters beyond ASCII, and its SDKs must render a text as before.
 """
 
 import csv
