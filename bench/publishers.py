@@ -272,7 +272,7 @@ Client = HubClient | MlflowClient
 def publish_at_once(
     connect: Callable[[], Client], shares: Sequence[Sequence[Prompt]], seconds: float
 ) -> Load:
-    """Clients publish in parallel, each to the prompts of its share in turn, until time is over."""
+    """Clients publish in parallel until time is over, each to the prompts of its share in turn."""
     is_over = threading.Event()
     gate = threading.Barrier(len(shares) + 1)
 

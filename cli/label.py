@@ -166,7 +166,7 @@ def protect(accounts: str, where: str, label: str) -> None:
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
 def unprotect(accounts: str, where: str, label: str) -> None:
-    """Let any token with the right `label` move LABEL again.
+    """Let every token that may move labels move LABEL again.
 
     \b
       hubctl label unprotect ann production

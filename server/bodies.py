@@ -58,7 +58,7 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
 
 def in_time(receive: Receive, seconds: float) -> Receive:
     """``receive``, which raises TimeoutError ``seconds`` after its first call, and
-    ConnectionResetError when the client disconnects: else a cut body would look whole.
+    ConnectionResetError when the client disconnects: otherwise a cut body would look whole.
     """
     end: float | None = None
 
