@@ -7,7 +7,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from builder.text.prompts import parse_document, variable_names
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.publisher.web.pages.editor import publish
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
     NEW,
@@ -98,7 +97,7 @@ def test_variables_are_marked_and_unknown_ones_underlined(page: Page) -> None:
 def test_what_the_page_came_with_is_known(
     people: People, guest: Visitor, context: BrowserContext
 ) -> None:
-    publish(people, guest, "Tell {{hero}} a story.")
+    people.publish_story(guest, "Tell {{hero}} a story.")
     page = context.new_page()
     page.goto(f"{people.url}/account/prompts/{guest.handle}/story")
     expect_marked(page, "{{hero}}")
@@ -145,7 +144,7 @@ def test_line_ends_stay_as_they_are(
     people: People, guest: Visitor, context: BrowserContext
 ) -> None:
     text = "One {{a}}\r\nTwo\nThree\r\n"
-    publish(people, guest, text)
+    people.publish_story(guest, text)
     page = context.new_page()
     page.goto(f"{people.url}/account/prompts/{guest.handle}/story")
     expect_marked(page, "{{a}}")
