@@ -8,7 +8,7 @@ shell client, so it uses only Python 3.7 and its standard library.
 A *record* is a version or a repo, as the API returns it. The formats use its owner, name, version,
 title, description, tags, license, variables, parameters, body and messages. A skill also uses
 `is_described`. If that is False, the front matter has no description, and the skill's description
-begins with the title.
+begins with the title. No file holds the `files` of a version.
 """
 
 from __future__ import annotations
@@ -90,6 +90,8 @@ def write_as(record: dict, format: str) -> tuple[str, list[str]]:
     """
     losses: dict[str, None] = {}  # In order, each once.
     front, text = _WRITERS[format](record, losses)
+    if record.get("files"):
+        losses["files beside the prompt"] = None
     return with_front(front, text), list(losses)
 
 

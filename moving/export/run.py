@@ -172,7 +172,10 @@ class _Task:
         """Raises ContentError."""
         stored, text = content.read_version(self._root, owner, name, version)
         data = content.read_files(self._root, owner, name, version, stored)
-        exported, losses = write_as(_record(owner, name, version, stored, text), self._format)
+        record = _record(owner, name, version, stored, text)
+        if self._format != "skill":
+            record["files"] = data
+        exported, losses = write_as(record, self._format)
         if self._write(f"{owner}/{name}{ENDINGS[self._format]}", exported.encode()):
             self._losses.update(losses)
         for one, raw in zip(stored.files or (), data, strict=True):

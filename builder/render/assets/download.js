@@ -86,6 +86,7 @@ class Num {
 export function writeAs(record, format) {
   const losses = new Set();
   const [front, text] = WRITERS[format](record, losses);
+  if (record.get("files")?.length) losses.add("files beside the prompt");
   return { text: ["---", ...mapping(front), "---", text].join("\n"), losses: [...losses] };
 }
 

@@ -272,6 +272,7 @@ def test_files_that_a_format_has_not_are_named(root):
     done = export(format="prompty")
     assert done.exit_code == 0 and files() >= {"ann/lint.prompty"}
     assert len(files()) == 3
+    assert "1 file: prompty cannot hold files beside the prompt\n" in done.stderr
     for path in FILES:
         assert f"Left out: ann/lint/{path}: prompty has no files beside a prompt" in done.stderr
 
