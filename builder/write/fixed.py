@@ -24,6 +24,7 @@ _ASSET_ROUTES = (
     "jsdiff_script",
     "account_script",
     "editor_script",
+    "editor_files_script",
     "prompt_text_script",
     "text_field_script",
     "marked_text_script",

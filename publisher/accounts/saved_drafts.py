@@ -82,7 +82,7 @@ class SavedDrafts:
             raise RequestError(
                 "content_too_large",
                 f"The draft has {len(data):,} bytes, but {DRAFT_BYTES_MAX:,} is the limit. "
-                "Shorten the text, then save it again.",
+                "Shorten the text, or remove changed files, then save it again.",
             )
         at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
         with self._database.transaction():

@@ -22,7 +22,8 @@ SAVING_BYTES_MAX, WRITING_BYTES_MAX = 7_000, 115_000
 SEARCHING = {"catalogue.js"}
 COMPARING = {"compare.js", "changes.js", "changes_table.js", "jsdiff.js"}
 SAVING = {"download.js"}
-WRITING = {"editor.js", "prompt_text.js", "text_field.js", "marked_text.js", "codemirror.js"}
+WRITING = {"editor.js", "editor_files.js", "prompt_text.js", "text_field.js", "marked_text.js"}
+WRITING |= {"codemirror.js"}
 HOME_BYTES_MAX = 30_000
 
 pytestmark = pytest.mark.usefixtures("installed_tools")

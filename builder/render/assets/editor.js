@@ -3,6 +3,7 @@
 // variables and Markdown in the text.
 
 import { VARIABLE, bodyOf, declaredIn, namesIn } from "./prompt_text.js";
+import { manageFiles } from "./editor_files.js";
 import { offerField } from "./text_field.js";
 
 const KEEP_MS = 400;
@@ -13,6 +14,8 @@ const LIVE_CHARS_MAX = 20_000;
 const OWN_FIELDS = ["csrf_token", "nonce", "seal", "action", "draft", "revision"];
 const SENT = "hub-sent";
 const NAMES_TOLD_MAX = 10;
+// The lines around each field of a form.
+const PART_BYTES = 120;
 
 const encoder = new TextEncoder();
 const local = storageOf(() => localStorage);
@@ -27,28 +30,47 @@ function start() {
   const key = keyOf(form.dataset);
   const declared = new Set([...form.querySelectorAll('[name="variable-name"]')].map((it) => it.value));
   let marked = null;
+  const markUnknown = () => {
+    const unknown = unknownIn(files.promptText(), declared);
+    marked?.setUnknown(files.isEdited() ? new Set() : unknown);
+    return unknown;
+  };
   const showAll = () => {
-    showRows(text.value);
-    showLive(text.value);
-    const unknown = unknownIn(text.value, declared);
-    marked?.setUnknown(unknown);
-    tellUnknown(unknown);
+    files.commit();
+    const prompt = files.promptText();
+    showRows(prompt);
+    showLive(prompt);
+    tellUnknown(markUnknown());
   };
   const keep = later(KEEP_MS, () => keepFields(key));
   const show = later(SHOW_MS, showAll);
-  offerKept(key);
+  const files = manageFiles(form, text, {
+    flush: () => marked?.write(),
+    remount: (act) => remount(act),
+    changed: () => {
+      keep.soon();
+      show.soon();
+    },
+  });
+  offerKept(key, files);
   showAll();
-  offerField(text, document.getElementById("other-field"), local, (shown) => {
+  const remount = offerField(text, document.getElementById("other-field"), local, (shown) => {
     marked = shown;
-    marked?.setUnknown(unknownIn(text.value, declared));
+    markUnknown();
   });
   form.addEventListener("input", (event) => {
     keep.soon();
     show.soon();
-    if (event.target === text) showSize(text.value);
+    if (event.target === text) showSize(files.promptText());
   });
-  form.addEventListener("submit", () => {
+  form.addEventListener("submit", (event) => {
+    marked?.write();
+    files.commit();
     keepFields(key);
+    if (isTooLarge(new FormData(form))) {
+      event.preventDefault();
+      return;
+    }
     session?.setItem(SENT, key);
   });
   addEventListener("pagehide", keep.now);
@@ -64,16 +86,38 @@ function keyOf({ owner, place }) {
 }
 
 function fieldsNow() {
-  return [...new FormData(form)].filter(([name]) => !OWN_FIELDS.includes(name));
+  return [...new FormData(form)]
+    .filter(([name, value]) => typeof value === "string" && !OWN_FIELDS.includes(name));
 }
 
 function keepFields(key) {
-  try {
-    if (!local) throw new Error("no storage");
-    local.setItem(key, JSON.stringify({ at: Date.now(), fields: fieldsNow() }));
-  } catch {
+  const fields = fieldsNow();
+  if (store(key, fields)) return;
+  if (store(key, fields.filter(([name]) => !name.startsWith("file-")))) {
+    tell("This browser has no room to keep your files. Do not leave the page before you publish them.");
+  } else {
     tell("This browser cannot keep your text while you type. Press Save draft from time to time.");
   }
+}
+
+function store(key, fields) {
+  try {
+    local.setItem(key, JSON.stringify({ at: Date.now(), fields }));
+    return true;
+  } catch {
+    return false; // the storage is full, or blocked
+  }
+}
+
+/** Tells the user if the hub would refuse a form, which is then not sent. */
+function isTooLarge(data) {
+  const max = Number(form.dataset.requestMax);
+  const size = [...data].reduce((sum, [name, value]) => sum + PART_BYTES + name.length
+    + (typeof value === "string" ? encoder.encode(value).length : value.size), 0);
+  if (size <= max) return false;
+  tell(`This form has ${counted(size)} bytes, and ${counted(max)} is the limit. Send fewer files.`);
+  document.getElementById("unsaved").scrollIntoView();
+  return true;
 }
 
 /** The browser has one copy of each edited prompt, and another tab has just stored its own. */
@@ -90,7 +134,7 @@ function forgetSent() {
   local?.removeItem(keyOf(published.dataset));
 }
 
-function offerKept(key) {
+function offerKept(key, files) {
   const sent = session?.getItem(SENT);
   session?.removeItem(SENT);
   // The hub has a saved draft, so no copy is needed.
@@ -99,7 +143,7 @@ function offerKept(key) {
   if (!kept || isShown(kept)) return;
   const time = new Date(kept.at).toLocaleString();
   tell(`This browser has kept what you wrote until ${time}, which this page does not show. `, [
-    ["Use it", () => putBack(kept.fields)],
+    ["Use it", () => putBack(kept.fields, files)],
     ["Discard it", () => { local.removeItem(key); tell(""); }],
   ]);
 }
@@ -124,9 +168,10 @@ function written(fields) {
   return JSON.stringify(said.map(([name, value]) => [name, String(value).replaceAll("\r\n", "\n")]));
 }
 
-function putBack(fields) {
+function putBack(fields, files) {
   const values = new Map();
   for (const [name, value] of fields) values.set(name, [...(values.get(name) ?? []), value]);
+  files.putBack(values);
   const text = values.get("content")?.[0] ?? "";
   form.elements.namedItem("content").value = text;
   addRows(new Set([...namesIn(text), ...(values.get("variable-name") ?? [])]));
@@ -139,7 +184,7 @@ function putBack(fields) {
     }
   });
   for (const [name, given] of values) {
-    if (name.startsWith("variable-") || OWN_FIELDS.includes(name)) continue;
+    if (/^(variable|file)-/.test(name) || OWN_FIELDS.includes(name)) continue;
     const controls = [...form.querySelectorAll(`[name="${CSS.escape(name)}"]`)];
     controls.forEach((control, at) => {
       if (control.type === "checkbox" || control.type === "radio") {

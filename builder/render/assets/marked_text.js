@@ -47,7 +47,8 @@ const theme = EditorView.theme({
 /**
  * Lays the field over a textarea, with its name and description.
  *
- * Returns `setUnknown(names)`, which underlines variables, and `remove()`, which restores the textarea.
+ * Returns `setUnknown(names)`, which underlines variables, `write()`, which writes what was typed to the
+ * textarea at once, and `remove()`, which restores the textarea.
  */
 export function markText(textarea) {
   const { id, dir } = textarea;
@@ -97,7 +98,8 @@ export function markText(textarea) {
   };
   const complete = ({ formData }) => {
     write();
-    formData.set(textarea.name, textarea.value);
+    // A field for the text of a file has no name.
+    if (textarea.name) formData.set(textarea.name, textarea.value);
   };
   const read = () => {
     if (isWriting) return;
@@ -129,6 +131,7 @@ export function markText(textarea) {
     setUnknown(names) {
       view.dispatch({ effects: unknownChanged.of(names) });
     },
+    write,
     remove() {
       write();
       const { anchor, head } = view.state.selection.main;

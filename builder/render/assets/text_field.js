@@ -7,7 +7,8 @@ const OTHER = { marked: "Use a plain text field", plain: "Mark variables and Mar
 
 /**
  * Gives a textarea the field that the user has chosen, and a button to choose the other one.
- * `shown(marked)` is called after each change with the result of markText, or null.
+ * `shown(marked)` is called after each change with the result of markText, or null. Returns a function
+ * that calls another one while the textarea has no other field.
  */
 export function offerField(textarea, button, storage, shown) {
   // Touch keyboards and screen readers of phones work best with the browser's own field.
@@ -29,6 +30,15 @@ export function offerField(textarea, button, storage, shown) {
       return take();
     });
   });
+  return (act) => {
+    taken = taken.then(() => {
+      marked?.remove();
+      marked = null;
+      act();
+      return take();
+    });
+    return taken;
+  };
 }
 
 async function mark(textarea) {

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from builder.text.prompts import parse_document, variable_names
+from publisher.web.editor.files import rebase_rows
 from publisher.web.editor.writing import PARAMETERS, Base, VariableRow, Writing, rows_for
 
 # Fields that merge independently, each as a whole.
@@ -32,6 +33,7 @@ def rebase(writing: Writing, base: Base | None, latest: Base) -> Writing:
             for name in PARAMETERS
         }
         text = changes.get("content", writing.content)
+        changes["files"] = rebase_rows(writing.files, old.files, new.files)
         changes["rows"] = _rebase_rows(writing, old, new, text)
     return structs.replace(writing, **changes)
 

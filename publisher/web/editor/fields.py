@@ -15,6 +15,7 @@ from builder.model.errors import RequestError
 from builder.model.records import Draft
 from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
+from publisher.web.editor.files import to_files
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.values import read_json, read_lines, read_number, read_value
 from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, VariableRow, Writing, row_of
@@ -63,8 +64,9 @@ def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
         errors.pop(field, None)
     if "variables" not in fields:
         errors = {key: found for key, found in errors.items() if not key.startswith("variable-")}
+    files = to_files(writing.files, base.files if base else {}, errors)
     try:
-        draft = make_draft(fields)
+        draft = msgspec.structs.replace(make_draft(fields), files=files)
     except RequestError as error:
         _note(error, fields, errors)
         raise WritingError(errors, error.status) from None

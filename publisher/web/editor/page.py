@@ -9,11 +9,15 @@ from flask import Response
 from msgspec import structs
 
 from builder.model import names
+from builder.model.plural import counted
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.routes import version_file
+from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, Errors, front_fields
+from publisher.web.editor.files import FileRow, changes_of, data_of
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.mine import current_labels, tags_in_use
 from publisher.web.editor.plan import PublicationPlan
@@ -30,6 +34,7 @@ from publisher.web.editor.writing import (
 )
 from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
+from server.bodies import PUBLICATION_BYTES_MAX
 
 # The form has at least so many fields for tags. More would not help a prompt with many tags.
 TAG_FIELDS_MIN = 4
@@ -37,6 +42,19 @@ TAG_FIELDS_MIN = 4
 NAME_TO_COME = "-"
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
+
+
+class ShownFile(NamedTuple):
+    """A row of a file. ``size`` is None if its data cannot be read; ``is_fixed``: its path is that
+    of a file of the latest version, and cannot be edited; ``url``: that of a file of the base
+    version, empty for others.
+    """
+
+    row: FileRow
+    size: int | None
+    is_fixed: bool
+    state: str
+    url: str = ""
 
 
 class Page(NamedTuple):
@@ -78,6 +96,10 @@ def show_editor(
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
+        request_max=PUBLICATION_BYTES_MAX,
+        file_rows=_file_rows(page, frame.settings.base_path), counted=counted,
+        files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
+        new_file=ShownFile(FileRow(""), 0, is_fixed=False, state="new"),
         rows=rows_for(found, (*known, *writing.rows)), found=set(found),
         tag_fields=_tag_fields(writing), offered_tags=tags_in_use(frame.settings),
         types=TYPES, parameters=PARAMETERS,
@@ -105,6 +127,7 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
         my_change=base and compare(base.text, mine, name, "yours"),
         their_change=base and compare(base.text, latest.text, name, str(latest.version)),
         my_text=mine,
+        their_files=base and changes_of(base.files, latest.files),
         types=TYPES,
         parameters=PARAMETERS,
     )
@@ -125,6 +148,23 @@ def _shared(frame: Frame, page: Page) -> dict[str, Any]:
         "protected": ProtectedLabels(frame.database).in_repo(page.owner, page.repo),
         "labels_max": names.LABELS_PER_REPO_MAX,
     }
+
+
+def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
+    files = page.latest.files if page.latest else {}
+    at = page.owner, page.repo, page.writing.base_version
+    shown = []
+    for row in page.writing.files:
+        if row.removed and row.path not in files:
+            continue
+        try:
+            size = len(data_of(row, files))
+        except ValueError:
+            size = None
+        state = "unchanged" if not row.data else "changed" if row.path in files else "new"
+        url = "" if row.data or size is None else base_path + version_file(*at, row.path).url
+        shown.append(ShownFile(row, size, row.path in files, state, url))
+    return shown
 
 
 def _tag_fields(writing: Writing) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from markupsafe import Markup
+from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import RequestError
@@ -17,14 +18,18 @@ from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
+from publisher.web.editor.files import File, FileChange, changes_of
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import TextDifference, compare
 from publisher.write.decision import Terms
+from publisher.write.folders import tell_kept
 from publisher.write.next_version import Step
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata
 
+# Texts of files that are longer than this together are not compared.
+COMPARED_CHARS_MAX = 256 * 1024
 # A longer filled-in text is not shown: a value that a text names thousands of times could make any
 # page too large.
 FILLED_CHARS_MAX = 1024 * 1024
@@ -45,7 +50,8 @@ class PublicationPlan(NamedTuple):
 
     ``base`` is None for a first version. ``filled``: the text with the examples filled in;
     ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``.
-    ``changes``: metadata before and after. ``seal`` changes with text and metadata.
+    ``changes``: metadata before and after. ``files``: those that change, each with its difference
+    if both are texts. ``seal`` changes with text, files and metadata.
     """
 
     draft: Draft
@@ -62,6 +68,7 @@ class PublicationPlan(NamedTuple):
     is_filled: bool
     difference: TextDifference | None
     changes: list[tuple[str, str, str]]
+    files: list[tuple[FileChange, TextDifference | None]]
     seal: str
 
 
@@ -93,12 +100,14 @@ def make_plan(
         version=version,
         bump=bump,
         unchanged=done.unchanged,
-        warnings=done.warnings,
+        # The page says in its own words which files stay.
+        warnings=[one for one in done.warnings if one != tell_kept(done.files or ())],
         size=done.size,
         filled=filled,
         is_filled=is_filled,
         difference=base and compare(base.text, draft.content, str(base.version), f"your {version}"),
         changes=_changes(metadata, base) if base else [],
+        files=_file_changes(draft, base),
         seal=seal_of(draft),
     )
 
@@ -116,7 +125,7 @@ def as_writing_error(error: RequestError, name: str) -> Exception:
         return WritingError({"name": [message]}, 409)
     if error.code in ("validation_failed", "version_conflict", "idempotency_key_reused"):
         fields = {detail.field.partition("[")[0] for detail in error.details}
-        field = "new_labels" if "labels" in fields else "content"
+        field = "new_labels" if "labels" in fields else "files" if "files" in fields else "content"
         return WritingError({field: [str(error)]}, error.status)
     return error
 
@@ -173,6 +182,24 @@ def _changes(metadata: Metadata, base: Base) -> list[tuple[str, str, str]]:
     return [(field, _shown(old), _shown(new)) for field, old, new in pairs if old != new]
 
 
+def _file_changes(
+    draft: Draft, base: Base | None
+) -> list[tuple[FileChange, TextDifference | None]]:
+    if draft.files is UNSET:
+        return []
+    new = {one.path: File(one.data, one.executable) for one in draft.files}
+    room, found = COMPARED_CHARS_MAX, []
+    for change in changes_of(base.files if base else {}, new):
+        old_text, new_text = change.old_text, change.new_text
+        difference = None
+        if change.kind == "changed" and old_text is not None and new_text is not None:
+            room -= len(old_text) + len(new_text)
+            if room >= 0 and old_text != new_text:
+                difference = compare(old_text, new_text, str(base.version), "yours")
+        found.append((change, difference))
+    return found
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "none"
@@ -180,6 +207,6 @@ def _shown(value: Any) -> str:
 
 
 def seal_of(draft: Draft) -> str:
-    """Returns a hash of a publication's text and metadata."""
+    """Returns a hash of a publication's text, files and metadata."""
     words = msgspec.structs.replace(draft, changelog="", bump="patch", labels=[])
     return hashlib.sha256(msgspec.json.encode(words, order="deterministic")).hexdigest()[:32]

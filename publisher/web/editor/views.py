@@ -10,17 +10,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 from flask import Response, g, request
+from msgspec import UNSET, structs
 
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
+from builder.model.plural import counted
 from builder.model.records import Draft
-from builder.model.routes import fits
-from builder.store import content
+from builder.model.routes import fits, version_file
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft
+from publisher.web.editor.files import add_uploads
 from publisher.web.editor.front_matter import into_text, out_of_text
+from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.mine import Mine, list_mine
 from publisher.web.editor.page import Page, show_conflict, show_editor
 from publisher.web.editor.plan import (
@@ -49,6 +52,7 @@ EXPIRED = (
     "This form has expired, as you have signed in again since you opened it. Nothing was saved or "
     "published. Here is what you sent: check it, then send it again."
 )
+FILES_READ = "The files are in the list. Nothing is published yet."
 CHECK = "Check what will happen, then publish."
 
 _draft_id = re.compile(ID_PATTERN)
@@ -83,13 +87,15 @@ def discard(frame: Frame, owner: str, draft_id: str) -> Response:
 
 def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
     check_owner(owner, whose)
-    version = request.args.get("version", "")
-    listing = content.list_versions(frame.settings.content, owner, names.check_repo(name))
-    if not names.is_version(version) or Version.parse(version) not in listing.versions:
+    version, root = request.args.get("version", ""), frame.settings.content
+    is_version = names.is_version(version)
+    found = is_version and read_base(root, owner, names.check_repo(name), Version.parse(version))
+    if not found:
         raise RequestError(
             "version_not_found", f"{owner}/{name} has no such version. Go to My prompts."
         )
-    return frame.render("published.html", name=name, version=version)
+    files = [version_file(owner, name, version, path).url for path in found.files]
+    return frame.render("published.html", name=name, version=version, files=files)
 
 
 def signed_out(frame: Frame, **_: str) -> Response:
@@ -98,9 +104,9 @@ def signed_out(frame: Frame, **_: str) -> Response:
     sent = list(request.form.items(multi=True)) if is_kept else []
     fields = [pair for pair in sent if pair[0] not in ("csrf_token", "action")]
     there = after_login(frame.here())
-    return frame.render(
-        "signed_out.html", HTTPStatus.UNAUTHORIZED, fields=fields, is_kept=is_kept, there=there
-    )
+    has_uploads = is_kept and any(one.filename for one in request.files.values())
+    shown = {"fields": fields, "is_kept": is_kept, "there": there, "has_uploads": has_uploads}
+    return frame.render("signed_out.html", HTTPStatus.UNAUTHORIZED, **shown)
 
 
 class _Sent(NamedTuple):
@@ -126,6 +132,7 @@ class _Editor:
             "preview": self._preview,
             "publish": self._publish,
             "save": self._save,
+            "files": partial(self._again, note=FILES_READ),
             "to_text": partial(self._move, is_into_text=True),
             "to_form": partial(self._move, is_into_text=False),
             "mine": self._take_mine,
@@ -182,6 +189,11 @@ class _Editor:
             there = Version.parse(writing.base_version) if is_version else None
             base = there and read_base(self._root, owner, name, there)
         sent = _Sent(owner, name, repo is None, base, latest, writing, _sent_draft())
+        try:
+            sent = sent._replace(writing=_with_uploads(writing))
+        except RequestError as error:
+            faults = [f"{field}: {message}." for field, message in error.details] or [str(error)]
+            return self._again(sent, errors={"files": faults}, status=error.status)
         if not self._frame.is_form_ours():
             return self._again(sent, note=EXPIRED, status=HTTPStatus.BAD_REQUEST)
         wait_seconds = self._frame.changes_wait_seconds(owner)
@@ -278,7 +290,7 @@ class _Editor:
         if sent.draft:
             self._drafts.discard(sent.owner, sent.draft.id, sent.draft.revision)
         where = f"/prompts/{done.owner}/{done.name}/published?version={done.version}"
-        return self._frame.redirect(where, self._tell(done))
+        return self._frame.redirect(where, self._tell(done, draft))
 
     def _store(self, sent: _Sent, draft: Draft) -> Published:
         if not sent.is_new and not sent.base:
@@ -296,14 +308,18 @@ class _Editor:
             self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner, terms=terms
         )
 
-    def _tell(self, done: Published) -> str:
+    def _tell(self, done: Published, draft: Draft) -> str:
         """Makes the version visible to readers. Returns the message for its author."""
-        if done.unchanged and done.labels is not msgspec.UNSET:
+        if done.unchanged and done.labels is not UNSET:
             note = f"Nothing else changed since {done.version}; the labels name it now."
         elif done.unchanged:
             note = f"Nothing changed since {done.version}, so there is no new version."
         else:
             note = f"{done.owner}/{done.name} {done.version} is published."
+            if done.files and draft.files is UNSET:
+                note += (
+                    f" It has the {counted(len(done.files), 'file')} of {done.previous_version}."
+                )
         return show_readers(self._frame.rebuilder, done.owner, done.name, note)
 
     # Another person has published meanwhile
@@ -335,6 +351,14 @@ class _Editor:
             f"/prompts/{sent.owner}/{sent.name}",
             "You continue with the latest version. Your own text is saved as a draft.",
         )
+
+
+def _with_uploads(writing: Writing) -> Writing:
+    """Returns the fields with the files of the request. Raises RequestError."""
+    folder = request.form.get("upload-folder", "")
+    files, text = add_uploads(writing.files, request.files, folder)
+    content = writing.content if text is None else with_line_feeds(text)
+    return structs.replace(writing, files=files, content=content)
 
 
 def _sent_draft() -> SavedDraft | None:

@@ -16,6 +16,7 @@ from builder.model.records import Variable, VersionFile
 from builder.store import content
 from builder.text.prompts import VARIABLE_NAME, body_of, variable_names
 from builder.text.summary import first_sentence
+from publisher.web.editor.files import FileRow, Files, files_of, read_rows, rows_of
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.values import show_lines, show_value
 from publisher.write.resolve import VARIABLES_MAX
@@ -67,6 +68,7 @@ class Writing(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     new_labels: str = ""
     nonce: str = ""
+    files: tuple[FileRow, ...] = ()
 
 
 class Base(NamedTuple):
@@ -75,6 +77,7 @@ class Base(NamedTuple):
     version: Version
     record: VersionFile
     text: str
+    files: Files
     shown: Writing
 
 
@@ -109,6 +112,7 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
         labels=tuple(form.getlist("labels")[:_NEW_LABELS_MAX]),
         new_labels=line("new_labels"),
         nonce=line("nonce")[:32],
+        files=read_rows(form),
     )
 
 
@@ -132,10 +136,11 @@ def read_base(root: str, owner: str, name: str, version: Version | None = None) 
     if wanted is None or wanted not in versions:
         return None
     record, text = content.read_version(root, owner, name, wanted)
-    return Base(wanted, record, text, show_version(wanted, record, text))
+    files = files_of(record, content.read_files(root, owner, name, wanted, record))
+    return Base(wanted, record, text, files, show_version(wanted, record, text, files))
 
 
-def show_version(version: Version, record: VersionFile, text: str) -> Writing:
+def show_version(version: Version, record: VersionFile, text: str, files: Files) -> Writing:
     """Returns the fields of a version."""
     body = body_of(text, record.front_matter_bytes)
     parameters, more = split_parameters(record.parameters)
@@ -152,6 +157,7 @@ def show_version(version: Version, record: VersionFile, text: str) -> Writing:
         rows=rows_for(variable_names(body), map(row_of, record.variables)),
         parameters=parameters,
         more=more,
+        files=rows_of(files),
     )
 
 
@@ -171,11 +177,11 @@ def row_of(variable: Variable) -> VariableRow:
 
 def rows_for(found: Iterable[str], known: Iterable[VariableRow]) -> tuple[VariableRow, ...]:
     """Returns a row for each variable ``found`` in a text: a known one (the last of its name), or a
-    new one. Then the known ones that are not in the text, as far as there is room.
+    new one. Then the known ones that are not in the text. No more than a version may have.
     """
     rows = {row.name: row for row in known}
     used = [rows.pop(name, None) or VariableRow(name) for name in found]
-    return (*used, *rows.values())[: max(VARIABLES_MAX, len(used))]
+    return (*used, *rows.values())[:VARIABLES_MAX]
 
 
 def split_parameters(parameters: dict[str, Any]) -> tuple[dict[str, str], str]:

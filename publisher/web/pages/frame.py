@@ -52,6 +52,9 @@ from server.throttle import Throttle
 
 # Forms that an owner may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
+# The most parts of an editor's form: seven for each of 200 variables, four for each of 400 files,
+# uploads, and its other fields. A larger form is refused.
+PARTS_MAX = 4000
 # At most this many messages wait for the next page; older ones are dropped.
 FLASHES_MAX = 5
 # The target after a sign-in is kept in a cookie; a longer one is dropped.
@@ -184,6 +187,7 @@ class Frame:
             owner = self.signed_in()
             bytes_max = VISITOR_BYTES_MAX if owner is None else PUBLICATION_BYTES_MAX
             request.max_content_length = request.max_form_memory_size = bytes_max
+            request.max_form_parts = PARTS_MAX
             if owner is not None:
                 return view(self, owner, **params)
             return signed_out(self) if request.method == "POST" else self._send_to_login()

@@ -124,11 +124,11 @@ def _tell(frame: Frame, done: Withdrawn) -> str:
     late = why_late(frame.rebuilder, done.owner, done.name)
     if late:
         return (
-            f"{message} Its text is deleted, but still on the site: {late} It is taken off as soon "
+            f"{message} It is deleted, but still on the site: {late} It is taken off as soon "
             "as possible."
         )
     labels = "" if done.unchanged else done.about_labels
-    return f"{message} Its text is deleted and off the site. {labels}".rstrip()
+    return f"{message} It is deleted and off the site. {labels}".rstrip()
 
 
 def _review(

@@ -9,7 +9,7 @@ import itertools
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import NamedTuple
@@ -36,6 +36,10 @@ _LETTERS = "aehkptxy"
 _LOGOUT = "/account/logout"
 # Elements that separate their text from the words before.
 _APART = frozenset(("br", "button", "dd", "dt", "input", "label", "li", "option", "td", "th"))
+
+
+# The field of an uploaded file, its name and its bytes.
+Upload = tuple[str, tuple[str, bytes]]
 
 
 class Form(NamedTuple):
@@ -105,10 +109,13 @@ class Visitor:
             sent += [(name, one) for one in values]
         return self.post(form.action or self.page.response.url, sent)
 
-    def post(self, path: str, fields: list[tuple[str, str]]) -> Page:
-        """Send fields that need not be a form's."""
+    def post(
+        self, path: str, fields: list[tuple[str, str]], uploads: Sequence[Upload] = ()
+    ) -> Page:
+        """Send fields that need not be a form's, and files."""
         url = urljoin(f"{self.url}/", path)
-        return self._show(self.session.post(url, data=fields, timeout=DEADLINE_SECONDS))
+        sent = self.session.post(url, data=fields, files=uploads, timeout=DEADLINE_SECONDS)
+        return self._show(sent)
 
     def csrf(self) -> list[tuple[str, str]]:
         """The CSRF token of the page, as a field to send."""
@@ -180,7 +187,7 @@ class People:
     def publish_story(self, writer: Visitor, *texts: str, **fields: object) -> None:
         """Publish versions of a user's prompt ``story`` over the API."""
         with Database(self.settings.state) as database:
-            token, _ = Accounts(database).create_token(writer.handle, "setup")
+            token, _ = Accounts(database).create_token(writer.handle, secrets.token_hex(4))
         for text in texts:
             answer = self.publish(token, writer.handle, "story", text, **fields)
             assert answer.status_code == 201, answer.text
@@ -251,8 +258,9 @@ class _Reader(HTMLParser):
             self._is_form = True
             self.forms.append((of.get("action", ""), set(), []))
         elif tag == "input" and self._is_form:
-            is_sent = of.get("type") not in ("checkbox", "radio") or "checked" in of
-            self._add(of.get("name", ""), of.get("value", "on"), is_sent=is_sent)
+            is_box = of.get("type") in ("checkbox", "radio")
+            value = of.get("value", "on" if is_box else "")
+            self._add(of.get("name", ""), value, is_sent=not is_box or "checked" in of)
         elif tag == "textarea" and self._is_form:
             self._textarea, self._text = of.get("name"), ""
         elif tag == "select" and self._is_form:

@@ -3,7 +3,7 @@
 from builder.model.names import Version
 from builder.model.records import VersionFile
 from builder.store import content
-from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.publisher.web.pages.conftest import Page, People, Upload, Visitor
 
 MINE = "/account/prompts"
 NEW = f"{MINE}/new"
@@ -19,10 +19,17 @@ def fields_of(visitor: Visitor, **changed: str | list[str] | None) -> list[tuple
     return sent
 
 
-def send(visitor: Visitor, action: str, **changed: str | list[str] | None) -> Page:
-    """Press a button of the editor."""
+def send(
+    visitor: Visitor,
+    action: str,
+    /,
+    *uploads: Upload,
+    **changed: str | list[str] | None,
+) -> Page:
+    """Press a button of the editor, with files chosen for upload."""
     form = next(form for form in visitor.page.forms if "content" in form.names)
-    return visitor.post(form.action, [*fields_of(visitor, **changed), ("action", action)])
+    sent = [*fields_of(visitor, **changed), ("action", action)]
+    return visitor.post(form.action, sent, uploads)
 
 
 def set_variable(visitor: Visitor, name: str, **cells: str) -> dict[str, list[str]]:

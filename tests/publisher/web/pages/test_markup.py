@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import fields_of, send
+from tests.publisher.web.pages.test_editor_files import upload
 from tests.publisher.web.pages.test_release import board_of
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import axe, violations_both_ways
@@ -93,18 +94,11 @@ def editor_states(people: People) -> Iterator[tuple[str, str]]:
     writer = people.guest()
     yield "prompts-empty", writer.get("/account/prompts").html
     yield "new", writer.get("/account/prompts/new").html
-    yield (
-        "new-wrong",
-        send(
-            writer, "preview", name="A", content=" ", tags="é", more="{", new_labels="latest"
-        ).html,
-    )
-    yield (
-        "first",
-        send(
-            writer, "preview", name="story", content=hostile, tags="a", more="", new_labels="canary"
-        ).html,
-    )
+    wrong = {"name": "A", "content": " ", "tags": "é", "more": "{", "new_labels": "latest"}
+    yield "new-wrong", send(writer, "preview", upload("a b", b""), **wrong).html
+    right = {"name": "story", "content": hostile, "tags": "a", "more": "", "new_labels": "canary"}
+    right |= {"file-path": "a-b"}
+    yield "first", send(writer, "preview", upload("run.sh", b"<b>\n"), **right).html
     yield "published", send(writer, "publish").html
     where = f"/account/prompts/{writer.handle}/story"
     yield "edit", writer.get(where).html
@@ -112,12 +106,14 @@ def editor_states(people: People) -> Iterator[tuple[str, str]]:
     yield "front-matter", send(writer, "preview", content=front + hostile).html
     writer.get(where)
     mine = fields_of(writer, content=hostile + "mine {{c}}")
-    yield "version", send(writer, "preview", content=hostile + "theirs {{d}}", title="New").html
+    uploads = upload("run.sh", b"<b>new\n"), upload("image.png", b"\0")
+    changed = {"content": hostile + "theirs {{d}}", "title": "New"}
+    yield "version", send(writer, "preview", *uploads, **changed).html
     yield "saved", send(writer, "save").html
     yield "prompts-some", writer.get("/account/prompts").html
     writer.get(where)
     yield "draft-offered", writer.page.html
-    send(writer, "preview", content=hostile + "theirs", changelog="Better")
+    send(writer, "preview", *uploads, content=hostile + "theirs", changelog="Better")
     send(writer, "publish")
     yield "conflict", writer.post(where, [*mine, ("action", "publish")]).html
     yield "merge", send(writer, "merge").html

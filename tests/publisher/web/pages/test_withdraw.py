@@ -49,9 +49,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
         assert words in page.words
     assert alive(people, owner) == ["1.0.0", "1.0.1"]
     done = owner.submit("/confirm")
-    message = (
-        "Its text is deleted and off the site. The label production names no version any more."
-    )
+    message = "It is deleted and off the site. The label production names no version any more."
     assert f"{owner.handle}/story 1.0.1 is withdrawn. {message}" in done.words
     assert alive(people, owner) == ["1.0.0"]
     assert read_labels(people.settings.content, owner.handle, "story").versions() == {}

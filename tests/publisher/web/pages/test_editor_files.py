@@ -1,0 +1,234 @@
+"""The files of a version in the editor, without scripts."""
+
+import io
+import zipfile
+from base64 import b64encode
+
+import pytest
+
+from builder.model.names import Version
+from builder.model.version_files import BYTES_MAX, FILES_MAX
+from builder.store import content
+from publisher.accounts.database import Database
+from publisher.accounts.saved_drafts import DRAFT_BYTES_MAX
+from publisher.accounts.tokens import Accounts
+from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
+from tests.publisher.web.pages.conftest import Page, People, Upload, Visitor
+from tests.publisher.web.pages.editor import fields_of, open_story, publish, send, stored
+
+RUN = {"path": "scripts/run.sh", "content": "#!/bin/sh\r\necho hi\r\n", "executable": True}
+IMAGE = {"path": "image.png", "base64": b64encode(bytes(range(256))).decode()}
+
+
+def files_of(people: People, writer: Visitor, version: str) -> dict[str, tuple[bytes, bool]]:
+    """What is stored: bytes, and whether they are executable, by path."""
+    record, _ = stored(people, writer, version)
+    at = (people.settings.content, writer.handle, "story", Version.parse(version), record)
+    both = zip(record.files or (), content.read_files(*at), strict=True)
+    return {one.path: (raw, one.executable) for one, raw in both}
+
+
+def upload(name: str, data: bytes, field: str = "upload") -> Upload:
+    return field, (name, data)
+
+
+def zipped(*files: tuple[str, bytes, bool]) -> Upload:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for path, data, executable in files:
+            info = zipfile.ZipInfo(path)
+            info.external_attr = (0o755 if executable else 0o644) << 16
+            file.writestr(info, data)
+    return upload("folder.zip", packed.getvalue(), "zip")
+
+
+def place_of(visitor: Visitor, path: str) -> str:
+    """The place of a file's row, which its checkboxes name."""
+    paths = [value for name, value in fields_of(visitor) if name == "file-path"]
+    return str(paths.index(path))
+
+
+def check(visitor: Visitor, field: str, *paths: str) -> dict[str, list[str]]:
+    return {field: [place_of(visitor, path) for path in paths]}
+
+
+def folder(people: People, writer: Visitor) -> Page:
+    people.publish_story(writer, "Run it.", files=[RUN, IMAGE])
+    return open_story(writer)
+
+
+def test_a_version_keeps_its_files(people: People, writer: Visitor) -> None:
+    page = folder(people, writer)
+    assert "2 files, 276 of 1,000,000 bytes" in page.words
+    assert "Nothing changed since 1.0.0" in send(writer, "preview").words
+    page = send(writer, "preview", content="Run it twice.")
+    assert "2 files of 1.0.0 stay as they are" in page.words and "Send `files`" not in page.words
+    page = send(writer, "publish")
+    assert "1.0.1 is published. It has the 2 files of 1.0.0." in page.words
+    assert "Its text and its files never change" in page.words
+    assert f"/{writer.handle}/story/versions/1.0.1/files/scripts/run.sh" in page.html
+    assert files_of(people, writer, "1.0.1") == files_of(people, writer, "1.0.0")
+
+
+def test_add_replace_remove_and_make_executable(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    page = send(writer, "files", upload("new.md", b"\r\nNew\0"), **{"upload-folder": "/docs/"})
+    assert "The files are in the list" in page.words and "3 files" in page.words
+    page = send(
+        writer,
+        "preview",
+        upload("run.sh", b"echo ho\n"),
+        **{"upload-folder": "scripts"},
+        **check(writer, "file-executable", "docs/new.md", "scripts/run.sh"),
+        **check(writer, "file-removed", "image.png"),
+    )
+    for words in (
+        "docs/new.md added none 6 bytes, executable",
+        "image.png removed 256 bytes none",
+        "scripts/run.sh changed 20 bytes, executable 8 bytes, executable",
+        "Changes of scripts/run.sh",
+    ):
+        assert words in page.words
+    send(writer, "publish")
+    assert files_of(people, writer, "1.0.1") == {
+        "docs/new.md": (b"\r\nNew\0", True),
+        "scripts/run.sh": (b"echo ho\n", True),
+    }
+    open_story(writer)
+    publish(writer, **check(writer, "file-removed", "docs/new.md", "scripts/run.sh"))
+    assert files_of(people, writer, "1.0.2") == {}
+
+
+def test_only_the_bit_of_a_file_changes(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    page = send(writer, "preview", **{"file-executable": []})
+    assert "scripts/run.sh changed 20 bytes, executable 20 bytes" in page.words
+    send(writer, "publish")
+    assert files_of(people, writer, "1.0.1")["scripts/run.sh"] == (RUN["content"].encode(), False)
+
+
+def test_the_text_of_a_file_keeps_its_line_ends(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    data = ["", "text,#!/bin/sh\r\necho hi\r\necho ho\r\n"]
+    page = send(writer, "preview", **{"file-data": data})
+    assert "Changes of scripts/run.sh" in page.words
+    page = send(writer, "publish")
+    assert files_of(people, writer, "1.0.1")["scripts/run.sh"] == (
+        b"#!/bin/sh\r\necho hi\r\necho ho\r\n",
+        True,
+    )
+    open_story(writer)
+    page = send(writer, "preview", **{"file-data": ["", f"text,{data[1][5:]}"]})
+    assert "Nothing changed since 1.0.1" in page.words
+
+
+def test_a_zip_is_the_whole_folder(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    packed = zipped(
+        ("story/SKILL.md", b"From the ZIP.\r\n", False),
+        ("story/image.png", b"\x89", False),
+        ("story/bin/go", b"go", True),
+    )
+    page = send(writer, "preview", packed)
+    assert "scripts/run.sh removed" in page.words
+    send(writer, "publish")
+    assert stored(people, writer, "1.0.1")[1] == "From the ZIP.\n"
+    assert files_of(people, writer, "1.0.1") == {
+        "bin/go": (b"go", True),
+        "image.png": (b"\x89", False),
+    }
+
+
+def test_a_first_version_with_files(people: People, writer: Visitor) -> None:
+    page = send(writer, "preview", upload("a.py", b"1\n"), name="story", content="Run a.py.")
+    assert "a.py added none 2 bytes" in page.words
+    send(writer, "publish")
+    assert files_of(people, writer, "1.0.0") == {"a.py": (b"1\n", False)}
+
+
+WRONG = [
+    ([upload("a b.sh", b"")], "files[a b.sh]: is not a portable path"),
+    ([upload("../a.sh", b"")], "files[../a.sh]: is not a portable path"),
+    ([upload("SKILL.md", b"")], "files[SKILL.md]: is the prompt's own text"),
+    ([upload("a", b""), upload("A", b"")], "is named twice"),
+    ([upload("big.bin", b"x" * (BYTES_MAX + 1))], "1,000,000 is the limit"),
+    ([upload(f"{n}", b"") for n in range(FILES_MAX + 1)], "has 201 files, but 200 is the limit"),
+    ([upload("no.zip", b"no", "zip")], "ZIP: send a ZIP of the folder"),
+    ([zipped(("../a", b"", False))], "files[../a]: "),
+]
+
+
+@pytest.mark.parametrize(("uploads", "says"), WRONG)
+def test_wrong_files_are_refused_and_the_form_is_kept(
+    writer: Visitor, uploads: list[Upload], says: str
+) -> None:
+    page = send(writer, "preview", *uploads, name="story", content="My text.", title="Mine")
+    assert page.status in (413, 422)
+    assert says in page.words
+    sent = dict(fields_of(writer))
+    assert (sent["content"], sent["title"]) == ("My text.", "Mine")
+    assert ("file-path", "a b.sh") in fields_of(writer) or "a b.sh" not in says
+
+
+def test_hostile_rows(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    for path, data, says in (
+        ("gone.md", "", "files[gone.md]: is not in the version that you began with"),
+        ("a.bin", "base64,é", "files[a.bin]: "),
+        ("<script>", "text,x", "files[<script>]: is not a portable path"),
+        ("x" * 10_000, "text,x", "10,000 characters"),
+    ):
+        page = send(writer, "preview", **{"file-path": [path], "file-data": [data]})
+        assert page.status == 422 and says in page.words
+        assert "<script>:" not in page.html
+        open_story(writer)
+
+
+def test_a_secret_in_a_file_is_refused(people: People, writer: Visitor) -> None:
+    with Database(people.settings.state) as database:
+        token, _ = Accounts(database).create_token(writer.handle, "leak")
+    page = send(writer, "preview", upload("env", token.encode()), name="story", content="Hi.")
+    assert page.status == 422
+    assert "The file env contains an access token" in page.words
+    assert "1 file," in page.words
+
+
+def test_a_draft_keeps_files_up_to_its_limit(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    page = send(writer, "save", upload("a.md", b"Draft"))
+    assert "The draft is saved" in page.words and "3 files" in page.words
+    publish(writer)
+    assert files_of(people, writer, "1.0.1")["a.md"] == (b"Draft", False)
+    open_story(writer)
+    page = send(writer, "save", upload("b.bin", b"\0" * DRAFT_BYTES_MAX))
+    assert page.status == 413 and "remove changed files" in page.words
+    assert "4 files" in page.words
+
+
+def test_files_of_two_people_are_merged_by_path(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    mine = fields_of(writer)
+    form = next(form for form in writer.page.forms if "content" in form.names)
+    theirs = [RUN | {"content": "theirs"}, {"path": "theirs.md", "content": "T"}]
+    people.publish_story(writer, "Run it.", files=theirs)
+    page = writer.post(form.action, [*mine, ("action", "preview")], [upload("mine.md", b"M")])
+    assert page.status == 412
+    assert "Files that they changed: image.png, scripts/run.sh, theirs.md" in page.words
+    page = send(writer, "mine")
+    assert "mine.md added" in page.words and "theirs.md" not in page.words.split("Preview")[0]
+    send(writer, "publish")
+    kept = files_of(people, writer, "1.0.2")
+    assert kept.keys() == {"mine.md", "scripts/run.sh", "theirs.md"}
+    assert kept["scripts/run.sh"] == (b"theirs", True)
+
+
+def test_nothing_large_is_read_of_a_stranger(people: People, writer: Visitor) -> None:
+    page = send(writer, "preview", upload("a", b"x" * PUBLICATION_BYTES_MAX), name="story")
+    assert page.status == 413
+    writer.get("/account/prompts/new")
+    action, sent = writer.form("/new", "content").action, fields_of(writer)
+    writer.session.cookies.clear()
+    page = writer.post(action, [*sent, ("content", "My text.")], [upload("a.md", b"x")])
+    assert page.status == 401 and "Choose your files again" in page.words
+    page = writer.post(action, sent, [upload("a", b"x" * VISITOR_BYTES_MAX)])
+    assert page.status in (401, 413) and "x" * 1000 not in page.html
