@@ -1,23 +1,23 @@
-# Two commands for a fresh clone: `make serve` and `make test`. Both make the environment first.
+# Two commands for a fresh clone: `make serve` and `make test`. Both create the environment first.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# From a lock comes nothing whose hash is not in it. uv takes seconds where pip takes a minute; where
-# it cannot be had, or asks another index than pip is set to, pip does the same. The project has no
-# hash, and its build backend is in the lock.
+# Installs only packages whose hashes are in the lock. uv takes seconds where pip takes a minute. If uv
+# is missing, or its index lacks a package, pip does the same. The project itself has no hash; its build
+# backend is in the lock.
 define install
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement $(1) || \
 		$(PIP) --require-hashes --requirement $(1)
 endef
 
-# With this set, each of the hundreds of processes that tests start would compile the project anew.
+# With this set, each of the hundreds of processes that tests start would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run as several processes at a time, a part of them in each, longest first: the folders of tests/
-# that tests/durations.txt names, and `others`, which has all the rest. A small process collects less and
-# forks faster than one of all tests.
+# Tests run in several processes at a time, the longest first: one for each folder of tests/ that
+# tests/durations.txt names, and `others` for the rest. A process with few tests collects less and forks
+# faster than one with all.
 parts_of = $(shell awk '$$1 == "$(1)" && !seen[$$2]++ { print $$2 }' tests/durations.txt)
 SHORT := $(call parts_of,short)
 REST := $(call parts_of,rest)
@@ -25,7 +25,7 @@ others = tests $(patsubst %,--ignore tests/%,$(filter-out others,$(1)))
 folder = tests/$(1) $(patsubst %,--ignore tests/%,$(filter $(1)/%,$(2)))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
 PYTEST = $(BIN)/pytest --junitxml build/durations/$@.xml -m
-# Of long proofs each commit runs one quarter of the cases, by its hash, so commits take turns.
+# Each commit runs one quarter of the cases of long proofs, by its hash, so commits take turns.
 # TEST_QUARTER=2 runs the cases of another commit again; TEST_QUARTER= runs all.
 TEST_QUARTER ?= $(shell echo $$((0x$$(git rev-parse HEAD 2>/dev/null | cut -c 1-8 | grep . || echo 0) % 4)))
 export TEST_QUARTER
@@ -35,21 +35,21 @@ export TEST_QUARTER
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
 
-# The wheel is built from the source distribution, so that has all it needs.
+# The wheel is built from the source distribution, which shows that this is complete.
 dist: $(VENV)/.serve
 	rm -rf dist
 	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")'
 	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
 		--wheel-dir dist dist/*.tar.gz
 
-# What can be proven with Python, git and make alone.
+# The tests that need only Python, git and make.
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(parts) $(SHORT:%=short/%) short/others
 
-# All the rest: what needs programs, for which this may ask for root. Installing waits for downloads,
-# so the first tests run meanwhile, which need no programs.
+# Also the tests that need other programs, for which this may ask for root. While these are downloaded,
+# the tests of `make test` run.
 test-all: $(VENV)/.test
 	rm -rf build/durations
 	sh tests/install-tools & tools=$$!; $(MAKE) test; passed=$$?; wait $$tools && exit $$passed
@@ -111,7 +111,8 @@ bench: $(VENV)/.test tools build/mlflow build/lighthouse
 tools:
 	sh tests/install-tools
 
-# What publishing is compared with, in an environment of its own: it brings a hundred libraries.
+# MLflow, with which publishing is compared. It has an environment of its own, because it brings a hundred
+# libraries.
 build/mlflow:
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
