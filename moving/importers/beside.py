@@ -140,9 +140,9 @@ def _within_limits(found: list[File], left: _Left) -> Iterator[File]:
     for one in sorted(found, key=lambda one: (one.size, one.path)):
         size += one.size
         if size > BYTES_MAX:
-            left[f"makes more than {BYTES_MAX:,} bytes together"].append(one.path)
+            left[f"exceeds {BYTES_MAX:,} bytes together"].append(one.path)
         elif len(kept) == FILES_MAX:
-            left[f"makes more than {FILES_MAX} files"].append(one.path)
+            left[f"exceeds {FILES_MAX} files"].append(one.path)
         else:
             kept.append(one)
     kept.sort()

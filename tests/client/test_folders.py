@@ -13,6 +13,7 @@ from tests.client.conftest import Hub
 from tests.client.fake import Answer, Fake, Request
 from tests.client.shells import TOKEN, Client
 from tests.client.test_check import checked, written
+from tests.support.ignore_rules import NAMES, RULES
 
 TEXT = b"---\ndescription: Runs it.\n---\nRun scripts/run.sh on {{file}}.\n"
 SKILL = {
@@ -94,23 +95,10 @@ def test_a_file_keeps_the_files_unless_they_are_removed(client: Client, publishi
     assert done.status == 2 and "--no-files is for a FILE" in done.err
 
 
-@pytest.mark.parametrize(
-    ("rules", "left"),
-    [
-        ("", {"a.txt", "d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
-        ("# comment\n\n*.pyc\r\nx b.md  \n", {"a.txt", "d/a.txt", "d/e/f.txt", "b+c.md"}),
-        ("/a.txt\n", {"d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
-        ("a.txt/\ne/\n", {"a.txt", "d/a.txt", "x b.md", "b+c.md"}),
-        ("d/*.txt\n", {"a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md"}),
-        ("?.txt\nb+c.md", {"d/e/b.pyc", "x b.md"}),
-        ("*\n!d\n!*.txt\n", {"a.txt", "d/a.txt"}),
-        ("d\n!d/a.txt\n", {"a.txt", "x b.md", "b+c.md"}),
-        ("*\n", set()),
-    ],
-)
+@pytest.mark.parametrize(("rules", "left"), RULES)
 def test_rules_of_hubignore(rules: str, left: set[str], awk: Client) -> None:
-    names = ("PROMPT.md", "a.txt", "d/a.txt", "d/e/b.pyc", "d/e/f.txt", "x b.md", "b+c.md")
-    files = {f"s=1/{name}": b"x" for name in names} | {"s=1/.hubignore": rules.encode()}
+    files = {f"s=1/{name}": b"x" for name in ("PROMPT.md", *NAMES)}
+    files["s=1/.hubignore"] = rules.encode()
     with Fake(sent := Sent()) as fake:
         done = skill(awk.to(fake.url, HUB_TOKEN=TOKEN), files).run("push", "ann/x", "s=1")
     if "x b.md" in left:

@@ -10,6 +10,7 @@ from builder.store import content
 from moving.importers.run import Outcome
 from publisher.accounts.token_text import make_token
 from tests.moving.importers.bringing import SKILL, bring, latest, paths, reasons, write_all
+from tests.support.ignore_rules import NAMES, RULES
 
 # Kinds of files that published skills have.
 FILES: dict[str, str | bytes] = {
@@ -146,6 +147,14 @@ def test_what_is_too_much_stays_out_largest_first(root: str, skill: Path) -> Non
     assert {"half.bin", "big.bin", "data/193.txt"}.isdisjoint(found)
     assert {"data/190.txt", *FILES} <= {*found}
     assert len(bring_library(root).unchanged) == 2
+
+
+@pytest.mark.parametrize(("rules", "left"), RULES)
+def test_rules_of_hubignore(root: str, rules: str, left: set[str]) -> None:
+    folder = write_all(Path(root).parent / "x", dict.fromkeys(("PROMPT.md", *NAMES), "x"))
+    write_all(folder, {".hubignore": rules})
+    assert bring(root, folder).created == ["imported/x 1.0.0"]
+    assert {*paths(root, "imported/x")} == left - {"x b.md"}
 
 
 def test_ignored_files_stay_out(root: str, skill: Path) -> None:

@@ -1,5 +1,6 @@
 """Publishing through nodes of one database: one order for all, and each folder a copy of it."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 from msgspec import structs
 
 from builder.model.errors import OperatorError, RequestError
+from builder.model.names import Version
 from builder.model.records import Draft, DraftFile, LabelDraft, OwnerFile, WithdrawalDraft
-from builder.store.content import list_versions
+from builder.store.content import list_versions, read_files, read_record
 from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable
 from publisher.nodes.store import Shared
@@ -30,6 +32,7 @@ from tests.publisher.nodes.publishing import (
     stop_reading,
     take_back,
 )
+from tests.support.catalogues import edit_record, write_version
 
 
 def test_two_nodes_number_one_prompt(nodes: Nodes):
@@ -42,6 +45,21 @@ def test_two_nodes_number_one_prompt(nodes: Nodes):
     assert one.serial == two.serial == 4  # with the profile
     assert one.decided_serial == 4
     assert nodes.execute("SELECT serial FROM change ORDER BY 1") == [(1,), (2,), (3,), (4,)]
+
+
+def test_files_need_not_come_in_the_order_of_their_record(nodes: Nodes, tmp_path: Path):
+    """A branch of git has them in the order of paths, and a record in any."""
+    files = {"a.txt": b"A", "b/c.sh": b"", "d.bin": b"\0\1\2"}
+    record = write_version(tmp_path / "hand", "ann", "lint", "1.0.0", "Lint.", files)
+    edit_record(record, files=json.loads(record.read_bytes())["files"][::-1])
+    text, raw = record.with_suffix(".md").read_bytes(), record.read_bytes()
+    one = nodes.start("one")
+    version = "ann", "lint", "1.0.0"
+    one.decide("ann", "lint", lambda: one.write_version(*version, text, raw, files=files))
+    at = one.root, "ann", "lint", Version(1, 0, 0)
+    stored = read_record(*at)
+    assert [one.path for one in stored.files or ()] == ["d.bin", "b/c.sh", "a.txt"]
+    assert read_files(*at, stored) == [*files.values()][::-1]
 
 
 def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
