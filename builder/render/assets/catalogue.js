@@ -24,7 +24,7 @@ const POSTING = 32;
 // After this many repos, the page handles events before it continues.
 const ADDED_AT_ONCE = 2000;
 
-/** The words of a text, with their apostrophes: joined ones first; pairs of unspaced scripts. */
+/** The words of a text, with apostrophes, joined ones first. Unspaced scripts give pairs. */
 function tokensOf(text) {
   const plain = folded(text);
   return [...(plain.match(JOINED) ?? []), ...partsOf(plain)];
@@ -93,7 +93,7 @@ function wholeOf(text) {
   return partsOf(folded(text)).map(stemOf).join("_");
 }
 
-/** The first different words, each at its last place; without the last of a run, which is in a pair. */
+/** The first different words, each at its last place. A run's last character is in a pair. */
 function queryWords(q) {
   const once = new Map();
   let before = [];
@@ -110,7 +110,7 @@ function queryWords(q) {
   return [...once.values()];
 }
 
-/** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above. */
+/** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above it. */
 function edits(one, other, most) {
   let before = [];
   let last = Array.from({ length: other.length + 1 }, (_, at) => at);
@@ -191,7 +191,7 @@ export class Catalogue {
     }
     const best = [...found.values()].filter((one) => one.weight >= needed);
     const whole = wholeOf(q);
-    // The least value of each word of a whole title or name: a single word is no owner and name.
+    // The least value of a word of a whole title or name. Only several can be owner and name.
     const value = whole.includes("_") ? VALUES.text : VALUES.title;
     const least = targets.reduce((sum, target) => sum + target.rarity * value, 0);
     for (const one of best) {

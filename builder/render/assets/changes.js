@@ -12,7 +12,7 @@ const LETTER = /^[\p{L}\p{N}]/u;
 
 // With few lines in common, at most this many changes are searched for.
 const LINE_EDITS_MAX = 4_000, WORD_EDITS_MAX = 1_000;
-// The limit if each of them takes long. Ordinary texts take a few milliseconds.
+// The limit in milliseconds. Ordinary texts take a few.
 const LINES_MS_MAX = 300, WORDS_MS_MAX = 200;
 // The limit for all lines that replace others. Beyond it, lines are shown without marked words.
 const COMPARED_CHARS_MAX = 100_000;
@@ -166,8 +166,8 @@ function unmarked(lines) {
 
 /**
  * The segments of some lines, and of those that replace them. All lines of a side are one run of
- * words, so text that only wraps differently has no mark. In a line that keeps little, nothing is
- * marked, because it counts as another line.
+ * words, so text that only wraps differently has no mark. A line that keeps little counts
+ * as another line, so nothing in it is marked.
  */
 function markWords(before, after, budget) {
   const oldTokens = before.join("").match(TOKEN), newTokens = after.join("").match(TOKEN);

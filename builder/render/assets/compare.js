@@ -75,7 +75,7 @@ function fill(select) {
   );
 }
 
-/** The versions that the URL requests. Defaults: the latest version, and the one before the other. */
+/** The versions that the URL requests; by default the latest one, and the one before `to`. */
 function asked() {
   const query = new URLSearchParams(location.search);
   const [givenFrom, givenTo] = ["from", "to"].map((name) => query.get(name)?.slice(0, REF_CHARS_MAX));

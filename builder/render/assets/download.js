@@ -35,8 +35,8 @@ const ROLE_LINE = new RegExp(
   "i",
 );
 
-/** Has the browser save the version whose record `json` is, an answer of the API. Resolves to what
- * the message for the reader. */
+/** Has the browser save a version as a file. `json` is its record, as the API returns it. Resolves
+ * to the message for the reader. */
 export async function saveAs(format, json) {
   const record = readJson(json).get("data");
   const { text, losses } = writeAs(record, format);
@@ -51,7 +51,7 @@ export async function saveAs(format, json) {
 
 /** A text of JSON, with objects as Maps and numbers as `Num`. */
 export function readJson(json) {
-  // First a letter for the type of each string and number, so that no key reads as a number.
+  // Each string and number begins with a letter for its type, so no key reads as a number.
   const marked = json.replace(
     /"([^"\\]*(?:\\[^][^"\\]*)*)"|-?\d[\d.eE+-]*/g,
     (found, text) => (text === undefined ? `"n${found}"` : `"s${text}"`),
@@ -245,7 +245,7 @@ function withoutNull(values) {
 
 // Templates
 
-/** A text's literal pieces, each with the name of the variable after it, empty at the end. */
+/** The literal pieces of a text, each with the name of the variable after it or "". */
 function partsOf(text) {
   const parts = [];
   let literal = "";
@@ -293,7 +293,7 @@ function jinja(text, losses) {
   }).join("");
 }
 
-/** A text without lines that would begin a message of prompty. */
+/** A text whose lines begin no message of prompty. */
 function guard(text, losses) {
   return text.split(LINE_BREAK).map((line) => {
     const found = ROLE_LINE.exec(line);

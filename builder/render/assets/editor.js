@@ -120,7 +120,7 @@ function isTooLarge(data) {
   return true;
 }
 
-/** The browser has one copy of each edited prompt, and another tab has just stored its own. */
+/** Another tab has just replaced the one copy that the browser has of each edited prompt. */
 function tellOfOther() {
   tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
     + "Press Save draft in both to keep both texts.");
@@ -277,7 +277,7 @@ function tellUnknown(unknown) {
   const told = names && `Not described yet: ${names}${more}. Check the spelling, then describe each `
     + "under Variables or in the front matter.";
   const place = document.getElementById("unknown");
-  // A screen reader repeats it whenever it is set.
+  // Screen readers repeat it whenever it is set.
   if (place.textContent !== told) place.textContent = told;
 }
 

@@ -1,7 +1,6 @@
-// A text field that marks variables and Markdown while the user types. The textarea stays the field of the
-// form: the typed text is written to it after a pause in typing, and before the form is
-// read, and it then gets the event "input". A script that writes to it, with that event, also changes
-// this field.
+// A text field that marks variables and Markdown while the user types. The textarea stays the field
+// of the form. It gets the typed text, and the event "input", after a pause in typing and before the
+// form is read. A script that writes to it and sends this event also changes this field.
 
 import {
   Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
@@ -10,7 +9,7 @@ import {
 } from "./codemirror.js";
 import { FRONT_MATTER_CHARS_MAX, VARIABLE, frontMatterOf } from "./prompt_text.js";
 
-// Writing a long text to a textarea takes longer than the time for one key.
+// Writing a long text to a textarea takes longer than a key may.
 const WRITE_MS = 100;
 
 const markdown = new Language(defineLanguageFacet(), parser, [], "markdown");

@@ -1,7 +1,7 @@
 // Search as you type: suggestions below the field on every page, the whole list on /search.
 //
-// The script queries the host; the answer shows if the host understood the query. Any other
-// host has the catalogue as one file with some words of each text, which catalogue.js searches.
+// It queries the host; the answer shows if the host understood. On other hosts, catalogue.js
+// searches the catalogue, a file with some words of each text.
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
@@ -18,13 +18,13 @@ const found = document.getElementById("found"); // on the search page only
 const told = document.getElementById("told");
 const instead = document.getElementById("instead"); // shown where nothing is found
 const suggested = document.getElementById("suggested");
-const which = document.getElementById("which"); // what is suggested, on the page of what is not there
+const which = document.getElementById("which"); // names the suggestions on the 404 page
 const title = document.title;
 const hint = told?.textContent;
 
 let catalogue = null; // a promise, once it was needed
 let hostAnswers = queries !== undefined;
-let isPartly = false; // whether what is shown came from the catalogue
+let isPartly = false; // true if the results came from the catalogue
 let asked = 0;
 let timer = 0;
 let selected = -1;

@@ -17,7 +17,7 @@ function pageOf(entry) {
 
 async function show() {
   const answer = await fetch(list).catch(() => null);
-  if (!answer?.ok) return; // the link that is there already leads on
+  if (!answer?.ok) return; // the page keeps the link that it has
   const entries = (await answer.json()).data;
   const readable = entries.filter((entry) => !entry.withdrawn || entry.version === version);
   const at = readable.findIndex((entry) => entry.version === version);
