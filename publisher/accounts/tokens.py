@@ -256,7 +256,7 @@ class Accounts(Owners):
     def revoke(
         self, owner: str, name_or_id: str, now: datetime | None = None, *, address: str = ""
     ) -> tuple[Token, bool]:
-        """Makes a token invalid at once, for ever. True unless it was revoked before.
+        """Makes a token invalid, at once and permanently. True unless it was revoked before.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner or token.
         """
