@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import requests
 
 from builder.model.records import Hub
-from builder.model.routes import BY_NAME
+from builder.model.routes import BY_NAME, Match, version_file
 from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub
 from operate.doctor.findings import Subject
@@ -84,16 +84,20 @@ class RemoteHub:
 
 
 class Sample(NamedTuple):
-    """The prompt for the checks: the one with the most versions among the first of the site."""
+    """The prompt for the checks: the one with the most versions among the first of the site.
+    ``file``: a file of a version of one of them.
+    """
 
     owner: str
     name: str
     versions: list[str]
+    file: Match | None = None
 
 
 def find_sample(out: str) -> Sample | None:
     """The sample; None if the site has no prompt, or cannot be read."""
-    found = []
+    found: list[Sample] = []
+    files: list[Match] = []
     with (
         contextlib.suppress(OSError, ValueError, KeyError, TypeError),
         open(f"{out}/{BY_NAME['catalogue'].file}", encoding="utf-8") as lines,
@@ -103,7 +107,12 @@ def find_sample(out: str) -> Sample | None:
             with open(f"{out}/{BY_NAME['versions'].file_for(**at)}", encoding="utf-8") as file:
                 versions = [one["version"] for one in json.load(file)["data"] if "raw_url" in one]
             found.append(Sample(**at, versions=versions))
-    return max(found, key=lambda sample: len(sample.versions), default=None)
+            at["version"] = line["latest_version"]
+            with open(f"{out}/{BY_NAME['version'].file_for(**at)}", encoding="utf-8") as file:
+                for one in json.load(file)["data"].get("files", ()):
+                    files.append(version_file(**at, path=one["path"]))
+    sample = max(found, key=lambda sample: len(sample.versions), default=None)
+    return sample and sample._replace(file=files[0] if files else None)
 
 
 def value_in(answer: requests.Response, *keys: str) -> Any:

@@ -111,6 +111,8 @@ def answers(remote: RemoteHub) -> Iterator[Finding]:
         wanted += [("repo", prompt), ("repo_page", prompt)]
         if sample.versions:
             wanted.append(("version_raw", prompt | {"version": sample.versions[0]}))
+        if sample.file:
+            wanted.append((sample.file.route.name, sample.file.params))
     for name, params in wanted:
         yield from _file(remote, BY_NAME[name], params)
     answer = remote.get(_MISSING)

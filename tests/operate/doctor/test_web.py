@@ -21,11 +21,12 @@ from operate.doctor.findings import Subject
 from operate.doctor.remote_hub import RemoteHub, find_sample
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.operate.doctor.conftest import faults, only
-from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.catalogues import settings_in, write_small_catalogue, write_version
 from tests.support.servers import DEADLINE_SECONDS, Server, in_thread, serving, wait_until
 
 Headers = dict[str, str]
 TEXT = "/api/v1/repos/ann/review/versions/1.1.0.txt"
+FILE = "/api/v1/repos/bob/page/versions/1.0.0/files/a/b.html"
 SKIPPED = {"transfer-encoding", "connection", "content-length", "date"}
 
 
@@ -87,6 +88,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def _front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Front, Settings]]:
     settings = settings_in(tmp_path_factory.mktemp("web"), queries=True)
     write_small_catalogue(settings.content)
+    write_version(settings.content, "bob", "page", "1.0.0", "Write.", {"a/b.html": b"<p>"})
     front = Front()
     with in_thread(front), serving(settings, "--base-url", front.url, "--port", "0") as server:
         front.upstream = server.port
@@ -214,6 +216,9 @@ NOT_JSON = answer_itself("/api/v1/repos/nobody", 404, b"<p>", Content_Type="text
         (web.answers, answer_itself("/api/v1/repos/nobody", 200, b"<p>Home"), "problem",
          "which does not exist, answers HTTP 200"),
         (web.answers, NOT_JSON, "problem", "as text/html, and not 404 as JSON"),
+        (web.answers, answer_itself(FILE, 404), "problem", f"{FILE} answers HTTP 404"),
+        (web.answers, change(FILE, Content_Type="text/html"), "problem",
+         "b.html has the type text/html and not text/plain"),
         (web.queries, without_query, "problem", "not with the text of 1.0.0"),
         (web.queries, answer_itself("/api/v1/repos?q=", 503), "problem", "answers HTTP 503"),
         (web.writes, other_host, "problem", "/account answers HTTP 403"),
