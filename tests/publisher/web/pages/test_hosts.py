@@ -1,4 +1,4 @@
-"""Under which host names the account settings are served; tests/test_access.py has all of them."""
+"""The host names under which account settings are served; tests/server/test_access.py has all."""
 
 import pytest
 
