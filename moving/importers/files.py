@@ -24,7 +24,7 @@ from builder.text.prompts import parse_document
 from builder.text.summary import clean_title, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import chats
-from moving.importers.beside import SKILL_FILE
+from moving.importers.beside import SKILL_FILE, text_in
 from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
     MESSAGE_SUFFIXES,
@@ -58,7 +58,9 @@ def read_files(
     """
     if not os.path.isdir(source):
         path = Path(source)
-        yield from _read_prompt(Found(path, path.name), Path("/"), None)
+        for one in _read_prompt(Found(path, path.name), Path("/"), None):
+            is_item = isinstance(one, Item)
+            yield one._replace(warnings=one.warnings + _tell_alone(path)) if is_item else one
         return
     root = Path(source).resolve()
     for path in own:
@@ -94,6 +96,13 @@ def _read_prompt(
     if len(items) == 2:
         items = [_join(*items)]
     yield from map(_with_title, items)
+
+
+def _tell_alone(path: Path) -> list[str]:
+    """A warning for the text of a folder that is imported without the folder."""
+    if not text_in([path]) or all(one == path for one in path.parent.glob("[!.]*")):
+        return []
+    return [f"Left out the files beside it: import its folder, {path.parent}, to have them."]
 
 
 def _join(system: Item, user: Item) -> Item:

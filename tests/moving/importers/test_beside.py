@@ -107,6 +107,18 @@ def test_a_folder_with_a_prompt_and_its_examples(root: str) -> None:
     assert paths(root, "imported/extract") == ["examples/one.md", "schema.json"]
 
 
+def test_a_text_alone_comes_without_its_files(root: str, skill: Path) -> None:
+    outcome = bring(root, skill / "SKILL.md")
+    assert outcome.warnings == [
+        f"SKILL.md: Left out the files beside it: import its folder, {skill}, to have them."
+    ]
+    assert paths(root, "imported/pdf-forms") == []
+    assert bring(root, skill.parent / "plain/SKILL.md").warnings == []
+    bring_library(root)
+    bring(root, skill / "SKILL.md")
+    assert paths(root, "imported/pdf-forms") == sorted(FILES)
+
+
 def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
     write_all(skill, {
         ".git/config": "x", ".env": "KEY=1", "scripts/.venv/bin/a": "x", "a b.txt": "x",

@@ -34,7 +34,7 @@ from tests.support.object_stores import S3_KEYS, running_s3
 
 PAGE_KEYS = 40
 PREFIX = "site/"
-FILES = {"assets/logo.png": b"\x89\0\xff", "scripts/run.sh": b"true\n"}
+FILES = {"a+b/c@2x.png": b"\x89\0\xff", "scripts/run+.sh": b"true\n"}
 
 
 class Sites(NamedTuple):
@@ -49,7 +49,7 @@ def change(content: str) -> None:
     write_version(content, "cat", "poem", "1.0.0", "Write a poem.\n", tags=["fresh", "code"])
     write_version(content, "ann", "review", "1.2.0", "Review {{code}} twice.\n", tags=["fresh"])
     edit_record(Path(content, "ann", "story", "1.0.0.json"), title="Another title")
-    write_version(content, "ann", "lint", "1.1.0", "Lint.\n", {"scripts/run.sh": b"false\n"})
+    write_version(content, "ann", "lint", "1.1.0", "Lint.\n", {"scripts/run+.sh": b"false\n"})
     shutil.rmtree(Path(content, "bob"))
 
 

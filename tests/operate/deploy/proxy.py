@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -59,7 +59,7 @@ class Proxy:
 
     def note(self, method: str, path: str) -> Seen:
         with self._lock:
-            key = urlsplit(path).path.removeprefix("/").partition("/")[2]
+            key = unquote(urlsplit(path).path).removeprefix("/").partition("/")[2]
             seen = Seen(method, key, self.count(method) + 1)
             self.seen.append(seen)
         return seen

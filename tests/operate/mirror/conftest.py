@@ -24,7 +24,12 @@ from tests.support.servers import free_port
 
 CATALOGUE = "api/v1/catalogue.jsonl"
 REPOS = "api/v1/repos"
-FILES = {"assets/logo.png": b"\x89\0\xff", "empty": b"", "scripts/a/run.sh": b"true\n"}
+FILES = {
+    "assets/logo.png": b"\x89\0\xff",
+    "empty": b"",
+    "scripts/a/run.sh": b"true\n",
+    "y+z@2.txt": b"x",
+}
 Change = Callable[[bytes], bytes]
 
 
