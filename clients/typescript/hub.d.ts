@@ -66,8 +66,10 @@ export interface Lock {
   /** A version, a label or `latest`. */
   ref: string;
   version: string;
-  /** In hexadecimal. */
+  /** Of the text, in hexadecimal. */
   sha256: string;
+  /** Of text and files, if the version has files. */
+  contentSha256?: string | undefined;
 }
 
 /**

@@ -22,7 +22,8 @@ const REF = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?";
 const X_Y_Z = "(?:0|[1-9][0-9]*)(?:\\.(?:0|[1-9][0-9]*)){2}";
 const ID = new RegExp(`^(?=.{1,150}$)(${NAME}/${NAME})(?:@(${REF}))?$`);
 const IS_VERSION = new RegExp(`^${X_Y_Z}$`);
-const LOCKED = new RegExp(`^ *(${NAME}/${NAME}) +(${REF}) +(${X_Y_Z}) +([0-9a-f]{64})(?:[ \\r][^]*)?$`);
+const LOCKED = new RegExp(
+  `^ *(${NAME}/${NAME}) +(${REF}) +(${X_Y_Z}) +([0-9a-f]{64})(?: +files:([0-9a-f]{64}))?(?:[ \\r][^]*)?$`);
 const PRIVATE_WAY = /^(?:https:|http:\/\/(?:localhost|127(?:\.[0-9]+){3}|\[::1\])(?:[:/]|$))/;
 const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
@@ -184,11 +185,11 @@ function trimmed(text) {
 export function parseLock(text) {
   return text.split("\n").flatMap((line, at) => {
     if (/^\s*(?:#|$)/.test(line)) return [];
-    const [, repo, ref, version, sha256] = LOCKED.exec(line) ?? [];
+    const [, repo, ref, version, sha256, contentSha256] = LOCKED.exec(line) ?? [];
     if (!repo || (IS_VERSION.test(ref) && ref !== version)) {
       throw new LockError(`prompts.lock, line ${at + 1} is not locked. Run \`hub lock\`.`);
     }
-    return { repo, ref, version, sha256 };
+    return { repo, ref, version, sha256, ...(contentSha256 && { contentSha256 }) };
   });
 }
 
@@ -261,8 +262,9 @@ export class Hub {
     const below = isVersion ? `/versions/${ref}` : ref === "latest" ? "" : `/labels/${ref}`;
     const path = `/api/v1/repos/${repo}${below}.json`;
     // The key of a locked version's copy includes the hash of the lock file.
-    const key = this.addresses[0] + path + (line ? `#${line.sha256}` : "");
-    return { id, repo, ref, isVersion, sha256: line?.sha256, path, key };
+    const { sha256, contentSha256 } = line ?? {};
+    const key = this.addresses[0] + path + (line ? `#${contentSha256 ?? sha256}` : "");
+    return { id, repo, ref, isVersion, sha256, contentSha256, path, key };
   }
 
   /** The prompt, its source, and the error if it may differ from the hub's present state. */
@@ -418,7 +420,7 @@ function copyOf({ isVersion }, prompt, record) {
 
 /** The prompt of a record. Throws Error if it is not the requested one, or if its text does not have the
  * SHA-256 of the record and the lock file. */
-async function checkedPrompt(data, { repo, ref, isVersion, sha256 }) {
+async function checkedPrompt(data, { repo, ref, isVersion, sha256, contentSha256 }) {
   const { owner, name, content, body, variables, parameters } = data;
   const version = data.version ?? data.latest_version;
   const front = content.slice(0, content.length - body.length);
@@ -432,7 +434,16 @@ async function checkedPrompt(data, { repo, ref, isVersion, sha256 }) {
   // Pages without HTTPS cannot compute SHA-256.
   const found = globalThis.crypto?.subtle ? await sha256Of(content) : sha256 && "unknown without HTTPS";
   if ((found ?? data.sha256) !== data.sha256) throw new Error(`the SHA-256 of ${repo} ${version} is ${found}`);
+  if (contentSha256 && contentSha256 !== await sha256Of(sumsOf(data))) {
+    throw new Error(`the files of ${repo} ${version} have not the SHA-256 of the lock file`);
+  }
   return new Prompt(repo, version, data);
+}
+
+/** A version's text and files as `sha256sum` lists them. Paths are ASCII, so they sort as bytes. */
+function sumsOf({ sha256, files = [] }) {
+  const paths = new Map(files.map(({ path, sha256: sum, executable }) => [path, `${sum} ${executable ? "*" : " "}`]));
+  return [`${sha256}  -\n`, ...[...paths.keys()].sort().map((path) => `${paths.get(path)}${path}\n`)].join("");
 }
 
 async function sha256Of(text) {

@@ -1,15 +1,25 @@
 """The files of a hub whose prompts have labels, made by hand, and a host that serves them."""
 
 import hashlib
+import io
 import json
+import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
+from builder.model.records import StoredFile
+from builder.model.version_files import content_sha256, media_type
 from builder.text.prompts import parse_document
 from tests.client.fake import Answer, Request, answer, tag
 
 MOVED = "2026-10-01T09:30:00Z"
+# The bytes of each file beside a text, by its path. Those that end with .sh are executable.
+Files = Mapping[str, bytes]
+NO_FILES: Files = {}
 
 
 def sha256(text: bytes) -> str:
@@ -26,6 +36,22 @@ def listed(entries: list[dict[str, Any]]) -> bytes:
     return compact(entries, meta={"page": 1, "pages": 1, "total": len(entries)})
 
 
+def stored(files: Files) -> list[StoredFile]:
+    return [
+        StoredFile(path, len(raw), sha256(raw), media_type(path), path.endswith(".sh"))
+        for path, raw in sorted(files.items())
+    ]
+
+
+def packed(skill: bytes, files: Files) -> bytes:
+    """The archive of a skill, as a build writes it."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for path, raw in [("SKILL.md", skill), *sorted(files.items())]:
+            file.writestr(zipfile.ZipInfo(path), raw)
+    return archive.getvalue()
+
+
 @dataclass
 class Site:
     """``files`` are the bytes of each path below ``/api/v1/repos/``, or with a slash of any other.
@@ -40,7 +66,7 @@ class Site:
         self._versions: dict[str, dict[str, dict[str, Any]]] = {}
         self._moves: dict[str, list[dict[str, Any]]] = {}
 
-    def publish(self, repo: str, version: str, text: bytes) -> None:
+    def publish(self, repo: str, version: str, text: bytes, files: Files = NO_FILES) -> None:
         """As the latest version."""
         owner, name = repo.split("/")
         entry = {
@@ -54,16 +80,23 @@ class Site:
         }  # fmt: skip
         versions = self._versions.setdefault(repo, {})
         versions[version] = entry | more | {"parameters": {"sha256": "0", "size": 1}}
+        if files:
+            versions[version] |= {
+                "files": [to_builtins(one) for one in stored(files)],
+                "content_sha256": content_sha256(sha256(text), stored(files)),
+            }
         self.files[f"{repo}/versions/{version}.txt"] = text
-        self._write_skill(repo, version, content)
+        self._write_skill(repo, version, content, files)
         self.files[f"{repo}/versions/{version}.json"] = compact(versions[version])
         newest = [versions[each] | {"content": None} for each in reversed(versions)]
         self.files[f"{repo}/versions.json"] = listed(newest)
         self._write_repo(repo)
 
-    def _write_skill(self, repo: str, version: str, content: str) -> None:
+    def _write_skill(self, repo: str, version: str, content: str, files: Files) -> None:
         skill = f'---\nmetadata:\n  version: "{version}"\n---\n{content}'.encode()
-        index = {"skills": [{"digest": f"sha256:{sha256(skill)}"}]}
+        archive = packed(skill, files)
+        index = {"skills": [{"digest": f"sha256:{sha256(archive if files else skill)}"}]}
+        self.files[f"{repo}/versions/{version}.skill.zip"] = archive
         self.files[f"/{repo}/{version}/SKILL.md"] = skill
         self.files[f"/{repo}/{version}/.well-known/agent-skills/index.json"] = json.dumps(
             index, separators=(",", ":")

@@ -259,12 +259,12 @@ def test_what_cannot_be_published(client: Client) -> None:
 
     with Fake(nobody) as fake:
         to = client.to(fake.url, HUB_TOKEN=TOKEN)
-        for name in ("folder", "nowhere", "/dev/zero"):
-            assert to.run("push", "ada/x", name) == (
-                1,
-                b"",
-                f"'{name}' is not a file. Check the path\n",
-            )
+        for name, fault in (
+            ("folder", "has no SKILL.md or PROMPT.md. Write the prompt into one of them"),
+            ("nowhere", "is not a file. Check the path"),
+            ("/dev/zero", "is not a file. Check the path"),
+        ):
+            assert to.run("push", "ada/x", name) == (1, b"", f"'{name}' {fault}\n")
         assert to.run("push", "ada/x", "-") == (
             5,
             b"",

@@ -241,7 +241,10 @@ _NAME = "[a-z0-9]+(?:-[a-z0-9]+)*"
 _VERSION = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
 _LABEL = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?"
 _REFERENCE = re.compile(f"({_NAME}/{_NAME})(?:@(?:({_VERSION})|({_LABEL})))?")
-_LOCKED = re.compile(f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})(?: .*)?")
+_LOCKED = re.compile(
+    f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})"
+    "(?: +files:([0-9a-f]{64}))?(?: .*)?"
+)
 _LOOPBACK = re.compile(r"https?://(localhost|127(\.[0-9]+){3}|\[::1\])([:/].*)?")
 _PRIVATE_WAY = re.compile(rf"https://.*|{_LOOPBACK.pattern}")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
@@ -250,13 +253,25 @@ _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
 _MISFITS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
+def _whole_sha256(record: Mapping[str, Any]) -> str | None:
+    """The hash of a version's text and files, as `sha256sum` lists them; None without files."""
+    lines = [f"{record['sha256']}  -\n"] + [
+        f"{one['sha256']} {'*' if one['executable'] else ' '}{one['path']}\n"
+        for one in sorted(record.get("files", ()), key=lambda one: one["path"])
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest() if lines[1:] else None
+
+
 class _Wanted(NamedTuple):
-    """The version to read, with the expected hash if there is one; or the label; or the latest."""
+    """The version to read, with the expected hashes if there are any, ``whole`` that of text and
+    files; or the label; or the latest.
+    """
 
     repo: str
     version: str | None = None
     label: str | None = None
     sha256: str | None = None
+    whole: str | None = None
 
     @property
     def path(self) -> str:
@@ -279,6 +294,7 @@ class _Wanted(NamedTuple):
                 and version == (self.version or version)
                 and re.fullmatch(_VERSION, version)
                 and record["sha256"] == sha256 == (self.sha256 or sha256)
+                and (self.whole is None or self.whole == _whole_sha256(record))
                 and content.endswith(body)
                 and _FRONT_MATTER.fullmatch(content[: len(content) - len(body)])
                 and (type(parameters), type(variables)) == (dict, list)
@@ -299,8 +315,8 @@ def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
     for number, line in enumerate(lines, start=1):
         if line.strip(" \r") and not line.lstrip(" ").startswith("#"):
             found = _LOCKED.fullmatch(line.rstrip("\r"))
-            repo, ref, version, sha256 = found.groups() if found else [""] * 4
-            pin, by_ref = _Wanted(repo, version, None, sha256), pins.setdefault(repo, {})
+            repo, ref, version, *hashes = found.groups() if found else [""] * 5
+            pin, by_ref = _Wanted(repo, version, None, *hashes), pins.setdefault(repo, {})
             is_edited = re.fullmatch(_VERSION, ref) and ref != version
             agrees = by_ref.setdefault(ref, pin) == by_ref.setdefault(version, pin) == pin
             if not found or is_edited or not agrees:

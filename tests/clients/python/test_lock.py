@@ -1,5 +1,6 @@
 """``lock=``: prompts that are read at exactly the version and hash of a lock file."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,31 @@ def test_another_text_is_refused_wherever_it_comes_from(fake: FakeHub, tmp_path:
     path = lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} x.md")
     with pytest.raises(Unavailable, match="with the expected SHA-256"):
         Hub(fake.url, lock=path).get("ada/hello")
+
+
+FILES = [
+    {"path": "b.md", "size": 1, "sha256": "b" * 64, "executable": False},
+    {"path": "a/run.sh", "size": 1, "sha256": "a" * 64, "executable": True},
+]
+# What sha256sum prints, hashed.
+SUMS = f"{SHA256}  -\n{'a' * 64} *a/run.sh\n{'b' * 64}  b.md\n"
+WHOLE = hashlib.sha256(SUMS.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("rest", ["x.md", f"{'0' * 64} hello/SKILL.md"])
+def test_the_files_of_a_locked_version_are_the_locked_ones(
+    fake: FakeHub, tmp_path: Path, rest: str
+):
+    path = lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} files:{WHOLE} {rest}")
+    fake.has(PINNED, answer(files=FILES, content_sha256=WHOLE))
+    assert Hub(fake.url, lock=path, disk=False).get("ada/hello").version == "1.0.0"
+    for others in ([], FILES[:1], [FILES[0] | {"executable": True}, FILES[1]], [1]):
+        fake.has(PINNED, answer(files=others, content_sha256=WHOLE))
+        with pytest.raises(Unavailable, match="with the expected SHA-256"):
+            Hub(fake.url, lock=path, disk=False).get("ada/hello")
+    # Lines of older clients have the hash of the text alone.
+    path = lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} x.md")
+    assert Hub(fake.url, lock=path, disk=False).get("ada/hello").version == "1.0.0"
 
 
 def test_prompts_that_are_not_in_the_file_are_read_as_ever(fake: FakeHub, tmp_path: Path):

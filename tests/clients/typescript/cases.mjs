@@ -741,6 +741,23 @@ test("believes the lock file, not the hub", async () => {
   await assert.rejects(hub.get(ID), { name: "Unavailable", message: /SHA-256 of the lock file/ });
 });
 
+test("reads no version with other files than the locked ones", async () => {
+  const file = (path, executable) => ({ path, executable, size: 1, sha256: "a".repeat(64) });
+  const files = [file("b.md", false), file("a/run.sh", true)];
+  const { sha256 } = record();
+  const sums = `${sha256}  -\n${"a".repeat(64)} *a/run.sh\n${"a".repeat(64)}  b.md\n`;
+  const digest = Buffer.from(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(sums))).toString("hex");
+  const lock = lockLine(record()).replace(/ [^ ]*$/, ` files:${digest}$&`);
+  assert.equal(parseLock(lock)[0].contentSha256, digest);
+  for (const [sent, isLocked] of [[files, true], [files.slice(1), false], [[file("b.md", true), files[1]], false], [undefined, false]]) {
+    const host = await startHost((response) => send(response, record({ files: sent })));
+    const got = hubOf(host, { lock }).get(ID);
+    if (isLocked) assert.equal((await got).version, "1.2.0");
+    else await assert.rejects(got, { name: "Unavailable", message: /the files of .* have not the SHA-256 of the lock/ });
+    assert.equal((await hubOf(host, { lock: lockLine(record()) }).get(ID)).version, "1.2.0");
+  }
+});
+
 test("needs WebCrypto for a lock file alone, as pages without HTTPS have none", async () => {
   const host = await startHost((response) => send(response, record()));
   const { crypto } = globalThis;
