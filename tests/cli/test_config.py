@@ -178,7 +178,9 @@ def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (b"#" * (BYTES_MAX + 1), "has more than 65,536 bytes."),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_their_line(tmp_path: Path, text: str | bytes, message: str) -> None:
+def test_mistakes_are_reported_with_their_line(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
     assert message in told(tmp_path, text)
 
 

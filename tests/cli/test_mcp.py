@@ -125,7 +125,7 @@ def test_under_another_address(catalogue: Settings) -> None:
         assert "/prompts/mcp" in nowhere.json["error"]["message"]
 
 
-def test_it_limits_and_trusts_as_told(catalogue: Settings) -> None:
+def test_it_limits_and_trusts_as_its_options_say(catalogue: Settings) -> None:
     options = ("--trusted-proxy", "127.0.0.1")
     with serving_mcp(catalogue, *options, rate_limit=2) as server, Wire(server) as wire:
 

@@ -58,7 +58,7 @@ def test_a_link_and_nothing_else_on_standard_output():
     assert accept(code) == "ann"
 
 
-def test_the_time_that_is_told_is_the_end():
+def test_the_printed_time_is_the_end():
     done = invite("ann")
     with Database("var") as database:
         ((expires_at, noted_at),) = database.execute("SELECT expires_at, at FROM invitation, event")

@@ -147,7 +147,7 @@ DAMAGES = {
 @pytest.mark.parametrize("name", [
     "story.json", "story.json.etag", "1.0.0.txt", "1.0.0.txt.etag",
 ])  # fmt: skip
-def test_a_damaged_copy_is_fetched_anew(name: str, damage: str, client: Client) -> None:
+def test_a_damaged_copy_is_fetched_again(name: str, damage: str, client: Client) -> None:
     with Fake(hub()) as fake:
         to = client.to(fake.url)
         to.run("cat", "ann/story")

@@ -327,7 +327,7 @@ def test_moves_need_a_token_that_nobody_else_gets(client: Client) -> None:
         assert done.err == "Not with ***.\n"
 
 
-def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
+def test_no_program_gets_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment."""
     with Fake(lambda _: moved("a", "1.0.0")) as fake:
         to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")

@@ -122,7 +122,7 @@ def test_a_read_s_token_is_for_the_hub_alone(client: Client) -> None:
     assert done.status == 6 and f"redirects to {other.url}" in done.err and not other.requests
 
 
-def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
+def test_no_program_gets_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in the environment; and only a pipe gets it as data."""
     with Fake(lambda _: CREATED) as fake:
         to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
@@ -249,7 +249,7 @@ def start_planted(client: Client, plant: str, *arguments: str) -> subprocess.Com
     )  # fmt: skip
 
 
-def test_names_that_somebody_has_taken_before(either: Client, tmp_path: Path) -> None:
+def test_names_that_another_user_took_before(either: Client, tmp_path: Path) -> None:
     """In a folder that all write to, others may guess names. Nothing goes where they lead."""
     victim = tmp_path / "victim"
     victim.mkdir()

@@ -152,7 +152,7 @@ def test_a_hub_of_files_has_no_trusted_publishing(client: Client, hosts: dict[st
         ("/token", "/token?audience="),
     ],
 )
-def test_who_is_told_what(path: str, asked: str, client: Client) -> None:
+def test_who_gets_which_token(path: str, asked: str, client: Client) -> None:
     with Fake(Parts()) as fake:
         given = {"ACTIONS_ID_TOKEN_REQUEST_URL": fake.url + path, "HUB_TOKEN": "a b"}
         job = on_github(client, fake.url, fake.url, **given)

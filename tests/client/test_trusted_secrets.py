@@ -124,7 +124,7 @@ def test_what_is_no_token_for_the_issuer(secret: str, curl: tuple[Client, Path])
     assert not seen.exists()
 
 
-def test_no_program_is_told_a_secret(each: Client, tmp_path: Path) -> None:
+def test_no_program_gets_a_secret(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment; what is written is in the private folder."""
     old = make_token()
     names = "token id_token id_request_token curl_config secret secrets masked unmasked"

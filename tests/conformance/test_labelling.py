@@ -205,7 +205,7 @@ def test_a_removed_label_is_gone_at_once(check: Check, client: Client, labeller:
 
 @area("publishing")
 @token_needed
-def test_not_over_somebody_elses_move(check: Check, labeller: Labeller) -> None:
+def test_a_move_over_the_move_of_another_is_refused(check: Check, labeller: Labeller) -> None:
     check.error(labeller.put(labeller.old, expected=labeller.new), 412, "label_moved")
     check.status(labeller.put(labeller.old, expected=None), 201)
     for expected in (None, labeller.new):

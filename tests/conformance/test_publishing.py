@@ -267,7 +267,9 @@ def test_a_bump_that_the_variables_ask_for(check: Check, publisher: Publisher) -
 
 @area("publishing")
 @token_needed
-def test_not_over_somebody_elses_work(check: Check, publisher: Publisher) -> None:
+def test_a_publication_over_the_work_of_another_is_refused(
+    check: Check, publisher: Publisher
+) -> None:
     text = secrets.token_hex(8)
     first = check.single(publisher.post({"content": text}), records.Publication, 201)
     if not first:

@@ -82,7 +82,7 @@ def test_percent_encoded_tag(check: Check, client: Client, catalogue: Catalogue)
     "/api/v1/repos?q=a", "/api/v1/repos?q=&sort=new", "/api/v1/repos?tag={tag},{nobody}",
     "/api/v1/repos?tag={tag}%2c{tag}&sort=new",
 )  # fmt: skip
-def test_a_filter_is_applied_or_told(
+def test_a_filter_is_applied_or_refused(
     check: Check, client: Client, catalogue: Catalogue, template: str
 ) -> None:
     """A host without a search index may refuse; it may not ignore the filter."""
@@ -338,7 +338,7 @@ def test_errors(
 @each_path("/api/v1/repos/{Owner}/{name}", "/api/v1/repos/{Owner}/{name}/raw",
            "/api/v1/users/{Owner}")  # fmt: skip
 @pytest.mark.level("full")
-def test_upper_case_is_told_the_right_spelling(
+def test_an_error_for_upper_case_has_the_right_spelling(
     check: Check, client: Client, catalogue: Catalogue, template: str
 ) -> None:
     path = catalogue.fill(template)

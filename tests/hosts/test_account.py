@@ -191,7 +191,7 @@ def test_what_a_tunnel_says_before_the_worker_is_no_page_of_the_service(ask: Ask
 # Behaviour of single hosts
 
 
-def test_cloudflare_is_told_not_to_compress(ask: Asker):
+def test_only_cloudflare_is_asked_not_to_compress(ask: Asker):
     wanted = "no-store, no-transform" if ask.name == "worker" else "no-store"
     assert ask("/account/tokens").headers["Cache-Control"] == wanted
 

@@ -127,7 +127,7 @@ def test_reads_go_on_when_the_service_has_died(small, tmp_path):
      "/mcp/", "/healthz", "/api/v1/repos?s%6frt=new", "/api/v1/repos?sort=n%65w",
      f"{REPO}/raw?version=1%2E0.0", f"/api/v1/repos?x={'x' * 500}"],
 )  # fmt: skip
-def test_what_needs_the_service_is_told_to_come_back(alone, path):
+def test_what_needs_the_service_is_unavailable(alone, path):
     answer = raw(alone, path)
     assert (answer.status, json.loads(answer.body)["error"]["code"]) == (503, "unavailable")
     assert answer.headers["retry-after"] == "5"

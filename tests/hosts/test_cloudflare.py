@@ -258,7 +258,7 @@ def test_the_worker_tells_clients_apart_as_the_service_does(site: Settings, tmp_
     check_clients(addresses, json.loads(done.stdout))
 
 
-def test_without_a_limit_none_is_told(alone: Ask):
+def test_without_a_limit_no_header_names_one(alone: Ask):
     assert "ratelimit-policy" not in alone("/api/v1/repos").headers
 
 

@@ -32,7 +32,7 @@ def test_the_worker_is_a_module_that_runs_nothing_but_itself(tmp_path: Path):
         assert json.dumps(route.file) in text
 
 
-def test_what_wrangler_is_told():
+def test_the_configuration_of_wrangler():
     config = tomllib.loads(files(base_url="https://prompts.example.org")["wrangler.toml"])
     assert config["main"] == "worker.js"
     assert config["routes"] == [{"pattern": "prompts.example.org", "custom_domain": True}]
@@ -41,7 +41,7 @@ def test_what_wrangler_is_told():
     assert "vars" not in config and "assets" not in config
 
 
-def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
+def test_patterns_of_static_assets_without_the_signs_of_comments():
     folder = '/srv/a "site" #1\\ with\n\x7f é'
     text = files(out=folder)["wrangler.toml"]
     lines = [line.removeprefix("# ") for line in text.splitlines()]

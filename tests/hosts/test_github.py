@@ -4,5 +4,5 @@ from builder.hosts import github
 from builder.hosts.rules import HostedSite
 
 
-def test_github_pages_is_told_to_serve_every_file_as_it_is():
+def test_github_pages_serves_every_file_as_it_is():
     assert github.files(HostedSite("/site", "/state")) == {".nojekyll": ""}

@@ -79,14 +79,14 @@ def test_reads_go_on_without_the_service(alone):
     ["/api/v1/repos?q=sql", "/api/v1/repos?tag=sql,data", "/api/v1/repos?tag=sql%2Cdata", "/mcp",
      "/healthz", "/readyz", "/api/v1/repos/Mara/x"],
 )  # fmt: skip
-def test_what_needs_the_service_is_told_to_come_back(alone, path):
+def test_what_needs_the_service_is_unavailable(alone, path):
     response = get(alone + path)
     assert (response.status_code, code_of(response)) == (503, "unavailable")
     assert response.headers["Retry-After"] == "5"
     assert response.headers["Cache-Control"] == "no-store"
 
 
-def test_a_publication_without_the_service_is_told_to_come_back(alone):
+def test_a_publication_without_the_service_is_unavailable(alone):
     response = requests.post(f"{alone}{REPO}/versions", json={"content": "x"})
     assert (response.status_code, code_of(response)) == (503, "unavailable")
 

@@ -110,7 +110,7 @@ def test_only_one_word_opens(
         check_shut(ask, path, *statuses)
 
 
-def test_the_service_is_asked_before_each_read_and_told_only_who_asks(ask: Asker, service: Service):
+def test_the_service_decides_each_read_and_learns_only_who_reads(ask: Asker, service: Service):
     service.status, service.reply_headers = 204, {"Hub-Access": "read"}
     for method in ("GET", "HEAD"):
         service.requests.clear()

@@ -122,7 +122,7 @@ def test_what_a_caller_says_at_length_is_not_kept(edge: Edge):
     assert kept_bytes < size * count / 2
 
 
-def test_a_failure_is_logged_and_not_told(edge: Edge, caplog: pytest.LogCaptureFixture):
+def test_a_failure_is_logged_and_not_shown(edge: Edge, caplog: pytest.LogCaptureFixture):
     runner, endpoint = edge
 
     async def broken(scope: Any, receive: Any, send: Any) -> None:

@@ -128,7 +128,7 @@ def damaged(path: Path, damage: Damage) -> Iterator[None]:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("part", PARTS)
-def test_a_damaged_file_is_told_and_forgotten(fragile: Hub, part: str, damage: Damage):
+def test_a_damaged_file_is_reported_and_forgotten(fragile: Hub, part: str, damage: Damage):
     file, tool, arguments = PARTS[part]
     before = fragile.get(tool, **arguments)
     path = Path(fragile.settings.out, file)
@@ -222,7 +222,7 @@ QUERIED = {
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "not-open"])
 @pytest.mark.parametrize("damage", [remove, cut, empty, garble, make_folder])
 @pytest.mark.parametrize("pattern", QUERIED)
-def test_a_damaged_state_is_told_and_forgotten(
+def test_a_damaged_state_is_reported_and_forgotten(
     fragile: Hub, tmp_path: Path, pattern: str, damage: Damage, is_open: bool
 ):
     settings = fragile.settings._replace(state=f"{tmp_path}/state")

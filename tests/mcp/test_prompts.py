@@ -221,7 +221,7 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
 
 
 @pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
-def test_a_damaged_list_is_told_and_forgotten(hostile: Hub, method: str):
+def test_a_damaged_list_is_reported_and_forgotten(hostile: Hub, method: str):
     path = Path(hostile.settings.out, BY_NAME["list"].file_for(sort="top", page=1))
     before = json.dumps(hostile.ask(method))
     with away(path):

@@ -43,7 +43,7 @@ def test_words_tags_and_owner_narrow(hostile: Hub):
     assert all_of["total"] == PROMPTS_OF_MANY / 3
 
 
-def test_it_is_told_how_words_were_found(sample: Hub):
+def test_the_answer_says_how_words_were_found(sample: Hub):
     told = sample.get("search_prompts", query="sql revuew")
     assert told["match"] == "all"
     assert told["corrected"] == [{"from": "revuew", "to": "review"}]

@@ -127,7 +127,7 @@ WRONG: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("says", "uri"), [(says, uri) for says in WRONG for uri in WRONG[says]])
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
-def test_what_is_no_skill_here_is_told(hostile: Hub, says: str, uri: Any, version: str):
+def test_what_is_no_skill_here_is_reported(hostile: Hub, says: str, uri: Any, version: str):
     with pytest.raises(Refused, match=says) as refused:
         hostile.ask("skills/get", {"uri": uri}, "owner=eve", version)
     assert refused.value.code == -32602

@@ -81,7 +81,7 @@ def test_a_client_that_goes_away_leaves_the_others_their_answer():
     assert app.events == ["begin", "waiting", "end"]
 
 
-def test_what_cannot_be_made_is_told_to_each():
+def test_what_cannot_be_made_is_reported_to_each():
     def make() -> App:
         raise ImportError("no such library")
 

@@ -219,7 +219,7 @@ def test_failure_at_the_start_or_the_end(failing: str, told: list[str]) -> None:
     assert life.answers[-1]["message"] == f"The {failing} went wrong; mend it."
 
 
-def test_defect_at_the_start_is_told_with_its_place() -> None:
+def test_defect_at_the_start_is_reported_with_its_place() -> None:
     @contextlib.asynccontextmanager
     async def broken() -> AsyncIterator[None]:
         yield 1 // 0

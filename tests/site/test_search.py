@@ -221,7 +221,7 @@ def test_a_late_answer_does_not_replace_a_newer_one(visits):
     expect(page.locator("#search-status")).to_contain_text("“japanese”")
 
 
-def test_a_host_that_does_not_answer_is_told_of(visits):
+def test_a_host_that_does_not_answer_is_reported(visits):
     page = visits.open("/search?q=echo", fresh=True)  # nothing is in a cache
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     page.context.set_offline(True)

@@ -146,7 +146,7 @@ def test_what_clients_send_cannot_forge_a_line(server, log):
     assert parse_line(line).target == '/nasty?a="b"\'<\\x22>'
 
 
-def test_a_moved_file_is_made_anew(server, log):
+def test_a_moved_file_is_created_again(server, log):
     log.rename(log.with_suffix(".1"))
     before = log.with_suffix(".1").stat().st_ino
     wait_until(log.exists, "a new log")
@@ -168,7 +168,7 @@ def test_all_is_written_at_the_end(tmp_path):
     assert targets == [f"/last?n={count}" for count in range(50)]
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path):
+def test_a_file_that_cannot_be_written_is_reported_at_once(tmp_path):
     for path in (tmp_path, tmp_path / "no" / "log"):
         with (
             pytest.raises(OperatorError, match=r"Cannot write .*--access-log"),
@@ -214,7 +214,7 @@ def test_what_a_disk_did_not_take_is_written_later(tmp_path, capsys):
     )
 
 
-def test_each_trouble_is_told_and_its_end(tmp_path, capsys):
+def test_each_trouble_is_reported_and_its_end(tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     with AccessLog(str(folder / "log")) as log:

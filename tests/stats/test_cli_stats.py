@@ -64,7 +64,7 @@ def test_the_sum_for_programs(folder):
     }  # fmt: skip
 
 
-def test_a_reader_that_stays_is_told_of(folder, monkeypatch):
+def test_a_reader_that_stays_is_reported(folder, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     ingest(folder)
     with Pulls(f"{folder}/state"):

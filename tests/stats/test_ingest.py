@@ -81,7 +81,7 @@ def test_below_a_base_path(tmp_path):
     assert outcome == only(counted=1, other=1, repos=1)
 
 
-def test_malformed_lines_are_told_with_their_place(tmp_path):
+def test_malformed_lines_are_reported_with_their_place(tmp_path):
     outcome = count(
         tmp_path,
         line(),
@@ -218,7 +218,7 @@ def test_a_reader_is_waited_for_before_what_is_dropped_is_overwritten(tmp_path):
     assert not left_in(state, secrets)
 
 
-def test_a_reader_that_stays_is_told_of(tmp_path, monkeypatch):
+def test_a_reader_that_stays_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     count(tmp_path, line())
     state = tmp_path / "state"
@@ -313,7 +313,7 @@ def test_lines_up_to_the_limit_are_whole(tmp_path):
         assert [len(each) for each in opened.lines()] == [LINE_BYTES_MAX, 2]
 
 
-def test_progress_is_told_by_bytes_of_the_file(tmp_path):
+def test_progress_is_reported_by_bytes_of_the_file(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(line("/") * 20_000)
     steps = []

@@ -78,7 +78,7 @@ def test_as_many_pulls_on_other_days(four):
     assert listed(four, "trending") == ["ann/a", "bob/c", "ann/b", "bob/d"]
 
 
-def test_publishers_do_not_wait_until_damaged_counts_are_mended(small):
+def test_publishers_do_not_wait_until_damaged_counts_are_fixed(small):
     build(small)
     count(small, {"ann/review": 3, "bob/sql": 2})
     build(small)
@@ -101,7 +101,7 @@ def test_publishers_do_not_wait_until_damaged_counts_are_mended(small):
     assert read_tree(small.out) == freshly_built(small)
 
 
-def test_damaged_counts_are_told_and_the_site_stays(small):
+def test_damaged_counts_are_reported_and_the_site_stays(small):
     count(small, {"ann/story": 2})
     before = build_files(small)
     sound = pulls_path(small).read_bytes()
@@ -124,7 +124,7 @@ def remove_repo(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("change", [edit_tags, remove_repo])
-def test_content_that_nobody_told_of_is_left_to_the_next_build(small, change):
+def test_content_without_a_request_is_left_to_the_next_build(small, change):
     build_files(small)
     count(small, {"ann/story": 1})
     change(small)
@@ -136,7 +136,7 @@ def test_content_that_nobody_told_of_is_left_to_the_next_build(small, change):
     assert build_files(small, changed=[]) == freshly_built(small)
 
 
-def test_a_fault_in_one_repo_is_told_and_the_others_get_their_pulls(small):
+def test_a_fault_in_one_repo_is_reported_and_the_others_get_their_pulls(small):
     build_files(small)
     count(small, {"ann/story": 1, "bob/sql": 2})
     text = Path(small.content, "ann/story/1.0.0.md")
@@ -151,7 +151,7 @@ def test_a_fault_in_one_repo_is_told_and_the_others_get_their_pulls(small):
     assert build_files(small, changed=[]) == freshly_built(small)
 
 
-def test_a_faulty_profile_is_told_and_made_good(small):
+def test_a_faulty_profile_is_reported_and_made_good(small):
     build_files(small)
     count(small, {"ann/story": 1, "bob/sql": 2})
     profile = Path(small.content, "ann/owner.json")

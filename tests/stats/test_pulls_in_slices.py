@@ -92,7 +92,7 @@ def test_it_gives_way_between_batches_and_goes_on(small, monkeypatch):
     assert read_tree(small.out) == freshly_built(small)
 
 
-def test_where_somebody_always_waits_it_comes_to_an_end(small, monkeypatch):
+def test_it_ends_under_constant_load(small, monkeypatch):
     monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
     monkeypatch.setattr(settle, "SLICE_SECONDS", 0.005)
     monkeypatch.setattr(recount, "REPOS_PER_BATCH", 3)

@@ -59,7 +59,7 @@ def test_names_are_as_the_contract_says(text):
 
 
 @given(st.from_regex(r"[A-Za-z0-9]+(-[A-Za-z0-9]+){0,3}", fullmatch=True))
-def test_upper_case_is_told_the_lower_case_spelling(text):
+def test_an_error_for_upper_case_has_the_lower_case_spelling(text):
     text = text[:39].rstrip("-")
     if text == text.lower():
         assert names.check_owner(text) == text
@@ -189,7 +189,7 @@ def test_a_reserved_label_is_in_the_grammar_but_not_for_a_version(label):
     assert not names.is_label(label)
 
 
-def test_an_upper_case_label_is_told_the_lower_case_spelling():
+def test_an_error_for_an_upper_case_label_has_the_lower_case_spelling():
     with pytest.raises(RequestError, match="'production'") as caught:
         names.check_label("Production")
     assert caught.value.status == 400

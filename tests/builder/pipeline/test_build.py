@@ -246,7 +246,7 @@ def test_a_pointer_is_written_after_what_it_points_to(small):
     assert all(place[match.file] < home for match in found if match.route.scope == "owner")
 
 
-def test_what_a_publisher_waits_for_is_there_when_it_is_told(small):
+def test_what_a_publisher_waits_for_exists_when_it_is_visible(small):
     build_files(small)
     write_version(small.content, "ann", "story", "1.0.1", "Tell a short story.\n")
     seen = []

@@ -94,7 +94,7 @@ build(Settings(*sys.argv[2:]))
 
 
 @pytest.mark.parametrize("number", [1, 12])
-def test_a_killed_process_leaves_nothing_that_the_next_build_does_not_mend(small, number):
+def test_the_next_build_fixes_what_a_killed_process_leaves(small, number):
     build(small)
     change_everything(small.content)
     command = [sys.executable, "-c", KILLED_BUILD, str(number), *small[:5]]
@@ -105,7 +105,7 @@ def test_a_killed_process_leaves_nothing_that_the_next_build_does_not_mend(small
     assert read_tree(small.out) == freshly_built(small)
 
 
-def test_a_full_disk_is_told_and_made_good(small, monkeypatch):
+def test_a_full_disk_is_reported_and_made_good(small, monkeypatch):
     build_files(small)
     change_everything(small.content)
     with monkeypatch.context() as patch:

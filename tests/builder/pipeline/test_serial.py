@@ -134,7 +134,7 @@ def is_as_built_anew(settings: Settings) -> bool:
     return read_tree(settings.out) == read_tree(other.out)
 
 
-def test_readers_are_told_the_serial_that_is_given(log):
+def test_readers_get_the_given_serial(log):
     log.write("old")  # before this process
     log.number = START + 1
     with Rebuilder(log.settings, lambda _: None, serial=log) as rebuilder:
@@ -148,7 +148,7 @@ def test_readers_are_told_the_serial_that_is_given(log):
     assert is_as_built_anew(log.settings)
 
 
-def test_a_serial_that_rises_after_the_build_is_told(log):
+def test_readers_get_a_serial_that_rises_after_the_build(log):
     with Rebuilder(log.settings, lambda _: None, serial=log) as rebuilder:
         wait_for(log.settings, START)
         log.write("a")
@@ -235,7 +235,7 @@ def test_a_build_that_failed_is_not_counted(log, monkeypatch):
     assert is_as_built_anew(settings)
 
 
-def test_what_is_not_known_is_looked_at_before_it_is_told(log, monkeypatch):
+def test_unknown_content_is_built_before_its_serial_is_shown(log, monkeypatch):
     settings = log.settings
     log.write("a")
     build(settings, serial=START + 1)
@@ -267,7 +267,7 @@ def test_without_a_serial_it_is_the_number_of_versions(log):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_fails_no_serial_is_told_too_early(log, monkeypatch, seed):
+def test_no_failure_shows_a_serial_too_early(log, monkeypatch, seed):
     monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
     monkeypatch.setattr(settle, "SLICE_SECONDS", 0.001)
     monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.1)

@@ -90,7 +90,7 @@ RUINS = [
 @pytest.mark.parametrize(
     ("ruin", "is_changed"), [(ruin, bool(number % 2)) for number, ruin in enumerate(RUINS)]
 )
-def test_damaged_index_is_made_anew(small, ruin, is_changed):
+def test_a_damaged_index_is_rebuilt(small, ruin, is_changed):
     """The next build does it, whether the content has changed or not."""
     build(small)
     reader = Queries(small)
@@ -133,7 +133,7 @@ def test_a_byte_that_no_search_reads_is_found_and_made_good(small):
     assert index.find_damage(small) is None
 
 
-def test_index_whose_making_did_not_end_is_made_anew(small):
+def test_an_index_whose_build_did_not_end_is_rebuilt(small):
     build(small)
     reader = Queries(small)
     assert find(reader, "care") == ["ann/review"]
@@ -183,7 +183,7 @@ def test_without_an_index(small):
     check_unavailable_until_built(small)
 
 
-def test_index_of_another_engine_is_made_anew(small):
+def test_the_index_of_another_engine_is_rebuilt(small):
     build(small)
     (other,) = {*SEARCH_ENGINES} - {small.search}
     build(small._replace(search=other))

@@ -223,7 +223,7 @@ REPORTED = [
 
 
 @pytest.mark.parametrize(("path", "make", "reason"), REPORTED)
-def test_what_readers_do_not_mind_is_told_by_the_check(root, path, make, reason):
+def test_the_check_reports_what_readers_ignore(root, path, make, reason):
     make(root / path)
     assert list_repos(str(root), "ann") == ["review", "story"]
     assert listed(root) == ["1.0.0", "1.1.0"]

@@ -323,7 +323,7 @@ def test_a_disk_that_is_full(sample, monkeypatch):
 # Readers
 
 
-def test_readers_of_a_damaged_state_are_told_to_wait(sample):
+def test_readers_of_a_damaged_state_get_an_error_to_retry(sample):
     sample.restore()
     data = sample.path.read_bytes()
     for place, other in damaged(data, some(places(len(data)))):

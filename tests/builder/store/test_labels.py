@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_read_is_named(root, monkeypatch):
     assert faulty(root) == [f"{REPO}/labels"]
 
 
-def test_too_many_files_are_told(root, monkeypatch):
+def test_too_many_files_are_reported(root, monkeypatch):
     monkeypatch.setattr(names, "LABEL_EVENTS_PER_REPO_MAX", 2)
     assert len(read(root).current) == 2
     write_label(root, REPO, 5, "production", "1.0.0")

@@ -100,7 +100,7 @@ def test_short_writes_are_continued(root, monkeypatch):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES])
 @pytest.mark.parametrize("call", ["write", "rename", "open", "utime"])
-def test_a_disk_that_refuses_is_told_and_leaves_the_old_file(root, monkeypatch, call, number):
+def test_a_disk_that_refuses_is_reported_and_leaves_the_old_file(root, monkeypatch, call, number):
     real_open = os.open
 
     def fail(*args, **kwargs):
@@ -120,7 +120,7 @@ def test_a_disk_that_refuses_is_told_and_leaves_the_old_file(root, monkeypatch, 
     assert site.tally.written == 0
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(root):
+def test_a_folder_in_the_place_of_a_file_is_reported(root):
     (root / "b.json").mkdir()
     with pytest.raises(OperatorError, match=r"b\.json"):
         Site(str(root)).write("b.json", b"new")

@@ -101,7 +101,7 @@ def test_a_number_that_json_lacks_may_be_a_text(number):
         ("a: 1\n--- b", "line 2, column 1: a second document begins"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(text, message):
+def test_what_cannot_be_read_is_reported_with_its_place(text, message):
     with pytest.raises(ValueError, match="invalid YAML in line ") as caught:
         load_yaml(text)
     assert message in str(caught.value)

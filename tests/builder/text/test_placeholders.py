@@ -122,7 +122,7 @@ def test_code_stays_text(text, turned, kept):
     assert (found.text, len(found.kept)) == (turned, kept)
 
 
-def test_the_first_of_several_defaults_wins_and_the_rest_are_told():
+def test_the_first_of_several_defaults_wins_and_the_rest_are_reported():
     found = turn("${tone:warm}, ${tone:cool}, ${tone:warm} or ${tone:dry}", "dollar")
     assert found.variables == [optional("tone", "warm")]
     assert found.notes == [

@@ -130,7 +130,7 @@ def test_a_text_that_nobody_described(body, expected):
     assert of(body) == expected
 
 
-def test_what_somebody_wrote_stays():
+def test_a_written_summary_stays():
     assert summarize("Draws maps.", '{"task": "Draw a map."}') == "Draws maps."
     assert summarize(f"{LONG} {LONG} {LONG} {LONG}", "Draw.") == f"{LONG} {LONG}"
 

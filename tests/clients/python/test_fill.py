@@ -87,7 +87,7 @@ def test_an_author_s_text_in_an_error_is_short_and_printable():
     assert str(raised.value).isprintable() and len(str(raised.value)) < 2000
 
 
-def test_an_enum_that_is_no_list_is_told():
+def test_an_enum_that_is_no_list_is_reported():
     with pytest.raises(InvalidValue):
         prompt_of("{{a}}", {"name": "a", "enum": 7}).fill(a="x")
 

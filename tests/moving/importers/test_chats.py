@@ -99,7 +99,7 @@ def test_what_is_no_text_is_left_out_with_a_warning_for_each_kind():
         (of(("x" * 9000, "x")), "the unknown role 'xxxx"),
     ],
 )  # fmt: skip
-def test_what_is_no_conversation_is_told(messages, says):
+def test_what_is_no_conversation_is_reported(messages, says):
     with pytest.raises(ValueError, match=says) as caught:
         from_list(messages)
     assert len(str(caught.value)) < 200

@@ -256,7 +256,7 @@ def test_a_changelog_for_all(root):
     assert [record.changelog for record, _ in versions(root)] == ["own", "Moved"]
 
 
-def test_a_broken_record_is_told_and_the_rest_is_imported(root):
+def test_a_broken_record_is_reported_and_the_rest_is_imported(root):
     bring(root, texts("one"))
     record = Path(root, "imported/greeting/1.0.0.json")
     saved = record.read_bytes()

@@ -107,7 +107,7 @@ def test_what_was_published_here_meanwhile_is_left_alone(root):
     assert bring(root, texts("one", "two", "three", "four", "five")) == UNCHANGED
 
 
-def test_other_versions_before_are_told_once(root):
+def test_other_versions_before_are_reported_once(root):
     publish_here(root, "mine")
     warning = "greeting.json: imported/greeting had other versions before: these come after them. "
     for dry_run in (True, False):

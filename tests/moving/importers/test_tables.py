@@ -33,7 +33,7 @@ def test_tsv(root):
     assert latest(root, "imported/a")[1] == "x, y"
 
 
-def test_every_fault_of_a_table_is_told_with_its_row(root):
+def test_every_fault_of_a_table_is_reported_with_its_row(root):
     table = (
         b"title,prompt\n"
         b"A,one\n"

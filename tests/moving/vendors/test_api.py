@@ -169,7 +169,7 @@ def test_folders_that_are_not_of_this_download_are_refused(downloading, tmp_path
     assert not fake.requests
 
 
-def test_an_answer_that_cannot_be_written_is_told(downloading):
+def test_an_answer_that_cannot_be_written_is_reported(downloading):
     def twice(api: Api) -> None:
         api.keep("a", "a")
         api.keep("a/b.json", "b")
@@ -191,7 +191,7 @@ HOUR = 3600
         ("Fri, 31 Dec 1999 23:59:59 GMT", 1, 1),
     ],
 )  # fmt: skip
-def test_it_waits_as_it_is_told(header, low, high, downloading):
+def test_it_waits_as_the_answer_says(header, low, high, downloading):
     answers = [Said(429, {}, {"Retry-After": header}), Said(200, {"a": 1})]
     with fake_api(lambda _: answers.pop(0)) as api:
         downloading(api, lambda api: api.keep("a.json", "a"))

@@ -86,7 +86,7 @@ def test_nothing_to_read(tmp_path):
             read(tmp_path / name)
 
 
-def test_what_is_broken_is_told_with_its_place_and_the_rest_is_read(tmp_path):
+def test_what_is_broken_is_reported_with_its_place_and_the_rest_is_read(tmp_path):
     deep = "[" * 102 + "]" * 102
     files = {
         "cut.json": '{"data": [1, 2',

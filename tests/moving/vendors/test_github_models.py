@@ -165,7 +165,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("is_committed", [False, True])
-def test_what_is_broken_is_told_and_the_rest_comes(work, is_committed):
+def test_what_is_broken_is_reported_and_the_rest_comes(work, is_committed):
     files: dict[str, Any] = {f"{name}.prompt.yml": text for name, (text, _) in BROKEN.items()}
     work.commit("one", **{"good.prompt.yml": SUMMARIZER, "mended.prompt.yml": "messages: x"})
     if is_committed:
@@ -190,7 +190,7 @@ def test_what_is_broken_is_told_and_the_rest_comes(work, is_committed):
         }
 
 
-def test_a_huge_state_is_told(work):
+def test_a_huge_state_is_reported(work):
     work.commit("one", **{"a.prompt.yml": f"{SUMMARIZER}# {'x' * TEXT_BYTES_MAX}"})
     work.commit("two", **{"a.prompt.yml": SUMMARIZER})
     work.write(**{"b.prompt.yml": "x" * (TEXT_BYTES_MAX + 1)})
@@ -208,7 +208,7 @@ def test_documents_of_others(value):
     assert found == Rejection("x.json", "is no .prompt.yml file")
 
 
-def test_what_is_not_taken_is_told_once(tmp_path):
+def test_what_is_not_taken_is_reported_once(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.prompt.yml").write_text(SUMMARIZER + TRIALS)
     histories, _ = read(tmp_path)
@@ -225,7 +225,7 @@ def test_a_past_that_cannot_be_read_leaves_the_files(work):
     assert rejected.reason.startswith("its commits cannot be read, so each file is one version: ")
 
 
-def test_missing_commits_are_told(work, monkeypatch):
+def test_missing_commits_are_reported(work, monkeypatch):
     for number in range(3):
         work.commit(f"{number}", **{"a.prompt.yml": SUMMARIZER.replace("0.5", f"0.{number}")})
     monkeypatch.setattr(git_history, "COMMITS_MAX", 2)

@@ -158,7 +158,7 @@ def test_a_chat_in_a_chat_and_further_prompts():
     assert read.warnings == ["Left out all prompts of the sequence but the first."]
 
 
-def test_mixed_formats_are_told():
+def test_mixed_formats_are_reported():
     read = read_manifest(chat(human(template("{a}")), human(template("{{b}}", "mustache"))))
     assert read.convention == "f-string"
     assert read.warnings == [

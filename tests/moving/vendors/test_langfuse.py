@@ -300,7 +300,7 @@ def test_answers_of_lists_have_no_texts():
     assert history.where == "entry 1, entry 2"
 
 
-def test_what_is_not_ours_is_told():
+def test_what_is_not_ours_is_reported():
     revision = read_one(config=[1], tags=["ok", 1], resolutionGraph={"root": {}})
     assert revision.fields == {"tags": []}
     assert revision.warnings == [

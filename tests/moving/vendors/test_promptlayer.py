@@ -284,7 +284,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-def test_what_is_broken_is_told_and_the_rest_comes():
+def test_what_is_broken_is_reported_and_the_rest_comes():
     histories, rejected = read(*(value for value, _ in BROKEN.values()), TITLES[0])
     assert [len(one.revisions) for one in histories] == [1]
     assert len(rejected) == len(BROKEN)

@@ -232,7 +232,7 @@ def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, ow
         accounts.check_may_label(token, owner, "story", ["production"])
 
 
-def test_many_repos_are_not_all_told(accounts: Accounts):
+def test_many_repos_are_not_all_listed(accounts: Accounts):
     _, token = accounts.create_token("ann", "ci", Grant([f"r{n}" for n in range(9)]), now=NOW)
     with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
         accounts.check_may_publish(token, "ann", "other")

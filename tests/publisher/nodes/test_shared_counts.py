@@ -184,7 +184,7 @@ def test_a_name_server_that_hangs_holds_up_one_request(
         answers.set()
 
 
-def test_a_wrong_password_is_told(
+def test_a_wrong_password_is_reported(
     redis: Redis, node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(logging.getLogger("hub"), "propagate", True)

@@ -215,7 +215,7 @@ def test_a_code_is_good_once(client: Client, fake: FakeProvider) -> None:
     assert "used already" in str(error)
 
 
-def test_a_wrong_secret_is_for_the_operator_to_mend(client: Client, fake: FakeProvider) -> None:
+def test_a_wrong_secret_is_for_the_operator_to_fix(client: Client, fake: FakeProvider) -> None:
     _, begun = client.begin()
     fake.reply = 401, {"error": "invalid_client"}
     with pytest.raises(OperatorError, match=r"rejects this hub with 'invalid_client'") as caught:

@@ -72,7 +72,7 @@ def test_an_issuer_is_asked_in_private(issuer: str) -> None:
         provider_from(SETTINGS | {"HUB_OPENID_ISSUER": issuer})
 
 
-def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_secret_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     variable = "HUB_OPENID_CLIENT_SECRET_FILE"
     with pytest.raises(OperatorError, match="not both"):
         provider_from(SETTINGS | {variable: str(tmp_path / "secret")})

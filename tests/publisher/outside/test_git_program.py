@@ -49,7 +49,7 @@ def environment_of(made: Git) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in lines)
 
 
-def test_nobody_is_asked_and_no_password_is_told(tmp_path: Path) -> None:
+def test_git_asks_for_no_password_and_shows_none(tmp_path: Path) -> None:
     made = program_for(tmp_path, "ssh://ada:hunter2@127.0.0.1:1/x.git")
     given = environment_of(made)
     assert given["GIT_TERMINAL_PROMPT"] == "0"

@@ -257,7 +257,7 @@ def test_repos_of_which_it_is_not_trusted(hub: Hub, repo: str):
     assert repo in str(error)
 
 
-def test_a_project_made_anew_by_somebody_else(hub: Hub):
+def test_a_project_created_again_by_another_owner(hub: Hub):
     hub.trust()
     assert hub.exchange(hub.token(repository_id="74"))
     error = hub.refusal(hub.token(repository_id="75"))

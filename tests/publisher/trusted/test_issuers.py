@@ -346,7 +346,7 @@ def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Futu
             go_on.set()
 
 
-def test_whoever_has_a_key_does_not_wait_for_a_fetch(
+def test_a_known_key_does_not_wait_for_a_fetch(
     live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
 ):
     ring.key_for(github, "rsa-1")

@@ -168,7 +168,7 @@ def test_branches_that_are_none(publishers: TrustedPublishers, branch: str):
     assert publishers.of("ann") == []
 
 
-def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: TrustedPublishers):
+def test_all_that_is_wrong_is_reported_at_once(database: Database, publishers: TrustedPublishers):
     faults = wrong_fields(
         publishers,
         "ann",

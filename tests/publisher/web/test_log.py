@@ -93,7 +93,7 @@ def as_utf16(text: str) -> bytes:
     return text.encode("utf-16", "surrogatepass")
 
 
-def test_an_error_is_told_by_its_places():
+def test_an_error_is_reported_by_its_places():
     def fail() -> None:
         raise ValueError(f"not a number: {MARKER}")
 
@@ -103,7 +103,7 @@ def test_an_error_is_told_by_its_places():
     assert MARKER not in line
 
 
-def test_causes_are_told():
+def test_causes_are_reported():
     def fail() -> None:
         try:
             raise OSError(28, MARKER)

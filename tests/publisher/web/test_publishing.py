@@ -316,7 +316,7 @@ def test_a_full_disk(hub: Hub, log: io.StringIO):
     assert hub.versions() == ["1.0.0"]
 
 
-def test_what_only_the_operator_can_mend(hub: Hub, log: io.StringIO):
+def test_what_only_the_operator_can_fix(hub: Hub, log: io.StringIO):
     hub.post()
     Path(hub.settings.content, "ann/story/1.0.0.md").write_text("Edited.")
     answer = hub.post({"content": "Two."})

@@ -171,7 +171,7 @@ def test_of_the_last_attempts_those_that_write_are_first(store: Store, clock: Cl
     assert found == writing + [f"1.0.{number}" for number in numbers if number % 2 == 0]
 
 
-def test_a_repo_that_was_taken_away_is_published_anew(store: Store):
+def test_a_repo_that_was_taken_away_is_published_again(store: Store):
     store.put("One.", key=None)
     assert store.put("One.").unchanged
     for path in Path(store.root, "ann", "story").iterdir():

@@ -147,7 +147,7 @@ def test_declared_and_not_in_the_text_is_kept_and_told():
     assert warnings == ["Declared variables that are not in the text: b."]
 
 
-def test_what_is_no_variable_here_is_told_once():
+def test_what_is_no_variable_here_is_reported_once():
     _, warnings = resolved("---\ntitle: ${t} {{#no}}\n---\n{{#if x}}{{a.b}}{{/if}} ${Some name:x}")
     assert warnings == [
         "These stay text, because prompts have no logic: {{#if x}}, {{a.b}}, {{/if}}. Write "

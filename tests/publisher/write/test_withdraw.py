@@ -315,7 +315,7 @@ def test_a_faulty_file_is_reported(root: str, what: str, change, reason: str):
         put(root, "New.")
 
 
-def test_strays_are_told(root: str):
+def test_strays_are_reported(root: str):
     take_back(root)
     folder = Path(root, *REPO, "withdrawn")
     (folder / "x.json").write_text("{}")

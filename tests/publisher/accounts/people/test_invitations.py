@@ -170,7 +170,7 @@ def test_a_weak_password_leaves_the_invitation_good(
     assert invitations.look(code, NOW) == "ann" and not Passwords(database).has("ann")
 
 
-def test_somebody_who_is_locked_out_gets_back_in(database: Database, invitations: Invitations):
+def test_a_user_who_is_locked_out_gets_back_in(database: Database, invitations: Invitations):
     accept(invitations, invitations.invite("ann", NOW))
     sessions = Sessions(database)
     for owner, secret in (("ann", "S1"), ("ann", "S2")):

@@ -80,7 +80,7 @@ def test_values(text: str, kind: str, value: Any) -> None:
         ("[" * 100_000, "array"), ("[NaN]", "array"), ("[]", "object"),
     ],
 )  # fmt: skip
-def test_what_is_no_value_is_told(text: str, kind: str) -> None:
+def test_what_is_no_value_is_reported(text: str, kind: str) -> None:
     with pytest.raises(ValueError) as caught:
         read_value(text, kind)
     assert str(caught.value).endswith(".") and not isinstance(caught.value, json.JSONDecodeError)

@@ -189,7 +189,7 @@ def test_what_was_typed_last_is_sent_and_kept(
     context.close()
 
 
-def test_two_tabs_with_one_prompt_are_told_of_each_other(
+def test_two_tabs_with_one_prompt_show_each_other(
     browser: Browser, people: People, faults: list[str]
 ) -> None:
     guest = people.guest()

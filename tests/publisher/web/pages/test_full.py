@@ -73,7 +73,7 @@ def check_refused(answer: TestResponse) -> str:
     return answer.text
 
 
-def test_who_signs_in_is_told_to_come_back(hub: Hub, free: Callable[[], object]):
+def test_a_sign_in_is_to_be_tried_later(hub: Hub, free: Callable[[], object]):
     browsers = [hub.app.test_client() for _ in range(VISITOR_LIMIT + 1)]
     handles = ("ann", "bob", "nobody", "no handle")
     pages = {
@@ -92,7 +92,7 @@ def test_who_signs_in_is_told_to_come_back(hub: Hub, free: Callable[[], object])
     assert answer.status_code == 303
 
 
-def test_who_sets_a_password_is_told_to_come_back(
+def test_a_new_password_is_to_be_sent_later(
     hub: Hub, ann: FlaskClient, passwords: Passwords, free: Callable[[], object]
 ):
     visitor, chosen = hub.app.test_client(), {"password": NEW, "again": NEW}

@@ -75,7 +75,7 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
     assert "Account locked." in words and "Account unlocked." in words
 
 
-def test_who_gets_back_in_is_told_what_an_intruder_may_have_left(people: People):
+def test_after_a_lost_password_the_page_says_what_an_intruder_may_have_left(people: People):
     member = people.member()
     with Database(people.settings.state) as database:
         Accounts(database).create_token(member.handle, "of-an-intruder")

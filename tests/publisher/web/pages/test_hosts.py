@@ -44,7 +44,7 @@ def test_own_hosts_are_served(make_hub: MakeHub):
         assert answer.status_code == 200, host
 
 
-def test_the_command_is_told_of_more(small: Settings):
+def test_the_host_of_an_mcp_origin_is_served_too(small: Settings):
     options = ("--base-url", "https://hub.example", "--mcp-origin", f"https://{OTHER}")
     with serving(small, *options) as server:
         for host, status in (("hub.example", 200), (OTHER, 200), ("evil.example", 403)):

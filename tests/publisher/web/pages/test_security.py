@@ -149,7 +149,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_event_is_told(kind: str) -> None:
+def test_every_event_is_reported(kind: str) -> None:
     sentence = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
     assert sentence.endswith(".") and len(sentence.split()) > 1
     about = {"token", "publisher", "trusted", "identity", "label", "withdrawn", "restored"}
@@ -304,7 +304,7 @@ def test_the_name_of_a_browser(agent: str, shown: str) -> None:
     assert browser_name(agent) == shown
 
 
-def test_what_was_done_to_tokens_is_told(people: People) -> None:
+def test_what_was_done_to_tokens_is_reported(people: People) -> None:
     owner = people.guest()
     with Database(people.settings.state) as database:
         text, token = Accounts(database).create_token(owner.handle, "at-a-shell")

@@ -17,7 +17,7 @@ from tests.publisher.web.pages.openid.conftest import (
 from tests.support.servers import DEADLINE_SECONDS, Server
 
 
-def test_an_unknown_identity_is_told_what_to_do(hub: Server, closed_hub: Server) -> None:
+def test_an_unknown_identity_learns_what_to_do(hub: Server, closed_hub: Server) -> None:
     visitor = come(hub)
     visitor.get(START)
     page = visitor.sign_in_there("nobody-yet")
@@ -72,7 +72,7 @@ def test_an_identity_is_one_account_s(hub: Server) -> None:
     assert "already signs in to another account" in page.words
 
 
-def test_a_handle_that_cannot_be_had_is_told_on_the_form(hub: Server) -> None:
+def test_a_handle_that_is_not_free_is_reported_on_the_form(hub: Server) -> None:
     join(hub, "tarik-aydin")
     visitor = come(hub)
     visitor.get("/account/signup")
@@ -89,7 +89,7 @@ def test_a_handle_that_cannot_be_had_is_told_on_the_form(hub: Server) -> None:
     assert (page.path, visitor.owner) == ("/account/prompts", "tarik-bulut")
 
 
-def test_somebody_else_s_answer_signs_nobody_in(hub: Server) -> None:
+def test_the_answer_for_another_user_signs_in_no_one(hub: Server) -> None:
     """Login CSRF: a link that would have the visitor work in the attacker's account."""
     attacker = join_elsewhere(hub, "mallory-grey", "mallory")
     attacker.submit("/account/logout")
