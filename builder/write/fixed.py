@@ -21,6 +21,7 @@ _ASSET_ROUTES = (
     "version_script",
     "compare_script",
     "changes_table_script",
+    "compare_files_script",
     "jsdiff_script",
     "account_script",
     "editor_script",

@@ -121,7 +121,7 @@ def test_the_work_for_texts_made_to_be_slow_is_bounded(visits, kind):
         assert not found["isAligned"]
 
 
-def fulfil(answer: dict[str, str], route: Route) -> None:
+def fulfil(answer: dict[str, Any], route: Route) -> None:
     route.fulfill(**answer)
 
 
@@ -129,11 +129,11 @@ def test_texts_that_are_too_different_are_shown_and_it_says_so(visits):
     page = visits.open("/tags")
     old, new = hostile_pair(HOSTILE_UNITS["lines of two kinds"])
     for version, text in (("1.0.0", old), ("1.1.0", new)):
-        answer = {"body": text, "content_type": "text/plain; charset=utf-8"}
-        page.route(f"**/{version}.txt", partial(fulfil, answer))
+        answer = {"json": {"data": {"content": text}}}
+        page.route(f"**/versions/{version}.json", partial(fulfil, answer))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     expect(page.locator("#shown")).to_contain_text("differ too much to match their lines")
     expect(page.locator(".changes .gap").last).to_contain_text("more lines changed")
     for version in ("1.0.0", "1.1.0"):
-        page.unroute(f"**/{version}.txt")
+        page.unroute(f"**/versions/{version}.json")

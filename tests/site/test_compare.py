@@ -123,9 +123,9 @@ def test_what_cannot_be_compared_is_told(visits, query, sentence):
     [
         ("**/versions.json", "The list of versions", None,
          "could not be loaded. Check your connection, then try again."),
-        ("**/1.1.0.txt", "The text of 1.1.0", 500,
+        ("**/versions/1.1.0.json", "The text of 1.1.0", 500,
          "could not be loaded: the host answered 500. Try again in a moment."),
-        ("**/1.1.0.txt", "The text of 1.1.0", 429,
+        ("**/versions/1.1.0.json", "The text of 1.1.0", 429,
          "could not be loaded, because your address has read too much. "
          "Wait a minute, then try again."),
     ],
@@ -152,12 +152,12 @@ def fail(route: Route, status: int | None) -> None:
 
 def test_a_text_that_is_gone_is_told(visits):
     page = visits.open("/tags")
-    page.route("**/1.1.0.txt", lambda route: route.fulfill(status=410))
+    page.route("**/versions/1.1.0.json", lambda route: route.fulfill(status=410))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
     expect(page.locator("#told")).to_have_text(
         "The text of 1.1.0 is not on this site. It may have been withdrawn."
     )
-    page.unroute("**/1.1.0.txt")
+    page.unroute("**/versions/1.1.0.json")
     visits.faults.clear()
 
 

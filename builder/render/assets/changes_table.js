@@ -20,6 +20,10 @@ export function counted(count, what) {
   return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 }
 
+export function humanSize(bytes) {
+  return bytes < 1024 ? counted(bytes, "byte") : `${(bytes / 1024).toFixed(1)} KiB`;
+}
+
 /** The number of marks left for all texts of a page. */
 export class Marks {
   left = MARKS_MAX;

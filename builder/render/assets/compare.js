@@ -2,23 +2,23 @@
 // versions are in the URL, so that it can be shared.
 
 import { compareTexts } from "./changes.js";
-import { Marks, changesTable, counted, element, visible } from "./changes_table.js";
+import { Marks, changesTable, counted, element, humanSize, visible } from "./changes_table.js";
 
 const LATEST = "latest";
 const REF_CHARS_MAX = 80;
-const KEPT_TEXTS_MAX = 20;
+const KEPT_VERSIONS_MAX = 20;
 
 const page = document.getElementById("compare");
 const form = document.getElementById("pair");
 const told = document.getElementById("told");
 const shown = document.getElementById("shown");
 const selects = { from: form.elements.from, to: form.elements.to };
-const { list, raw, page: pageUrl } = page.dataset;
+const { list, raw, record, page: pageUrl } = page.dataset;
 const title = document.title;
 
 const refs = new Map(); // the version that each version, label and `latest` names
 const labelled = new Map(); // the labels of each version
-const texts = new Map(); // the last ones read, by version
+const texts = new Map(); // texts and files of the last versions read, by version
 let versions = []; // newest first
 let reading = new AbortController(); // of the running comparison
 let attempts = 0;
@@ -112,18 +112,37 @@ async function showChoice() {
   const marks = new Marks();
   const sides = element("div", { className: "sides" }, side("From", from, before, marks), side("To", to, after, marks));
   shown.replaceChildren(sides);
-  if (before.sha256 === after.sha256) {
-    say("The text is unchanged; only its metadata differs.");
+  const pair = [before, after];
+  const [old, young] = await Promise.all(pair.map((entry) => versionOf(entry, signal)));
+  const isText = [old, young].every((one) => !one.files && !one.content.startsWith("---"));
+  if (isText) {
+    if (!signal.aborted) showText(old.content, young.content, pair, "", marks);
     return;
   }
-  const [old, young] = await Promise.all([textOf(before, signal), textOf(after, signal)]);
+  const { abilityChanges, changedFiles, fileChanges, loadTexts, summaryOf } = await import("./compare_files.js");
+  const files = changedFiles(old.files, young.files);
+  const [pages] = await Promise.all([
+    Promise.all(pair.map((entry) => pageOf(entry, signal))),
+    loadTexts(files, (url, path) => bytesOf(url, `The file ${path}`, signal)),
+  ]);
   if (signal.aborted) return;
+  shown.append(...abilityChanges(pages, [from, to]));
+  showText(old.content, young.content, pair, summaryOf(files), marks);
+  shown.append(...fileChanges(files, from, to, marks));
+}
+
+/** Show the changes of two texts. `more` says what else has changed. */
+function showText(old, young, [before, after], more, marks) {
+  if (old === young) {
+    say(more ? `The text is unchanged.${more}` : "The text is unchanged; only its metadata differs.");
+    return;
+  }
   const { rows, removed, added, isAligned } = compareTexts(old, young);
   const grown = after.size - before.size;
   say(
     `${counted(removed, "line")} removed, ${counted(added, "line")} added; `
     + `${humanSize(before.size)} became ${humanSize(after.size)}`
-    + (grown ? ` (${grown > 0 ? "+" : "−"}${Math.abs(grown).toLocaleString("en")} bytes).` : "."),
+    + (grown ? ` (${grown > 0 ? "+" : "−"}${Math.abs(grown).toLocaleString("en")} bytes).` : ".") + more,
   );
   if (!isAligned) {
     shown.append(element(
@@ -131,6 +150,7 @@ async function showChoice() {
       + "All lines from the first difference to the last are shown as removed and added.",
     ));
   }
+  const { from, to } = asked();
   shown.append(changesTable(rows, from, to, marks));
 }
 
@@ -152,18 +172,28 @@ function select(name, ref) {
   selects[name].selectedIndex = -1;
 }
 
-/** The published text of a version, to the byte. It never changes, so it is cached. */
-async function textOf(entry, signal) {
+/** The text and the files of a version. They never change, so they are cached. */
+async function versionOf(entry, signal) {
   const { version } = entry;
   if (!texts.has(version)) {
-    const answer = await read(raw.replace("{version}", version), `The text of ${version}`, signal);
-    const bytes = await answer.arrayBuffer().catch(() => {
-      throw new Trouble(`The text of ${version} could not be loaded. Check your connection, then try again.`, true);
-    });
-    texts.set(version, new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
-    if (texts.size > KEPT_TEXTS_MAX) texts.delete(texts.keys().next().value);
+    const bytes = await bytesOf(record.replace("{version}", version), `The text of ${version}`, signal);
+    const { content, files } = JSON.parse(new TextDecoder().decode(bytes)).data;
+    texts.set(version, { content, files });
+    if (texts.size > KEPT_VERSIONS_MAX) texts.delete(texts.keys().next().value);
   }
   return texts.get(version);
+}
+
+async function pageOf({ version }, signal) {
+  const bytes = await bytesOf(pageUrl.replace("{version}", version), `The page of ${version}`, signal);
+  return new TextDecoder().decode(bytes);
+}
+
+async function bytesOf(url, what, signal) {
+  const answer = await read(url, what, signal);
+  return answer.arrayBuffer().catch(() => {
+    throw new Trouble(`${what} could not be loaded. Check your connection, then try again.`, true);
+  });
 }
 
 async function read(url, what, signal) {
@@ -201,10 +231,6 @@ function side(heading, ref, entry, marks) {
     ),
     ...(changelog ? [element("p", { className: "changelog", dir: "auto" }, ...visible(changelog, marks))] : []),
   );
-}
-
-function humanSize(bytes) {
-  return bytes < 1024 ? counted(bytes, "byte") : `${(bytes / 1024).toFixed(1)} KiB`;
 }
 
 function say(...content) {
