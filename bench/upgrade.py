@@ -254,7 +254,7 @@ def run_upgrade(old: Release, new: Release, folder: str, port: int, upstream: in
             found = json.loads(new.run("doctor", "--offline", "--json", may_fail=True))
     problems = [one["what"] for one in found["findings"] if one["level"] == "problem"]
     rows = [
-        ("versions, each asked for by its hash", len(pinned) // 2),
+        ("versions, each requested by its hash", len(pinned) // 2),
         ("seconds until the old release had stopped", stopped - began),
         ("seconds until the new one was healthy, its site built", healthy - stopped),
         ("reads meanwhile", meanwhile),

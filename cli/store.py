@@ -60,9 +60,9 @@ def copy(places: Places, target: str) -> None:
             check_unused(state)
             _check_sound(content)
             hub = read_hub(out)
-            told_serial = hub.serial or 0 if hub else 0
+            shown_serial = hub.serial or 0 if hub else 0
             _copy_accounts(state, database)
-            count = copy_in(content, database, told_serial, progress)
+            count = copy_in(content, database, shown_serial, progress)
         else:
             count = _copy_out(places, database, progress)
     say(f"Copied and verified {counted(count, 'change')}.")

@@ -50,7 +50,7 @@ class AccessLog:
         self._is_failing = False
         # One thread changes each: the server's, or the thread that writes.
         self._added_bytes = self._lost_lines = 0
-        self._done_bytes = self._told_lines = 0
+        self._done_bytes = self._reported_lines = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write_on, name="access-log")
 
@@ -98,15 +98,15 @@ class AccessLog:
                 )
             self._is_failing = True
             return
-        lost = self._lost_lines - self._told_lines
+        lost = self._lost_lines - self._reported_lines
         if self._is_failing or lost:
             self._tell(f"writing works again. {counted(lost, 'line')} lost.")
             self._is_failing = False
-            self._told_lines += lost
+            self._reported_lines += lost
 
     def _tell_lost_at_end(self) -> None:
         waiting = len(self._lines) + self._chunk.count(b"\n")
-        lost = waiting + self._lost_lines - self._told_lines
+        lost = waiting + self._lost_lines - self._reported_lines
         if lost:
             self._tell(f"{counted(lost, 'line')} lost.")
 

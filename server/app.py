@@ -20,12 +20,12 @@ from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import (
-    ASKED_TEXTS,
     BY_NAME,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LATEST_TEXTS,
     LIST_PARAMETERS,
     PARAMETERS,
     TEXT_PARAMETERS,
@@ -178,7 +178,7 @@ class ReadApp:
         if found.route.name == "repos" and path == found.route.url:
             wanted = parse_list_query(query)
             return wanted.match() or wanted
-        if found.route.name in ASKED_TEXTS and query and path == found.url:
+        if found.route.name in LATEST_TEXTS and query and path == found.url:
             return _requested_text(found, parse_parameters(query))
         if found.route.name == "langfuse_prompt" and query:
             return _langfuse(found, query)
@@ -267,7 +267,7 @@ def _check_taken(found: Match, path: str, query: bytes) -> None:
     another one.
     """
     taken = ()
-    if path == found.url and found.route.name in ("repos", *ASKED_TEXTS):
+    if path == found.url and found.route.name in ("repos", *LATEST_TEXTS):
         taken = LIST_PARAMETERS if found.route.name == "repos" else TEXT_PARAMETERS
     given = parse_parameters(query)
     strange = any(key in given and key not in taken for key in PARAMETERS)

@@ -37,7 +37,6 @@ from builder.model.routes import (
     ACCOUNT_PATTERN,
     API,
     API_ROOTS,
-    ASKED_TEXTS,
     BY_NAME,
     BYTES,
     GRAMMAR,
@@ -45,6 +44,7 @@ from builder.model.routes import (
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LATEST_TEXTS,
     LIST_PARAMETERS,
     LOGIN_URL,
     MCP_URLS,
@@ -211,8 +211,8 @@ def _queries(base: str) -> dict[str, object]:
         "impossible": _impossible(),
         "misplaced": misplaced(),
         "api": f"{re.escape(base + API)}/",
-        "asked_pattern": "|".join(
-            re.escape(base) + _pattern(BY_NAME[name].url) for name in ("repos", *ASKED_TEXTS)
+        "requested_pattern": "|".join(
+            re.escape(base) + _pattern(BY_NAME[name].url) for name in ("repos", *LATEST_TEXTS)
         ),
         "text_parameters": parameter_pattern(TEXT_PARAMETERS),
         "list_parameters": parameter_pattern(LIST_PARAMETERS),
@@ -220,25 +220,27 @@ def _queries(base: str) -> dict[str, object]:
         "repos_url": base + BY_NAME["repos"].url,
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
-        "texts": [_asked_text(base, name) for name in ASKED_TEXTS],
+        "texts": [_requested_text(base, name) for name in LATEST_TEXTS],
         "langfuse": re.escape(base) + _pattern(BY_NAME["langfuse_prompt"].url),
         "langfuse_urls": {
-            asked: base
+            key: base
             + BY_NAME["langfuse_ref"].url_for(
-                owner="{re.langfuse.owner}", name="{re.langfuse.name}", ref=f"{{asked_{asked}}}"
+                owner="{re.langfuse.owner}",
+                name="{re.langfuse.name}",
+                ref=f"{{requested_{key}}}",
             )
-            for asked in ("ordinal", "ref")
+            for key in ("ordinal", "ref")
         },
         "langfuse_list": base + BY_NAME["langfuse_list"].url,
-        "langfuse_page_url": base + BY_NAME["langfuse_page"].url_for(page="{asked_page}"),
+        "langfuse_page_url": base + BY_NAME["langfuse_page"].url_for(page="{requested_page}"),
         "langfuse_tag_page_url": base
-        + BY_NAME["langfuse_tag_page"].url_for(tag="{asked_tag}", page="{asked_page}"),
+        + BY_NAME["langfuse_tag_page"].url_for(tag="{requested_tag}", page="{requested_page}"),
         "not_filters": rf"(?:^|&)(?:{'|'.join(LANGFUSE_NOT_FILTERS)})(?:[=&]|$)",
         "langfuse_unknown": _filled(missing.MESSAGES[LANGFUSE_NOT_FOUND], "{{re.langfuse.{}}}"),
     }
 
 
-def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
+def _requested_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
     """The name and the pattern of a text that can be requested with a query, and the URLs that
     serve the requested version or label, by parameter.
     """
@@ -247,7 +249,7 @@ def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
         + BY_NAME[f"{parameter}_{name}"].url_for(
             owner=f"{{re.{name}.owner}}",
             name=f"{{re.{name}.name}}",
-            **{parameter: f"{{asked_{parameter}}}"},
+            **{parameter: f"{{requested_{parameter}}}"},
         )
         for parameter in ("version", "label")
     }

@@ -41,13 +41,13 @@ from builder.model.routes import (
     ACCESS_URL,
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
-    ASKED_TEXTS,
     BY_NAME,
     GRAMMAR,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LATEST_TEXTS,
     LIST_PARAMETERS,
     LOGIN_URL,
     MCP_URLS,
@@ -156,13 +156,13 @@ def _reads(site: HostedSite) -> dict[str, object]:
     # The locations that accept a query, and the home page, which is the base path itself.
     lists, home, not_found, unavailable, *texts = [
         next(place for place in places if place.route.name == name)
-        for name in ("repos", "home", "not_found_page", "unavailable_page", *ASKED_TEXTS)
+        for name in ("repos", "home", "not_found_page", "unavailable_page", *LATEST_TEXTS)
     ]
     langfuse = [place for place in places if place.route.scope == "langfuse"]
     # A route can have two locations; the first is that of its URL.
-    langfuse_asked = {place.route.name: place for place in reversed(langfuse)}
+    langfuse_requested = {place.route.name: place for place in reversed(langfuse)}
     langfuse_prompt, langfuse_list = map(
-        langfuse_asked.__getitem__, ("langfuse_prompt", "langfuse_list")
+        langfuse_requested.__getitem__, ("langfuse_prompt", "langfuse_list")
     )
     plain = [place for place in places if place not in (lists, home, *texts)]
     # The path of the file itself takes no query.
@@ -229,14 +229,14 @@ def _queries(site: HostedSite) -> dict[str, object]:
         # Names of parameters are lower-case letters, which are %61 to %7A when encoded.
         "encoded": r"(?:^|&)[a-z]*%[67][0-9A-Fa-f](?:[a-z]|%[67][0-9A-Fa-f])*(?:[=&]|$)",
         "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
-        "asked": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
-        "list": base + _variables(BY_NAME["list"].url, "asked_"),
-        "tag_list": base + _variables(BY_NAME["tag_list"].url, "asked_"),
-        "asked_texts": {
-            f"{asked}_{text}": base
-            + _variables(BY_NAME[f"{asked}_{text}"].url).replace(f"${asked}", f"$asked_{asked}")
-            for asked in ("version", "label")
-            for text in ASKED_TEXTS
+        "requested": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
+        "list": base + _variables(BY_NAME["list"].url, "requested_"),
+        "tag_list": base + _variables(BY_NAME["tag_list"].url, "requested_"),
+        "requested_texts": {
+            f"{key}_{text}": base
+            + _variables(BY_NAME[f"{key}_{text}"].url).replace(f"${key}", f"$requested_{key}")
+            for key in ("version", "label")
+            for text in LATEST_TEXTS
         },
         **_langfuse_queries(site),
     }
@@ -257,9 +257,9 @@ def _langfuse_queries(site: HostedSite) -> dict[str, object]:
             (pattern, list_places[place]) for pattern, place in _ODD_QUERIES
         ],
         "langfuse_unknown": unknown,
-        "langfuse_asked": url.replace("$ref", "$asked_ref"),
+        "langfuse_requested": url.replace("$ref", "$requested_ref"),
         "langfuse_pages": {
-            name: site.base_path + _variables(BY_NAME[name].url, "asked_")
+            name: site.base_path + _variables(BY_NAME[name].url, "requested_")
             for name in ("langfuse_page", "langfuse_tag_page")
         },
         "not_filters": "|".join(LANGFUSE_NOT_FILTERS),

@@ -387,7 +387,7 @@ READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
 
 # Texts of the latest version. A query requests the text of a version, or of the version that a
 # label names: the rows `version_raw`, `label_raw`, and so on.
-ASKED_TEXTS = ("raw", "body")
+LATEST_TEXTS = ("raw", "body")
 
 # The paths that programs read, by their end or beginning, as a regular expression.
 PROGRAM_PATTERN = (

@@ -8,7 +8,6 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.routes import (
-    ASKED_TEXTS,
     BYTES,
     CHARS_MAX,
     CHECK_URL,
@@ -16,6 +15,7 @@ from builder.model.routes import (
     GRAMMAR,
     JSON,
     LABEL_URL,
+    LATEST_TEXTS,
     PUBLISH_URL,
     QUERY_CHARS_MAX,
     ROUTES,
@@ -82,7 +82,7 @@ _PUBLISH_HEADERS = {
 }
 _PARAMETERS = {
     "repos": ("page", "sort", "tag", "q"),
-    **dict.fromkeys(ASKED_TEXTS, ("version", "label")),
+    **dict.fromkeys(LATEST_TEXTS, ("version", "label")),
 }
 
 

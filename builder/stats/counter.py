@@ -4,8 +4,8 @@ logged.
 A counted pull is recognised by its mark: a keyed hash of address and repo, with a random key for
 each day. A mark reveals neither, and marks of different days cannot be compared. When a day is
 ``KEPT_DAYS`` old, its key and marks are deleted and it is closed: no more pulls are counted for it,
-because new pulls can no longer be told from known ones. An older day that has no counts yet is open
-until the end of the ingestion that counts it.
+because new pulls can no longer be distinguished from known ones. An older day that has no counts
+yet is open until the end of the ingestion that counts it.
 """
 
 import contextlib

@@ -44,9 +44,9 @@ def mark_words(
         if is_kept:
             for before, after in zip(old_tokens[i1:i2], new_tokens[j1:j2], strict=True):
                 is_wrapped = ("\n" in before) != ("\n" in after)
-                is_spaced_anew = before != after and not is_wrapped
-                old_segments += _split_space(before, is_spaced_anew, False)
-                new_segments += _split_space(after, is_spaced_anew, False)
+                has_other_space = before != after and not is_wrapped
+                old_segments += _split_space(before, has_other_space, False)
+                new_segments += _split_space(after, has_other_space, False)
         else:
             # The space before an inserted or removed word usually exists on both sides.
             old_segments += _split_space("".join(old_tokens[i1:i2]), False, True)

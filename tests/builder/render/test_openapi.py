@@ -6,10 +6,10 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder.model.errors import STATUS
 from builder.model.routes import (
-    ASKED_TEXTS,
     CHECK_URL,
     GZIP,
     LABEL_URL,
+    LATEST_TEXTS,
     PUBLISH_URL,
     QUERY_CHARS_MAX,
     READ_ROUTES,
@@ -94,7 +94,7 @@ def test_parameters_of_the_spec(document):
     assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
     assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == QUERY_CHARS_MAX
-    for name in ASKED_TEXTS:
+    for name in LATEST_TEXTS:
         text = parameters[f"/api/v1/repos/{{owner}}/{{name}}/{name}"]
         assert set(text) == {"owner", "name", "version", "label"}
         assert text["version"]["in"] == text["label"]["in"] == "query"
