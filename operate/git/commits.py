@@ -20,6 +20,7 @@ from operate.git.files import (
     HOME,
     Blob,
     Place,
+    by_version,
     event_in,
     file_in,
     is_gone,
@@ -55,10 +56,16 @@ class Commit(NamedTuple):
 
 
 def commits_of(
-    root: str, place: Place, ours: Mapping[str, Blob], theirs: Entries, before: Entries
+    root: str,
+    place: Place,
+    ours: Mapping[str, Blob],
+    theirs: Entries,
+    before: Entries,
+    strays: frozenset[str],
 ) -> list[Commit]:
     """The commits that bring a place on the branch (``theirs``) to its state here (``ours``).
-    ``before``: its state when both were the same. Raises ContentError, OSError.
+    ``before``: its state when both were the same. ``strays``: as of ``strays_in``. Raises
+    ContentError, OSError.
     """
     writes = {
         path: blob for path, blob in ours.items() if path not in theirs or theirs[path].blob != blob
@@ -74,23 +81,24 @@ def commits_of(
         for path, blob in writes.items()
         if not is_gone(there, path) or is_gone(here, path)
     }
-    commits = []
+    commits, whole = [], by_version(writes)
     for path in [path for path in writes if path not in theirs and path not in before]:
         if path.endswith(".json") and not file_in(path) and (version := version_in(path)):
-            whole = [one for one in writes if version_in(one) == version]
             commits.append(
-                _publication(root, place, version, {one: writes.pop(one) for one in whole})
+                _publication(root, place, version, {one: writes.pop(one) for one in whole[version]})
             )
         elif number := event_in(path):
             commits.append(_move(root, place, number, {path: writes.pop(path)}))
         elif what := withdrawal_in(path):
             commits.append(_withdrawal(root, place, what, {path: writes.pop(path)}, stale))
             stale = []
-    for version in {*map(version_in, writes)} - {None}:
+    for version in by_version(writes):
         _read_record(root, place, version)
-    if writes or stale:
+    if writes or stale or strays:
         body = "The published files were changed or removed on this branch, and are back."
-        commits.append(Commit("", 3, f"{place.path}: restored", body, HUB, writes, sorted(stale)))
+        commits.append(
+            Commit("", 3, f"{place.path}: restored", body, HUB, writes, sorted({*stale, *strays}))
+        )
     return commits
 
 

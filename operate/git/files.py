@@ -7,12 +7,13 @@ with a dot, and nothing beside the owners' folders.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model import names
 from builder.model.errors import ContentError, Fault
 from builder.model.labels import event_file
+from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FOLDER_SUFFIX, PATH_PATTERN
 from builder.model.withdrawn import WHOLE, withdrawn_file
@@ -81,6 +82,15 @@ def file_in(path: str) -> str | None:
     return found and found[2]
 
 
+def by_version(paths: Iterable[str]) -> dict[str, list[str]]:
+    """The paths of texts, records and files, by their version."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        if version := version_in(path):
+            found.setdefault(version, []).append(path)
+    return found
+
+
 def event_in(path: str) -> int | None:
     """The number if the path is that of a label change."""
     found = _event_file.fullmatch(path)
@@ -136,6 +146,22 @@ def modes_in(root: str, place: Place) -> dict[str, str]:
             for one in content.read_record(root, *place, version).files or ():
                 modes[f"{folder}/{one.path}"] = EXECUTABLE if one.executable else PLAIN
     return modes
+
+
+def strays_in(
+    root: str, place: Place, ours: Container[str], theirs: Iterable[str]
+) -> frozenset[str]:
+    """The paths of the branch that are in the folder of a version here, and not in its record.
+    Raises ContentError.
+    """
+    found = set[str]()
+    for version, paths in by_version(theirs).items():
+        new = {path for path in paths if file_in(path) and path not in ours}
+        if new and f"{place.path}/{version}.json" in ours:
+            record = content.read_record(root, *place, Version.parse(version))
+            folder = f"{place.path}/{version}{FOLDER_SUFFIX}"
+            found |= new - {f"{folder}/{one.path}" for one in record.files or ()}
+    return frozenset(found)
 
 
 def read(root: str, path: str) -> bytes:

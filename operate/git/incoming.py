@@ -22,6 +22,7 @@ from operate.git.files import (
     PLAIN,
     Blob,
     Place,
+    by_version,
     event_in,
     file_in,
     is_gone,
@@ -103,7 +104,7 @@ def _put_repo(
     store: Store, place: Place, ours: Mapping[str, Blob], came: Mapping[str, bytes]
 ) -> None:
     root, owner, name = store.root, place.owner, place.name
-    versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
+    whole = by_version(came)
     events = sorted((number, came[path]) for path in came if (number := event_in(path)))
     withdrawn = [
         (what, came[f"{place.path}/{withdrawn_file(what)}"]) for what in withdrawn_in(came).files
@@ -112,11 +113,10 @@ def _put_repo(
     def work() -> None:
         if files.modes_in(root, place).keys() != ours.keys():
             raise ContentChanged
-        for version in versions:
-            whole = {path: came[path] for path in came if version_in(path) == str(version)}
-            text, record = (whole.pop(f"{place.path}/{version}.{kind}") for kind in ("md", "json"))
-            found = {file_in(path) or "": data for path, data in whole.items()}
-            store.write_version(owner, name, str(version), text, record, files=found)
+        for version in sorted(whole, key=Version.parse):
+            text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
+            found = {inside: came[path] for path in whole[version] if (inside := file_in(path))}
+            store.write_version(owner, name, version, text, record, files=found)
         if events:
             store.write_events(owner, name, events)
         if withdrawn:

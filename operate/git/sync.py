@@ -114,27 +114,28 @@ class Sync:
         theirs = self._branch.entries(self._parent, places)
         before = self._branch.entries(self._base, places) if self._base != self._parent else theirs
         ours: dict[Place, dict[str, Blob]] = {}
+        strays: dict[Place, frozenset[str]] = {}
         for place in places:
             try:
-                ours[place] = self._blobs(place)
+                blobs = self._blobs(place)
+                strays[place] = files.strays_in(self._root, place, blobs, theirs[place])
+                ours[place] = blobs
             except ContentError as error:
                 self._note(place, "not pushed", error.faults)
-        self._take_in(ours, theirs, before)
+        self._take_in(ours, theirs, before, strays)
         commits: list[Commit] = []
         for place, blobs in ours.items():
             try:
-                commits += commits_of(self._root, place, blobs, theirs[place], before[place])
+                there = theirs[place], before[place], strays[place]
+                commits += commits_of(self._root, place, blobs, *there)
             except ContentError as error:
                 self._note(place, "not pushed", error.faults)
                 continue
             except FileNotFoundError:
                 raise ContentChanged from None
             for path, entry in theirs[place].items():
-                if (
-                    path in blobs
-                    and blobs[path].id != entry.blob.id
-                    and entry != before[place].get(path)
-                ):
+                differs = path in blobs and blobs[path].id != entry.blob.id
+                if (differs or path in strays[place]) and entry != before[place].get(path):
                     self._done.conflicts[path] = self._parent or ""
         if commits:
             self._push(commits)
@@ -156,6 +157,7 @@ class Sync:
         ours: dict[Place, dict[str, Blob]],
         theirs: Mapping[Place, Entries],
         before: Mapping[Place, Entries],
+        strays: Mapping[Place, frozenset[str]],
     ) -> None:
         """Take in the new files of these places, and compare the places again."""
         taken: list[Place] = []
@@ -163,6 +165,7 @@ class Sync:
             with self._branch.reading() as read:
                 for place, blobs in ours.items():
                     entries = _coming(place, blobs, theirs[place], before[place])
+                    entries = {one: entries[one] for one in entries if one not in strays[place]}
                     if not entries:
                         continue
                     if faults := take_in(self._store, self._staging, place, blobs, entries, read):

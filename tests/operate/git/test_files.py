@@ -115,7 +115,7 @@ def test_published_files_come_back(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["stray", "stray record", "changed", "missing", "link", "submodule", "large", "alone"]
+    "fault", ["stray", "changed", "missing", "link", "submodule", "large", "alone"]
 )
 def test_faulty_files_stay_outside(place: Place, fault: str) -> None:
     before = read_tree(place.content)
@@ -125,9 +125,7 @@ def test_faulty_files_stay_outside(place: Place, fault: str) -> None:
     folder = record.with_suffix(".files")
     match fault:
         case "stray":
-            (clone / "ann/lint/1.0.0.files/more.txt").write_text("More")
-        case "stray record":
-            (clone / "ann/lint/1.0.0.files/2.0.0.json").write_text("{}")
+            (folder / "more.txt").write_text("More")
         case "changed":
             (folder / "schema.json").write_text("[]\n")
         case "missing":
@@ -150,6 +148,26 @@ def test_faulty_files_stay_outside(place: Place, fault: str) -> None:
     assert done.problems.keys() == {LINT}
     assert done.problems[LINT].startswith("not taken in: ann/lint/")
     assert read_tree(place.content) == before
+
+
+def test_what_others_add_to_a_published_version_goes_again(place: Place) -> None:
+    before = place.files()
+    clone = place.clone()
+    (clone / "ann/lint/1.0.0.files/2.0.0.json").write_text("{}")
+    write_version(clone, "ann", "review", "1.2.0", "Theirs.\n", FILES)
+    place.merge()
+    write_version(place.content, "ann", "review", "1.2.0", "Ours.\n", {"x": b"1"})
+    done = place.run()
+    assert done.problems == {}
+    new = {path.removeprefix("ann/review/"): path for path in place.files().keys() - before.keys()}
+    assert new.keys() == {"1.2.0.md", "1.2.0.json", "1.2.0.files/x"}
+    assert place.is_same()
+    strays = {"ann/lint/1.0.0.files/2.0.0.json"}
+    strays |= {f"ann/review/1.2.0.files/{path}" for path in FILES}
+    assert strays < done.conflicts.keys()
+    (kept,) = {*done.conflicts.values()}
+    assert strays < place.files(kept).keys()
+    assert place.run().commits == 0
 
 
 def test_hidden_and_strangely_named_files_are_no_content(place: Place) -> None:
