@@ -25,6 +25,7 @@ from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.clients import SHELL_CLIENT
+from builder.text.abilities import RULES
 from cli.config import schema_of, variable_of
 from cli.config_text import listed, shown_value, toml
 from cli.hubctl import main as hubctl
@@ -43,7 +44,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "docs/reference/endpoints.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
     "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
-    "docs/use/publish-from-ci.md", "docs/operate/own-hub.md", "docs/operate/monitoring.md",
+    "docs/use/publish-from-ci.md", "docs/use/skills.md", "docs/operate/own-hub.md",
+    "docs/operate/monitoring.md",
 ]  # fmt: skip
 
 
@@ -86,6 +88,12 @@ def statuses() -> str:
 def reserved() -> str:
     """Returns the owners' names that the site uses itself."""
     return ", ".join(f"`{name}`" for name in sorted(names.RESERVED_OWNERS))
+
+
+def rules() -> str:
+    """Returns the table of the rules that find what a version can do."""
+    rows = ["| heading | what the rule finds |", "|---|---|"]
+    return "\n".join(rows + [f"| {rule.title} | {rule.words} |" for rule in RULES])
 
 
 def publish_fields() -> str:
@@ -255,7 +263,7 @@ def _helps(command: click.Command, name: str, parent: click.Context | None) -> I
 PARTS = {
     part.__name__: part
     for part in (
-        endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
+        endpoints, caching, pages, statuses, reserved, rules, publish_fields, publish_limits, tools,
         commands, client, metrics, settings, trusted_github, trusted_gitlab,
         release_github, release_gitlab,
     )

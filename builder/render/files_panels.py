@@ -4,6 +4,7 @@ differ from the previous version. Pure.
 Their templates are macros, because few versions have files.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from markupsafe import Markup
 from builder.model.plural import counted, human_size
 from builder.model.records import File, Repo, Version
 from builder.model.routes import version_file
-from builder.model.version_files import is_text
+from builder.model.version_files import PATH_PATTERN, is_text
 from builder.render.hunks import Row, file_hunks
 from builder.render.pages import Pages
 from builder.text.abilities import FINDINGS_MAX, Finding, Findings, Rule
@@ -21,6 +22,8 @@ from builder.text.hidden_chars import Marks
 
 # With more files than these, the list is folded.
 UNFOLDED_MAX = 12
+# The target of a link, or code, which are the same in HTML.
+_names_file = re.compile(rf"(?<=[(`])((?:\./)?({PATH_PATTERN}))(?=[)`# ])")
 
 
 class ShownFile(NamedTuple):
@@ -78,8 +81,27 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
     )
 
 
+def link_files(pages: Pages, one: Repo | Version, number: str, text: Markup) -> Markup:
+    """A text in HTML, whose Markdown links and code lead to the files that they name."""
+    if not one.files:
+        return text
+    paths = {file.path for file in one.files}
+
+    def link(found: re.Match[str]) -> str:
+        named, path = found.groups()
+        if path not in paths:
+            return found[0]
+        return f'<a href="{_href(pages, one, number, path)}">{named}</a>'
+
+    return Markup(_names_file.sub(link, text))
+
+
+def _href(pages: Pages, one: Repo | Version, number: str, path: str) -> str:
+    return f"{pages.root}/{version_file(one.owner, one.name, number, path).file}"
+
+
 def _shown(pages: Pages, one: Repo | Version, number: str, file: File) -> ShownFile:
-    href = f"{pages.root}/{version_file(one.owner, one.name, number, file.path).file}"
+    href = _href(pages, one, number, file.path)
     folder, slash, name = file.path.rpartition("/")
     return ShownFile(href, folder + slash, name, human_size(file.size), file, is_text(file.path))
 

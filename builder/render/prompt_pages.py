@@ -15,7 +15,7 @@ from builder.model.records import ListedVersion, Message, Repo, Source, Variable
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
-from builder.render.files_panels import Since, changes_since, panels
+from builder.render.files_panels import Since, changes_since, link_files, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
@@ -161,7 +161,8 @@ def _lines(parts: Iterable[Markup], between: str = "\n") -> Markup:
 def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Markup:
     front = one.content[: len(one.content) - len(one.body)]
     body = one.body.lstrip("\r\n") if front else one.body
-    shown_front, shown_body = visible(front, marks), _marked(body, marks)
+    shown_front = visible(front, marks)
+    shown_body = link_files(pages, one, number, _marked(body, marks))
     messages = _shown_messages(one.messages or [])
     shown_messages = [
         pages.fill(

@@ -47,7 +47,7 @@ COMMANDS = Rule(
     "First words of commands in shell; well-known programs that begin a line, code or a quote.",
 )
 HOSTS = Rule("Names a host", "“https://…” in the text or a file.")
-HIDDEN = Rule("Hidden characters", "Of no width, or they reorder others. Models read them.")
+HIDDEN = Rule("Hidden characters", "No width, or they reorder others. Models read them.")
 UNREAD = Rule("Not read", "No text, so no rule looked into it.", False)
 RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
 

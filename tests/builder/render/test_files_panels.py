@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from html import unescape
 
 from builder.model.records import StoredFile
 from builder.model.settings import Settings
@@ -45,6 +46,19 @@ def test_files_are_listed_with_links(empty):
     assert f'href="{files}/a/b/run.sh.txt">' in html
     assert f'href="{files}/x.png.bin" download="x.png">' in html
     assert 'and <a href="#files">2 files</a>' in html
+
+
+def test_links_and_code_lead_to_the_files_that_they_name(empty):
+    text = "[a](./d/a.md) [b](b.sh#x 'T') `b.sh` b.sh [c](c.sh) [d](../b.sh) [e](http://b.sh)"
+    html = page_of(empty, (text, {"d/a.md": b"", "b.sh": b""}))
+    shown = html.partition('class="prompt"')[2].partition("</pre>")[0]
+    files = "/api/v1/repos/ann/x/versions/1.0.0.files"
+    assert re.findall('<a href="([^"]*)">([^<]*)</a>', shown) == [
+        (f"{files}/d/a.md.txt", "./d/a.md"),
+        (f"{files}/b.sh.txt", "b.sh"),
+        (f"{files}/b.sh.txt", "b.sh"),
+    ]
+    assert unescape(re.sub("<[^>]*>", "", shown)).endswith(text)
 
 
 def test_a_text_alone_has_neither_list_nor_box(empty):
