@@ -118,7 +118,8 @@ def test_while_others_publish(hub: Hub, other: Hub, place: FolderPlace, tmp_path
 
     def publish(name: str) -> None:
         for number in range(30):
-            done = hub.publish(name, f"Text {number} of {name}.", labels=["production"])
+            fields = {"labels": ["production"], "files": FILES[: number % 5]}
+            done = hub.publish(name, f"Text {number} of {name}.", **fields)
             if number % 3 == 0:
                 hub.withdraw(name, done.version)
             time.sleep(0.01)  # or it would be over before the second backup
