@@ -64,7 +64,8 @@ LANGFUSE_STATUS = {LANGFUSE_INVALID: 400, LANGFUSE_NOT_FOUND: 404}
 # counted; longer ones are cut.
 MESSAGES_MAX = 20
 MESSAGE_CHARS_MAX = 500
-FIELD_CHARS_MAX = 80
+# The path of a file fits, as files[PATH].
+FIELD_CHARS_MAX = 210
 
 
 class HubError(Exception):

@@ -370,12 +370,17 @@ def check_label(text: str) -> None:
 # Sent ----------------------------------------------------------------------------------------
 
 
+_BASE64_END = "[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}="
+Base64 = Annotated[str, Meta(pattern=f"^(?:[A-Za-z0-9+/]{{4}})*(?:{_BASE64_END})?$")]
+_ONE_OF_BOTH = {"oneOf": [{"required": ["content"]}, {"required": ["base64"]}]}
+
+
 class DraftFile(Struct, forbid_unknown_fields=True, kw_only=True):
     """A file to publish: `content` is its text, or `base64` has its bytes."""
 
     path: FilePath
     content: str | UnsetType = UNSET
-    base64: str | UnsetType = UNSET
+    base64: Base64 | UnsetType = UNSET
     executable: bool = False
 
     @property
@@ -411,7 +416,13 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
             description="move to this version, which is published with them or not at all",
         ),
     ] = []
-    files: Annotated[list[DraftFile], Meta(max_length=version_files.FILES_MAX)] | UnsetType = UNSET
+    files: (
+        Annotated[
+            list[Annotated[DraftFile, Meta(extra_json_schema=_ONE_OF_BOTH)]],
+            Meta(max_length=version_files.FILES_MAX),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class WithdrawalDraft(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -631,7 +642,8 @@ class ChangedVariables(Struct):
 class Checked(Struct):
     """The result that a publication would have. `bump`: the bump that `auto` chooses, and `reasons`
     why. `labels`: those that would name the version. `diff` is as at `/diff`, with `diff_size`
-    bytes; it is null if there is no version yet, or if the texts take too long to compare.
+    bytes; it is null if there is no version yet, or if the texts take too long to compare. `files`
+    and `content_sha256`: absent if the version would have no files.
     """
 
     owner: Owner
@@ -646,6 +658,8 @@ class Checked(Struct):
     warnings: list[str]
     diff_size: int
     diff: str | None
+    files: list[StoredFile] | UnsetType = UNSET
+    content_sha256: ContentSha256 | UnsetType = UNSET
 
 
 class ChangedLabel(Struct):

@@ -331,7 +331,7 @@ def _publication_body() -> dict[str, Any]:
         "properties": {
             "files": {
                 "type": "string",
-                "contentMediaType": ZIP,
+                "format": "binary",
                 "description": "A ZIP of the version's files, with its text as `SKILL.md` or "
                 "`PROMPT.md`",
             },

@@ -15,9 +15,12 @@ from builder.model.records import VersionFile
 from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store.content import (
+    FORMAT,
+    FORMAT_FILE,
     HOME_FILE,
     OWNER_FILE,
     RepoListing,
+    check_format,
     list_owners,
     list_repos,
     list_versions,
@@ -117,6 +120,9 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
         )
         yield from _check_version(f"{where}/{version}", record, text, before)
         yield from _strange_files(root, f"{where}/{version}{FOLDER_SUFFIX}", record)
+        if record.files and check_format(root) < FORMAT:
+            reason = f"older releases misread files; write {FORMAT} to {root}/{FORMAT_FILE}"
+            yield Fault(f"{where}/{version}.json", reason, is_warning=True)
         before, tags = record.published_at, record.tags
     for number in events:
         try:

@@ -2,11 +2,15 @@
 write.
 """
 
+from functools import partial
+
 from builder.model.records import ChangedVariables, Checked, Draft
+from builder.store import content
+from builder.text.file_diff import compare_files, unified
 from builder.text.line_diff import LineDiff
 from publisher.write.decision import Terms
 from publisher.write.next_version import Step, interface_of
-from publisher.write.publish import Preview, preview
+from publisher.write.publish import Preview, preview, read_unlocked
 from publisher.write.store_protocol import Store
 
 
@@ -15,11 +19,15 @@ def check(
 ) -> Checked:
     """Returns what ``publish`` would do now. Writes nothing. Raises as ``publish`` does."""
     store.catch_up(owner, name)
-    found = preview(store.root, owner, name, draft, publisher=publisher, terms=terms)
+
+    def look() -> tuple[Preview, int, str | None]:
+        found = preview(store.root, owner, name, draft, publisher=publisher, terms=terms)
+        return (found, *_compare(store.root, found, draft.content))
+
+    found, size, diff = read_unlocked(look)
     done = found.decision.answer
     used = interface_of(found.metadata, draft.content).variables
     step = found.step or Step("patch", [], [*used], [], [])
-    size, diff = _compare(found, draft.content)
     return Checked(
         owner=owner,
         name=name,
@@ -33,17 +41,29 @@ def check(
         warnings=done.warnings,
         diff_size=size,
         diff=diff,
+        files=done.files,
+        content_sha256=done.content_sha256,
     )
 
 
-def _compare(found: Preview, text: str) -> tuple[int, str | None]:
+def _compare(root: str, found: Preview, text: str) -> tuple[int, str | None]:
     """Returns the bytes of the difference, and the difference itself. The latter is None where the
-    search for the smallest one ran out of time.
+    search for the smallest one ran out of time. Raises ContentError.
     """
     if not found.previous:
         return 0, None
-    done = found.decision.answer
-    changes = LineDiff(found.previous[1], text)
-    files = (f"{done.owner}/{done.name}/{one}.md" for one in (done.previous_version, done.version))
-    diff = changes.unified(*files)
-    return len(diff.encode()), None if changes.is_coarse else diff
+    done, folder = found.decision.answer, found.folder
+    record, before = found.previous
+    changes = LineDiff(before, text)
+    names = (f"{done.owner}/{done.name}/{one}.md" for one in (done.previous_version, done.version))
+    # No file is read where nothing changes: the version before the latest may not be there.
+    place = root, done.owner, done.name, done.previous_version
+    files = compare_files(
+        record.files or (),
+        folder.stored,
+        partial(content.read_version_file, *place),
+        lambda one: folder.files[one.path],
+    )
+    diff = changes.unified(*names) + unified(files)
+    is_coarse = changes.is_coarse or any(one.lines and one.lines.is_coarse for one in files)
+    return len(diff.encode()), None if is_coarse else diff

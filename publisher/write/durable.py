@@ -112,18 +112,21 @@ def write_version(
     conflict = f"{repo} {version} was published by another process at the same time. Publish again."
     with synced_files.telling(_THEN):
         with _all_or_none(record_path, conflict) as made:
+            if files and content.check_format(root) < content.FORMAT:
+                _raise_format(root, folder, sync)
             if profile is not None:
                 if is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
                 if sync:
                     synced_files.sync_folder(f"{root}/{owner}")
-                    synced_files.sync_folder(root)
+            if sync and (files or profile is not None):
+                # Another process may have raised the format, and died before it synced the root.
+                synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
                 # A crash left these.
                 synced_files.unlink(text_path)
                 synced_files.remove(f"{folder}/{version}{FOLDER_SUFFIX}")
             if files:
-                _raise_format(root, folder, sync)
                 _put_files(folder, f"{folder}/{version}{FOLDER_SUFFIX}", files, made, sync)
             _put(folder, text_path, text, made, sync)
             _put(folder, record_path, record, made, sync)
@@ -132,13 +135,9 @@ def write_version(
 
 
 def _raise_format(root: str, folder: str, sync: bool) -> None:
-    """Raises the content's format before it has a version with files."""
-    if content.check_format(root) == content.FORMAT:
-        return
+    """Raises the content's format before it has a version with files. The caller syncs the root."""
     with _temporary_file(folder, FORMAT_TEXT, sync) as (temporary, _):
         os.rename(temporary, f"{root}/{content.FORMAT_FILE}")
-    if sync:
-        synced_files.sync_folder(root)
 
 
 def write_events(

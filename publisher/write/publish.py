@@ -5,9 +5,9 @@ Knows nothing of HTTP, tokens or permissions. Does not build the site.
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -31,6 +31,8 @@ from publisher.write.rendering import render
 from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.store_protocol import Store
+
+T = TypeVar("T")
 
 
 class Published(Struct, frozen=True):
@@ -56,12 +58,13 @@ class Published(Struct, frozen=True):
 
 
 class Preview(NamedTuple):
-    """A publication that is decided, and not yet carried out. ``previous`` is the latest version's
-    record and text, and ``step`` leads from it to the new ``metadata``. Both are None before the
-    first version.
+    """A publication of ``folder`` that is decided, and not yet carried out. ``previous`` is the
+    latest version's record and text, and ``step`` leads from it to the new ``metadata``. Both are
+    None before the first version.
     """
 
     decision: Decision[Published]
+    folder: Folder
     metadata: Metadata
     previous: tuple[VersionFile, str] | None
     step: Step | None
@@ -106,6 +109,16 @@ def publish(
     return decide(store, owner, name, make, find_again, terms)
 
 
+def read_unlocked(read: Callable[[], T]) -> T:
+    """Returns what a function reads without a lock. Calls it again if a withdrawal may have removed
+    files between two of its reads. Raises as the function does.
+    """
+    try:
+        return read()
+    except ContentError:
+        return read()
+
+
 def preview(
     content_root: str,
     owner: str,
@@ -117,12 +130,7 @@ def preview(
 ) -> Preview:
     """Returns what ``publish`` would decide at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    try:
-        repo = Repo(content_root, owner, name)
-    except ContentError:
-        # No lock is held, so a withdrawal may remove the text between two reads.
-        repo = Repo(content_root, owner, name)
-    found = _decide(repo, draft, publisher, terms)
+    found = read_unlocked(lambda: _decide(Repo(content_root, owner, name), draft, publisher, terms))
     if terms.quotas and any(found.decision.needs):
         terms.quotas.check(owner, found.decision.needs)
     return found
@@ -267,7 +275,7 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
         kept = _kept(repo.latest, before, written, number)
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
         decision = labels.write_events(repo.owner, repo.name, events, kept, published)
-        return Preview(decision, metadata, previous, NO_STEP)
+        return Preview(decision, folder, metadata, previous, NO_STEP)
     if previous and terms.create_only:
         raise _not_owner(repo)
     step = step_after(previous, metadata, draft.content)
@@ -275,7 +283,7 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
     stamp = _Stamp(publisher, moment, terms.source)
     decision, _ = _decide_version(repo, draft, folder, metadata, warnings, stamp, there)
-    return Preview(decision, metadata, previous, step)
+    return Preview(decision, folder, metadata, previous, step)
 
 
 def _decide_version(

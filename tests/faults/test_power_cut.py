@@ -4,6 +4,7 @@ The calls of a publication are traced and played on a model of a disk that keeps
 and, of the rest, any part. Whatever it may hold after any call must be as good as after a crash.
 """
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -63,19 +64,23 @@ def test_at_any_call(writers: Writers, situation: Situation, tmp_path: Path):
 
 
 def test_on_a_disk_without_order(writers: Writers, situation: Situation, tmp_path: Path):
-    """Without a journal a record may be stored before its text. It is refused, and readers never
-    see it.
+    """Without a journal a record may be stored before its text or its files. It is refused, and
+    readers never see it.
     """
     root = tmp_path / "content"
     disk = prepare(situation, root, ordered=False)
     *calls, answer = writers.run("hub", str(root), situation.work).calls
     found = list(cut(disk, calls, situation))
-    assert all("record without text" in complaint for complaint in found)
+    known = re.compile(r"record without text|\.files/.*: No such file", re.DOTALL)
+    assert [complaint for complaint in found if not known.search(complaint)] == []
     assert list(cut(disk, [answer], situation)) == []
 
 
-# The works that write new folders, versions with labels, labels alone, and withdrawals.
-@pytest.mark.parametrize("name", rotating(["first", "with a label", "moved label", "withdrawn"]))
+# The works that write new folders, the first files, versions with labels, labels alone, and
+# withdrawals.
+@pytest.mark.parametrize(
+    "name", rotating(["first", "first files", "with a label", "moved label", "withdrawn"])
+)
 @pytest.mark.parametrize("fault", [KILL, EIO])
 def test_after_a_fault_and_a_retry(writers: Writers, name: str, fault: str, tmp_path: Path):
     """An fsync that failed is none; who retries may find a version that is not on the disk."""
@@ -103,6 +108,9 @@ def test_every_fsync_counts(writers: Writers, situation: Situation, tmp_path: Pa
         del syncs[0]
     if situation.work.startswith("-"):
         # The fsync of the folder of withdrawals, for a disk without order; see its test.
+        del syncs[0]
+    if situation == SITUATIONS["second with files"]:
+        # The fsync of the root, for a format that a dead process has raised; see the test above.
         del syncs[0]
     assert syncs
     for sync in syncs:
@@ -138,7 +146,10 @@ def test_the_model_bites(writers: Writers, situation: Situation, writer: str, tm
     run = writers.run(writer, str(tmp_path / "content"), situation.work)
     assert run.acknowledged
     missed = {"torn", "lost"}
-    for found in cut(disk, run.calls, situation):
+    *calls, answer = run.calls
+    for call in calls:
+        disk.play(call)
+    for found in cut(disk, [answer], situation):
         missed.discard(found.split(": ")[1])
         if not missed:
             return

@@ -50,6 +50,7 @@ SITUATIONS = {
     ),
     "first with files": Situation([], ["One. +"], "One. +"),
     "second with files": Situation(["One. +"], ["One. +", "Two. +"], "Two. +"),
+    "first files": Situation(["One."], ["One.", "Three. +"], "Three. +"),
     "withdrawn files": Situation(["One. +"], ["-1.0.0"], "-1.0.0"),
     "withdrawn": Situation(
         ["One.", "Two.", "@1.0.1"], ["One.", "@1.0.1", "@None", "-1.0.1"], "-1.0.1"
@@ -60,8 +61,9 @@ SITUATIONS = {
 
 def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Iterator[str]:
     """Faults after the failure: lost or torn files, or obstacles to a build."""
+    faults = []
     try:
-        found = _state(root)
+        found, faults = _state(root), [*check(root)]
     except HubError as error:
         yield f"torn: {error}"
     else:
@@ -69,7 +71,7 @@ def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Itera
             yield f"lost: acknowledged, but there is {found}"
         elif found not in (situation.old, situation.new):
             yield f"lost: there is {found}"
-    for fault in check(root):
+    for fault in faults:
         if not fault.reason.startswith(_LEFT_BY_A_CRASH):
             yield f"fault: {fault}"
         elif acknowledged and fault.reason.startswith("was withdrawn"):

@@ -6,11 +6,14 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import msgspec
 from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from builder.model.errors import ContentError, Fault
+from builder.model.records import VersionFile
+from builder.model.version_files import content_sha256
 from builder.store.labels import read_labels
 from tests.support.catalogues import (
     edit_record,
@@ -95,6 +98,12 @@ class Contents(RuleBasedStateMachine):
     def pick(self, things: list, number: int):
         assume(things)
         return things[number % len(things)]
+
+    def pick_file(self, number: int) -> tuple[Path, Path]:
+        """A version's record, and this record, its text or one of its files."""
+        record = self.pick(self.records(), number)
+        below = sorted(record.with_suffix(".files").rglob("*.*"))
+        return record, self.pick([record, record.with_suffix(".md"), *below], number)
 
     def touch(self, owner: str, name: str) -> None:
         self.touched.add((owner, name))
@@ -242,6 +251,24 @@ class Contents(RuleBasedStateMachine):
         write_version(self.root, *path.parts[-3:-1], path.stem, text, files)
         self.touch(*path.parts[-3:-1])
 
+    @rule(number=numbers)
+    def edit_an_executable_bit(self, number):
+        path = self.pick(self.records(), number)
+        record = msgspec.json.decode(path.read_bytes(), type=VersionFile)
+        one = self.pick(record.files or [], number)
+        one.executable = not one.executable
+        files = msgspec.to_builtins(record.files)
+        edit_record(path, files=files, content_sha256=content_sha256(record.sha256, record.files))
+        self.touch(*path.parts[-3:-1])
+
+    @rule(number=numbers)
+    def leave_a_file_that_no_record_has(self, number):
+        path = self.pick(self.records(), number)
+        folder = path.with_suffix(".files") / "left"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.md").write_bytes(b"left")
+        self.touch(*path.parts[-3:-1])
+
     @rule(number=numbers, tags=tag_lists)
     def edit_tags(self, number, tags):
         self.edit(number, {"tags": tags})
@@ -338,17 +365,17 @@ class Contents(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def touch_without_change(self, number):
-        path = self.pick(self.records(), number)
+        record, path = self.pick_file(number)
         os.utime(path)
-        self.touch(*path.parts[-3:-1])
+        self.touch(*record.parts[-3:-1])
 
     @rule(number=numbers)
     def put_another_file_with_the_same_bytes(self, number):
-        path = self.pick(self.records(), number)
+        record, path = self.pick_file(number)
         other = path.with_name(".other")
         other.write_bytes(path.read_bytes())
         other.rename(path)
-        self.touch(*path.parts[-3:-1])
+        self.touch(*record.parts[-3:-1])
 
     @rule()
     def keep_this_tree(self):

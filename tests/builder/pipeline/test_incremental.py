@@ -143,7 +143,7 @@ class Builds(Contents):
                 return
         self.after_build()
 
-    @rule(number=numbers, kind=st.sampled_from(["record", "hash", "profile", "name"]),
+    @rule(number=numbers, kind=st.sampled_from(["record", "hash", "file", "profile", "name"]),
           is_hinted=st.booleans())  # fmt: skip
     def build_with_a_fault(self, number, kind, is_hinted):
         if kind == "name":
@@ -159,6 +159,10 @@ class Builds(Contents):
             data = b"{"
             if kind == "hash":
                 path, data = path.with_suffix(".md"), b"Edited"
+            elif kind == "file":
+                listed = json.loads(path.read_text()).get("files", [])
+                path = path.with_suffix(".files") / self.pick(listed, number)["path"]
+                data = b"Edited"
         sound = path.read_bytes() if path.exists() else None
         path.write_bytes(data)
         wait_for_tick(self.folder)
@@ -258,6 +262,11 @@ class Builds(Contents):
                 files = files_of("version", owner=owner, name=name, version=version)
                 assert not [file for file in files if Path(self.settings.out, file).exists()]
                 assert not list(path.parents[1].glob(f"{version}.*"))
+                assert not list(
+                    Path(self.settings.out).glob(
+                        f"api/v1/repos/{owner}/{name}/versions/{version}.*/**/*.*"
+                    )
+                )
         self.is_site_new = True
         self.touched = set()
         del self.seen[:-1]

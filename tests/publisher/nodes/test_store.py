@@ -64,11 +64,15 @@ def test_files_need_not_come_in_the_order_of_their_record(nodes: Nodes, tmp_path
 
 def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    one = nodes.start("one")
+    one, two = nodes.start("one"), nodes.start("two")
     (tmp_path / "plain").mkdir()
+    files = [
+        DraftFile(path="a/run.sh", content="hi", executable=True),
+        DraftFile(path="b", base64="AP8="),
+        DraftFile(path="empty", content=""),
+    ]
     for store in (one, Folder(str(tmp_path / "plain"))):
         put(store, "first\n", now=now)
-        files = [DraftFile(path="a/run.sh", content="hi"), DraftFile(path="b", base64="AP8=")]
         put(store, "second\n", now=now, draft={"labels": ["beta"], "files": files})
         put(store, "second\n", now=now, draft={"labels": ["gamma", "live"]})
         change_label(
@@ -93,7 +97,11 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
         put(store, "other\n", name="other", now=now)
         put(store, "foldered\n", name="other", now=now, draft={"files": files})
         put(store, "kept\n", name="other", now=now)
-    assert nodes.content("one") == nodes.content("plain")
+    # A node that follows, and one that catches up with all of it.
+    meet(nodes, one, two, nodes.start("three"))
+    for node in ("one", "two", "three"):
+        assert nodes.content(node) == nodes.content("plain")
+    assert nodes.content("plain")["ann/other/1.0.2.files/a/run.sh"] == b"hi"
 
 
 def test_a_node_that_is_behind_decides_by_what_is_there(nodes: Nodes):

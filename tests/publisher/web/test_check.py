@@ -4,13 +4,17 @@ import io
 import json
 import sqlite3
 import tempfile
+import warnings
+import zipfile
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from werkzeug.test import TestResponse
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import TestResponse, encode_multipart
 
 from builder.model.routes import API
 from publisher.accounts.token_text import make_token
@@ -40,9 +44,19 @@ CONTENTS = [
     f"The token is {SECRET}.",
     " \n",
 ]
+FILES = [
+    {"path": "run.sh", "content": "echo hi\n", "executable": True},
+    {"path": "run.sh", "content": "echo hi\n"},
+    {"path": "docs/a.md", "content": "# A\n" * 100},
+    {"path": "docs/b.bin", "base64": "AP8="},
+    {"path": "Docs/c", "content": ""},
+    {"path": "../up", "content": "x"},
+    {"path": "key", "content": SECRET},
+]
 BODIES = st.fixed_dictionaries(
     {"content": st.sampled_from(CONTENTS)},
     optional={
+        "files": st.lists(st.sampled_from(FILES), max_size=3),
         "bump": st.sampled_from(["major", "minor", "patch", "auto", "mega"]),
         "base_version": st.sampled_from(["1.0.0", "1.0.1", "2.0.0", "x"]),
         "labels": st.lists(st.sampled_from(["production", "staging", "latest", "Bad"]), max_size=2),
@@ -63,6 +77,7 @@ def said(answer: TestResponse) -> dict[str, Any]:
         return {"status": answer.status_code, **answer.json["error"]}
     data = answer.json["data"]
     found = {key: data[key] for key in ("owner", "name", "version", "unchanged", "warnings")}
+    found |= {key: data.get(key) for key in ("files", "content_sha256")}
     return {**found, "previous": data["previous_version"], "labels": data.get("labels", [])}
 
 
@@ -75,18 +90,70 @@ def traces(hub: Hub) -> tuple[dict[str, bytes], list[str]]:
     return files, [*sqlite3.connect(accounts).iterdump()]
 
 
-@given(st.lists(st.tuples(BODIES, st.booleans()), min_size=1, max_size=6))
-def test_a_check_says_what_the_publication_says(drafts: list[tuple[dict[str, Any], bool]]):
+@given(st.lists(st.tuples(BODIES, st.booleans(), st.booleans()), min_size=1, max_size=6))
+def test_a_check_says_what_the_publication_says(
+    drafts: list[tuple[dict[str, Any], bool, bool]],
+):
     with tempfile.TemporaryDirectory() as folder:
-        hub = Hub(Path(folder), publications=0, checks=0, quotas=Quotas(1, 4, 1800))
+        hub = Hub(Path(folder), publications=0, checks=0, quotas=Quotas(1, 4, 3600))
         try:
-            for body, has_token in drafts:
+            for draft, has_token, is_form in drafts:
+                body, headers = form_of(draft) if is_form else (draft, {})
                 before = traces(hub)
-                checked = check(hub, body, "" if has_token else None)
+                checked = check(hub, body, "" if has_token else None, headers=headers)
                 assert traces(hub) == before
-                assert said(checked) == said(hub.post(body))
+                assert said(checked) == said(hub.post(body, headers=headers))
         finally:
             hub.close()
+
+
+def form_of(body: dict[str, Any]) -> tuple[bytes, dict[str, str]]:
+    """A form with the files of a body in a ZIP, and its headers."""
+    draft = {key: value for key, value in body.items() if key != "files"}
+    packed = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(packed, "w") as file:
+        warnings.simplefilter("ignore")  # two entries with one name
+        for one in body.get("files", []):
+            info = zipfile.ZipInfo(one["path"])
+            info.external_attr = (0o755 if one.get("executable") else 0o644) << 16
+            file.writestr(info, b64decode(one["base64"]) if "base64" in one else one["content"])
+    packed.seek(0)
+    parts = {"files": FileStorage(packed, "folder.zip"), "draft": json.dumps(draft)}
+    boundary, form = encode_multipart(parts)
+    return form, {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+
+
+def test_the_difference_has_files(hub: Hub):
+    hub.post({"files": [FILES[0], FILES[3]]})
+    data = check(hub, {"files": [FILES[1], FILES[2]]}).json["data"]
+    assert [one["path"] for one in data["files"]] == ["docs/a.md", "run.sh"]
+    for part in (
+        "new file mode 100644\n--- /dev/null\n+++ b/docs/a.md\n@@ -0,0 +1,100 @@\n+# A\n",
+        "deleted file mode 100644\nBinary files a/docs/b.bin and /dev/null differ\n",
+        "diff --git a/run.sh b/run.sh\nold mode 100755\nnew mode 100644\n",
+    ):
+        assert part in data["diff"]
+    assert data["diff_size"] == len(data["diff"].encode())
+    # Without files, those of the latest version stay.
+    kept = check(hub, {"content": "Two."}).json["data"]
+    assert "diff --git" not in kept["diff"] and len(kept["files"]) == 2
+
+
+@pytest.mark.parametrize("sent", [{}, {"files": [FILES[2]]}], ids=["kept", "compared"])
+def test_files_that_a_withdrawal_removes_between_two_reads(hub: Hub, sent: dict[str, Any]):
+    done = []
+    for text in ("One.", "Two."):
+        hub.post({"content": text, "files": [FILES[0]]})
+
+    def withdraw_it() -> None:
+        draft = make_withdrawal_draft({"reason": "secret"})
+        done.append(
+            withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
+        )
+
+    with watched(once("open", "ann/story/1.0.1.files/run.sh", withdraw_it)):
+        data = check(hub, {"content": "Three."} | sent).json["data"]
+    assert (data["version"], data["previous_version"]) == ("1.0.2", "1.0.0") and done
 
 
 def test_a_withdrawal_between_two_reads_is_seen(hub: Hub):

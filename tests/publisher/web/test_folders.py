@@ -210,8 +210,8 @@ HOSTILE = {
     "no ZIP": (b"text", "files"),
     "empty": (b"", "files"),
     "entries": (pack({f"f{n}": "" for n in range(10_000)}), "files"),
-    "zip64": (pack({"SKILL.md": "x"})[:-22] + b"PK\6\7" + bytes(16)
-              + pack({"SKILL.md": "x"})[-22:], "files"),
+    "twice": (pack({"SKILL.md": "x", "aX": "y", "aY": "z"}).replace(b"aY", b"aX"), "files[aX]"),
+    "NUL": (pack({"SKILL.md": "x", "aXb": "y"}).replace(b"aXb", b"a\0b"), "files[a]"),
 }  # fmt: skip
 
 
@@ -238,7 +238,17 @@ def test_a_bomb_is_refused_by_what_it_says(hub: Hub, name: str, monkeypatch: pyt
     assert code_of(answer) == "content_too_large"
 
 
-def test_many_entries_are_never_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+def with_long_end(packed: bytes) -> bytes:
+    """A ZIP whose list has the size in its record for ZIP64, and none in the other one."""
+    at = packed.rindex(b"PK\5\6")
+    count, size, start = struct.unpack("<HII", packed[at + 10 : at + 20])
+    end = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, at, 1)
+    return packed[:at] + end + locator + packed[at : at + 12] + bytes(8) + packed[at + 20 :]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_many_entries_are_never_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch, is_long: bool):
     made: list[str] = []
 
     class Counted(zipfile.ZipInfo):
@@ -247,6 +257,8 @@ def test_many_entries_are_never_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch
             super().__init__(*args, **more)
 
     packed = pack({f"folder/{n:05}": "" for n in range(10_000)})
+    packed = with_long_end(packed) if is_long else packed
+    assert len(zipfile.ZipFile(io.BytesIO(packed)).namelist()) == 10_000
     monkeypatch.setattr(zipfile, "ZipInfo", Counted)
     assert code_of(send(hub, packed)) == "validation_failed" and made == []
 

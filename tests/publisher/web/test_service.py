@@ -11,6 +11,7 @@ import requests
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
+from server.bodies import PUBLICATION_BYTES_MAX
 from server.mount import PUBLISHERS_AT_ONCE
 from tests.server.test_metrics_port import values
 from tests.support.servers import (
@@ -155,7 +156,7 @@ def test_a_body_in_chunks(hub: tuple[Server, str]) -> None:
     with server.connect() as connection:
         connection.sendall(post_head("Transfer-Encoding: chunked", token))
         with contextlib.suppress(ConnectionError):
-            for _ in range(40):
+            for _ in range(PUBLICATION_BYTES_MAX // 65_536 + 1):
                 connection.sendall(chunk(b" " * 65_536))
         assert read_answer(connection, "POST").status == 413
 
