@@ -113,7 +113,7 @@ def test_rules_of_hubignore(rules: str, left: set[str], awk: Client) -> None:
 def test_rules_that_are_not_known_are_refused(rule: str, client: Client) -> None:
     files = {"s/SKILL.md": b"x", "s/.hubignore": f"ok\n{rule}\n".encode()}
     done = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), files).run("push", "a/x", "s")
-    assert done.status == 5 and done.err.startswith(".hubignore, line 2: only ")
+    assert done.status == 5 and done.err.startswith("s: .hubignore, line 2: only ")
 
 
 def test_any_bytes_are_sent_as_they_are(awk: Client) -> None:

@@ -54,7 +54,7 @@ def test_rights_are_the_least():
 
 
 def test_when_jobs_run():
-    files = {"paths": ["prompts/**/*.md"]}
+    files = {"paths": ["prompts/**"]}
     triggers = GITHUB[True]  # YAML 1.1 takes the key "on" for a boolean
     assert triggers == {
         # Without a filter of paths: a required check that it skips would stay pending forever.

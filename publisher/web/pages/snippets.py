@@ -31,7 +31,7 @@ on:
   pull_request:
   push:
     branches: [<pattern>]
-    paths: ['<folder>']
+    paths: [<folder>]
   workflow_dispatch:
 permissions:
   contents: read
@@ -112,7 +112,7 @@ check-prompts:
   stage: test
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"
-      changes: ['<folder>']
+      changes: [<folder>]
   script:
     - |
 <check>
@@ -124,7 +124,7 @@ publish-prompts:
       aud: <url>
   rules:
     - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "push"
-      changes: ['<folder>']
+      changes: [<folder>]
     - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "web" && $PROMPT == null
   resource_group: publish-prompts
   interruptible: false
@@ -171,7 +171,9 @@ trap 'rm -rf "$work"' EXIT
 """
 _CHECK = """\
 # Without a token: a pull request of a fork has none.
-[ ! -e <path> ] || sh "$work/hub" check <checked>
+for path in <paths>; do
+  [ ! -e "$path" ] || sh "$work/hub" check "$path"<shown>
+done
 """
 _RELEASE = """\
 sh "$work/hub" label --trusted "$HUB_OWNER/$PROMPT" <label> "$VERSION" "By $BY" --expected "$EXPECTED"
@@ -192,7 +194,14 @@ git fetch --quiet origin "$BRANCH"
 # Without a commit to compare with, as on a first push, every file counts as changed.
 before=$BEFORE
 git cat-file -e "$before^{commit}" 2>/dev/null || before=$(git hash-object -t tree /dev/null)
-git diff --name-only --diff-filter=d "$before" "$AFTER" -- ':(glob)<files>' >"$work/files"
+# A folder with SKILL.md or PROMPT.md is one prompt, with all its files.
+git ls-tree -r --name-only "$AFTER" prompts/ >"$work/all"
+git diff --name-only --no-renames "$before" "$AFTER" -- <paths> | awk -F / '
+  NR == FNR { there[$0]; if (NF == 3 && /\/(SKILL|PROMPT)\.md$/) there[$1 "/" $2 "/"]; next }
+  { file = $0; sub(/^"/, "") } # as git begins unusual names
+  ($1 "/" $2 "/") in there { $0 = $1 "/" $2; if (!printed[$0]++) print; next }
+  file ~ /\.md"?$/ && file in there { print file }
+' "$work/all" - >"$work/files"
 
 failed=0
 say() {
@@ -211,9 +220,17 @@ while IFS= read -r file; do
   changelog=$(git log -1 --format=%s "$AFTER" -- "$file")
   bump=$(git log -1 --format='%(trailers:key=Bump,valueonly)' "$AFTER" -- "$file" | sed -n 1p)
   # From git: a checkout may have other line ends.
-  git cat-file blob "$AFTER:$file" |
-    sh "$work/hub" push <options>--bump "${bump:-auto}" --path "$file" \
-      -- "$HUB_OWNER/$name" - "$changelog" || failed=1
+  rm -rf "$work/prompt"
+  git ls-tree -r "$AFTER" "$file" | while read -r mode _ blob path; do
+    case $mode in 100*) ;; *) continue ;; esac # a link, or another repository
+    path=$work/prompt/${path#"$file/"}
+    mkdir -p "${path%/*}"
+    git cat-file blob "$blob" >"$path"
+    [ "$mode" = 100644 ] || chmod +x "$path"
+  done
+  case $file in *.md) path=$work/prompt/$file ;; *) path=$work/prompt ;; esac
+  sh "$work/hub" push <options>--bump "${bump:-auto}" --path "$file" \
+    -- "$HUB_OWNER/$name" "$path" "$changelog" </dev/null || failed=1
 done <"$work/files"
 exit "$failed"
 """  # noqa: E501
@@ -262,18 +279,17 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         exchange = "" if kind == "github" else _EXCHANGE
         script = _FETCH_CLIENT + exchange + _PUSH_FILES
         template = _GITHUB if kind == "github" else _GITLAB
-    files = f"prompts/{publisher.repo}.md" if publisher.repo else "prompts/**/*.md"
+    paths, folder = "prompts", "'prompts/**'"
+    if publisher.repo:
+        paths = f"prompts/{publisher.repo}.md prompts/{publisher.repo}"
+        folder = f"'prompts/{publisher.repo}.md', 'prompts/{publisher.repo}/**'"
     labels = "".join(f"--label {label} " for label in publisher.labels.split())
-    path = checked = files if publisher.repo else "prompts"
-    if kind == "github":
-        checked += ' --markdown >>"$GITHUB_STEP_SUMMARY"'
     shell = {
         "release": BY_NAME["client_release"].url.rpartition("/")[0],
         "exchange": TRUSTED_URL,
         "options": f"{'--trusted ' if kind == 'github' else ''}{labels}",
-        "files": files,
-        "checked": checked,
-        "path": path,
+        "paths": paths,
+        "shown": ' --markdown >>"$GITHUB_STEP_SUMMARY"' if kind == "github" else "",
         "label": RELEASED,
     }
     default = "format('refs/heads/{0}', github.event.repository.default_branch)"
@@ -283,7 +299,7 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         template,
         url=_scalar(base_url),
         owner=_scalar(publisher.owner),
-        folder=files,
+        folder=folder,
         checkout=CHECKOUT,
         pattern=_scalar(_as_pattern(branch or "main")),
         ref=_expression(f"refs/heads/{branch}") if branch else default,

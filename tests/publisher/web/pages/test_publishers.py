@@ -169,7 +169,8 @@ def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
 
 def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> None:
     shown = yaml.safe_load(workflow_of(add(owner, branch="it's/2", repo="review")))
-    assert shown[True]["push"] == {"branches": ["it's/2"], "paths": ["prompts/review.md"]}
+    paths = ["prompts/review.md", "prompts/review/**"]
+    assert shown[True]["push"] == {"branches": ["it's/2"], "paths": paths}
     # GitHub doubles what quotes a string.
     assert shown["jobs"]["publish"]["if"] == "github.ref == 'refs/heads/it''s/2'"
     gitlab = {"issuer": people.gitlab.url, "workflow": "", "project": "acme/where"}
@@ -177,7 +178,7 @@ def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> 
     job = yaml.safe_load(workflow_of(page))["publish-prompts"]
     assert job["environment"] == "on"
     pushed, by_hand = job["rules"]
-    assert pushed["changes"] == ["prompts/review.md"] and "changes" not in by_hand
+    assert pushed["changes"] == paths and "changes" not in by_hand
     for rule in (pushed, by_hand):
         assert rule["if"].startswith('$CI_COMMIT_BRANCH == "it\'s/2" && ')
 

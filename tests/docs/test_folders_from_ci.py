@@ -1,0 +1,60 @@
+"""The jobs that publish take a folder with a SKILL.md or PROMPT.md as one prompt with files."""
+
+import pytest
+
+from tests.docs.ci import NOTHING, SHELLS, TrustedProject, Trusting, text, versions
+from tests.support.servers import Server
+
+
+def files_of(hub: Server, project: TrustedProject, name: str) -> dict[str, tuple[bytes, bool]]:
+    record = hub.get(f"/api/v1/repos/{project.owner}/{name}").json()["data"]
+    return {
+        one["path"]: (hub.get(one["url"].removeprefix(hub.url)).content, one["executable"])
+        for one in record.get("files", ())
+    }
+
+
+@pytest.mark.parametrize("platform", SHELLS)
+def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProject, platform: str):
+    hub, run = trusting.server, trusted.work / "prompts/tool/run.sh"
+    run.parent.mkdir(parents=True)
+    run.touch(0o755)
+    (run.parent / "link").symlink_to("/etc/passwd")
+    files = {
+        "prompts/tool/SKILL.md": "Run it.",
+        "prompts/tool/run.sh": b"#!/bin/sh\r\n",
+        "prompts/tool/a/README.md": "Read.",
+        "prompts/tool/.env": "SECRET=1",
+        "prompts/plain.md": "P",
+        "prompts/other/PROMPT.md": "O.",
+        "prompts/other/moved.bin": b"\0\xff",
+        ".gitattributes": "* text eol=crlf\nmoved.bin -text\n",
+    }
+    first = trusted.push_files("Begin", files)
+    said = trusted.check(platform, first)
+    assert said.status == 0 and f"{trusted.owner}/tool" in said.output + said.summary.replace(
+        "\\", ""
+    )
+    done = trusted.run(platform, NOTHING, first)
+    assert done.status == 0, done.output
+    assert "hub: leaves out .env: hidden\n" in done.output
+    assert text(hub, trusted, "tool") == b"Run it."
+    kept = {"run.sh": (b"#!/bin/sh\n", True), "a/README.md": (b"Read.", False)}
+    assert files_of(hub, trusted, "tool") == kept
+    # Only a file of a folder changes; one is moved from a folder to another.
+    second = trusted.push_files(
+        "Move", {"prompts/other/moved.bin": None, "prompts/tool/moved.bin": b"\0\xff"}
+    )
+    done = trusted.run(platform, first, second)
+    assert done.status == 0 and f"{trusted.owner}/plain" not in done.output
+    assert files_of(hub, trusted, "tool") == kept | {"moved.bin": (b"\0\xff", False)}
+    assert files_of(hub, trusted, "other") == {}
+    assert versions(hub, trusted, "other") == {"1.0.1": "Move", "1.0.0": "Begin"}
+    done = trusted.run(platform, NOTHING, first)
+    assert "prompts/tool: a later push has changed it" in done.output
+    third = trusted.push_files("Wrong", {"prompts/tool/café 1": "x", "prompts/plain.md": "Q"})
+    done = trusted.run(platform, second, third)
+    assert done.status == 1 and "hub: prompts/tool: " in done.output
+    assert "is not a portable path" in done.output
+    assert list(versions(hub, trusted, "tool")) == ["1.0.1", "1.0.0"]
+    assert text(hub, trusted, "plain") == b"Q"
