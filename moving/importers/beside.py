@@ -21,7 +21,7 @@ from builder.store.plain_files import read_file
 
 SKILL_FILE, PROMPT_FILE = "skill.md", "PROMPT.md"
 IGNORE_FILE = ".hubignore"
-_IGNORE_BYTES_MAX = 64 * 1024
+_IGNORE_BYTES_MAX = 8 * 1024
 # Tools make these again, so they are no source.
 TOOL_FOLDERS = ("node_modules", "__pycache__")
 # Hidden in many folders of prompts, and never part of one.
@@ -169,9 +169,9 @@ class _Rules:
                 raise ValueError(f"{IGNORE_FILE}, line {number}: only *, ?, / and ! are special")
             keeps, rule = rule.startswith("!"), rule.removeprefix("!")
             is_of_folders, rule = rule.endswith("/"), rule.removesuffix("/")
-            pattern = "" if "/" in rule else "(?:.*/)?"
-            pattern += "".join(map(_pattern_of, rule.removeprefix("/")))
-            self._rules.append((keeps, is_of_folders, re.compile(pattern, re.DOTALL)))
+            start = "" if "/" in rule else "(?:.*/)?"
+            pattern = re.compile(start + _pattern_of(rule.removeprefix("/")), re.DOTALL)
+            self._rules.append((keeps, is_of_folders, pattern))
 
     def has(self, path: str, is_folder: bool) -> bool:
         """True if the rules ignore a path in folders that they do not ignore."""
@@ -182,8 +182,11 @@ class _Rules:
         return is_ignored
 
 
-def _pattern_of(character: str) -> str:
-    return {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
+def _pattern_of(rule: str) -> str:
+    """As ``fnmatch.translate``: atomic groups, so that no rule takes time without end."""
+    first, *rest = (re.escape(part).replace(r"\?", "[^/]") for part in rule.split("*"))
+    last = [f"[^/]*{rest.pop()}"] if rest else []
+    return "".join([first, *(f"(?>[^/]*?{part})" for part in rest), *last])
 
 
 def _read_rules(path: Path) -> _Rules:

@@ -13,4 +13,5 @@ RULES: list[tuple[str, set[str]]] = [
     ("*\n!d\n!*.txt\n", {"a.txt", "d/a.txt"}),
     ("d\n!d/a.txt\n", {"a.txt", "x b.md", "b+c.md"}),
     ("*\n", set()),
+    ("*.*x*t\n/*/*/*.*y*\nx*\n", {"b+c.md"}),
 ]

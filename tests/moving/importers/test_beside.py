@@ -169,6 +169,11 @@ def test_rules_of_hubignore(root: str, rules: str, left: set[str]) -> None:
     assert {*paths(root, "imported/x")} == left - {"x b.md"}
 
 
+def test_no_rule_takes_time_without_end(root: str, skill: Path) -> None:
+    write_all(skill, {"a" * 190: "x", ".hubignore": "*a" * 90 + "*b\n" + "/*a" * 20})
+    assert "a" * 190 in (bring_library(root), paths(root, "imported/pdf-forms"))[1]
+
+
 def test_ignored_files_stay_out(root: str, skill: Path) -> None:
     rules = (
         "# Ours\n*.csv \n/assets/\nexamples\n!scripts/table.csv\r\nreferences/*.xsd\n?ICENSE.*\n"
