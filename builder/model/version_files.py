@@ -128,8 +128,6 @@ TEXT_PATTERN = (
 TEXT_SUFFIX, DATA_SUFFIX = ".txt", ".bin"
 
 _path = re.compile(PATH_PATTERN)
-# No text has these; tab, line feed, form feed and carriage return are the others of their kind.
-_control = re.compile(rb"[\0-\x08\x0b\x0e-\x1f]")
 _text_path = re.compile(TEXT_PATTERN)
 
 
@@ -147,9 +145,9 @@ def is_text(path: str) -> bool:
 
 
 def text_of(data: bytes) -> str | None:
-    """The text of a file; None if it is binary: not UTF-8, or with control characters."""
+    """The text of a file; None for one that is not UTF-8, or has a NUL character."""
     try:
-        return None if _control.search(data) else data.decode()
+        return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:
         return None
 

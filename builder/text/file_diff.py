@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from builder.model.version_files import text_of
 from builder.text.line_diff import STEPS_MAX, LineDiff, Steps
 
 # The limit for the texts of all changed files of both versions. The lines of files beyond it are
@@ -107,8 +108,4 @@ def _mode(file: Named) -> str:
 
 def _text(file: File | None, read: Callable[[File], bytes]) -> str | None:
     """The text of a file, empty if it does not exist; None for one that is no text."""
-    data = read(file) if file else b""
-    try:
-        return None if b"\0" in data else data.decode()
-    except UnicodeDecodeError:
-        return None
+    return text_of(read(file)) if file else ""

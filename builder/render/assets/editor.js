@@ -14,6 +14,8 @@ const LIVE_CHARS_MAX = 20_000;
 const OWN_FIELDS = ["csrf_token", "nonce", "seal", "action", "draft", "revision"];
 const SENT = "hub-sent";
 const NAMES_TOLD_MAX = 10;
+// A version has no more variables. The hub refuses a form with thousands of fields.
+const VARIABLES_MAX = 200;
 // The lines around each field of a form.
 const PART_BYTES = 120;
 
@@ -42,7 +44,10 @@ function start() {
     showLive(prompt);
     tellUnknown(markUnknown());
   };
-  const keep = later(KEEP_MS, () => keepFields(key));
+  const keep = later(KEEP_MS, () => {
+    files.commit();
+    keepFields(key);
+  });
   const show = later(SHOW_MS, showAll);
   const files = manageFiles(form, text, {
     flush: () => marked?.write(),
@@ -73,7 +78,10 @@ function start() {
     }
     session?.setItem(SENT, key);
   });
-  addEventListener("pagehide", keep.now);
+  addEventListener("pagehide", () => {
+    marked?.write();
+    keep.now();
+  });
   addEventListener("storage", (event) => {
     if (event.key === key && event.newValue) tellOfOther();
   });
@@ -233,6 +241,8 @@ function addRows(names) {
   const pattern = document.getElementById("variable-template");
   if (!rows || !pattern) return;
   for (const name of names) {
+    if (rows.childElementCount >= VARIABLES_MAX) forgetHidden();
+    if (rows.childElementCount >= VARIABLES_MAX) return;
     if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || rowOf(name)) continue;
     const row = pattern.content.firstElementChild.cloneNode(true);
     row.dataset.name = name;
@@ -245,6 +255,13 @@ function addRows(names) {
       }
     }
     rows.append(row);
+  }
+}
+
+/** Removes the forms of variables that are not in the text, and that nothing describes. */
+function forgetHidden() {
+  for (const row of document.querySelectorAll("#variable-rows .variable-row[hidden]")) {
+    if (!isDescribed(row)) row.remove();
   }
 }
 

@@ -4,8 +4,6 @@
 // How the data of a row begins; it is empty for the file that the base version has.
 const TEXT = "text,";
 const BASE64 = "base64,";
-// No text has these; tab, line feed, form feed and carriage return are the others of their kind.
-const CONTROL = /[\0-\x08\x0b\x0e-\x1f]/;
 
 const encoder = new TextEncoder();
 
@@ -69,6 +67,8 @@ export function manageFiles(form, field, { flush, remount, changed }) {
       field.removeAttribute("name");
       field.after(prompt);
     }
+    // A browser that restores the fields of a page would restore it as the prompt's text.
+    field.autocomplete = row ? "off" : "";
     edited = row;
     field.value = row ? text : promptText();
     shown = field.value;
@@ -144,7 +144,10 @@ export function manageFiles(form, field, { flush, remount, changed }) {
   }
 
   function setData(row, data, size) {
-    row.querySelector("[name=file-data]").value = data;
+    const field = row.querySelector("[name=file-data]");
+    field.value = data;
+    // The browser's own restoration would not show the size and the state; the kept copy does.
+    field.autocomplete = "off";
     row.dataset.size = size;
     row.querySelector(".file-size").textContent = counted(size);
     row.querySelector(".file-state").textContent = row.querySelector("code") ? "changed" : "new";
@@ -235,7 +238,7 @@ async function textOf(row) {
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return CONTROL.test(text) ? null : text;
+    return text.includes("\0") ? null : text;
   } catch {
     return null;
   }

@@ -113,8 +113,6 @@ export function markText(textarea) {
   const hadFocus = document.activeElement === textarea;
   textarea.addEventListener("input", read);
   textarea.form.addEventListener("formdata", complete);
-  // Before other listeners read the form.
-  addEventListener("pagehide", write, { capture: true });
   // The text that a browser restores in a form when the user returns to the page.
   addEventListener("pageshow", read);
   label?.addEventListener("click", focus);
@@ -135,7 +133,6 @@ export function markText(textarea) {
       write();
       const { anchor, head } = view.state.selection.main;
       removeEventListener("pageshow", read);
-      removeEventListener("pagehide", write, { capture: true });
       textarea.form.removeEventListener("formdata", complete);
       textarea.removeEventListener("input", read);
       label?.removeEventListener("click", focus);

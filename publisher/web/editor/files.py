@@ -2,9 +2,10 @@
 for reading what was uploaded.
 """
 
+import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from werkzeug.datastructures import FileStorage, MultiDict
 from builder.model.errors import RequestError
 from builder.model.records import DraftFile, VersionFile
 from builder.model.version_files import text_of
+from builder.render.hunks import Row, file_hunks
+from builder.text.file_diff import FileChange, compare_files
 from publisher.web.editor.line_ends import restore_line_ends, with_line_feeds
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip
@@ -33,45 +36,32 @@ class FileRow(Struct, frozen=True):
 class File(NamedTuple):
     """A file of a version."""
 
+    path: str
     data: bytes
     executable: bool
 
+    @property
+    def size(self) -> int:
+        return len(self.data)
 
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+# By their paths.
 Files = Mapping[str, File]
 
 
-class FileChange(NamedTuple):
-    """A file that a publication adds, removes or changes; None before or after if it is absent.
-
-    ``old_text`` and ``new_text`` are None for a binary file, and ``""`` for an absent one.
-    """
-
-    path: str
-    old: File | None
-    new: File | None
-
-    @property
-    def kind(self) -> str:
-        return "changed" if self.old and self.new else "added" if self.new else "removed"
-
-    @property
-    def old_text(self) -> str | None:
-        return text_of(self.old.data) if self.old else ""
-
-    @property
-    def new_text(self) -> str | None:
-        return text_of(self.new.data) if self.new else ""
-
-
-def files_of(record: VersionFile, data: Iterable[bytes]) -> dict[str, File]:
-    """The files of a version by their paths."""
+def files_of(record: VersionFile, data: Iterable[bytes]) -> Files:
+    """The files of a version."""
     listed = zip(record.files or (), data, strict=True)
-    return {one.path: File(raw, one.executable) for one, raw in listed}
+    return {one.path: File(one.path, raw, one.executable) for one, raw in listed}
 
 
 def rows_of(files: Files) -> tuple[FileRow, ...]:
     """The rows that show the files of a version."""
-    return tuple(FileRow(path, executable=one.executable) for path, one in files.items())
+    return tuple(FileRow(one.path, executable=one.executable) for one in files.values())
 
 
 def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:
@@ -134,28 +124,30 @@ def data_of(row: FileRow, base: Files) -> bytes:
 
 
 def to_files(
-    rows: Iterable[FileRow], base: Files, errors: dict[str, list[str]]
+    rows: Sequence[FileRow], base: Files, errors: dict[str, list[str]]
 ) -> list[DraftFile] | UnsetType:
-    """The files to publish; UNSET if they are those of the ``base``. Faults go to ``errors``."""
-    sent: list[tuple[dict[str, Any], File]] = []
-    faults = []
+    """The files to publish; UNSET if they are those of the ``base``. Faults go to ``errors``.
+
+    A form without rows is none of a version with files, which has a row for each of them, and
+    leaves them alone.
+    """
+    found, faults = [], []
     for row in rows:
-        if row.removed:
-            continue
         try:
-            data = data_of(row, base)
+            found += [] if row.removed else [File(row.path, data_of(row, base), row.executable)]
         except ValueError as error:
             faults.append(f"files[{row.path}]: {error}.")
-            continue
-        one = {"path": row.path, "base64": b64encode(data).decode(), "executable": row.executable}
-        sent.append((one, File(data, row.executable)))
-    pairs = [(one["path"], file) for one, file in sent]
-    if not faults and dict(pairs) == base and len(pairs) == len(base):
+    if not rows or (not faults and len(found) == len(base) and {*found} == {*base.values()}):
         return UNSET
     try:
-        files = parse_files([one for one, _ in sent])
+        files = parse_files(
+            [
+                {"path": path, "base64": b64encode(data).decode(), "executable": executable}
+                for path, data, executable in found
+            ]
+        )
     except RequestError as error:
-        faults += [f"{field}: {message}." for field, message in error.details] or [str(error)]
+        faults += faults_of(error)
     except ValueError as error:
         faults.append(f"This version {error}.")
     if faults:
@@ -164,13 +156,20 @@ def to_files(
     return files
 
 
-def changes_of(old: Files, new: Files) -> list[FileChange]:
-    """The files that differ, in the order of their paths."""
-    return [
-        FileChange(path, old.get(path), new.get(path))
-        for path in sorted(old.keys() | new.keys())
-        if old.get(path) != new.get(path)
-    ]
+def faults_of(error: RequestError) -> list[str]:
+    """The sentences of an error about files, with their paths."""
+    return [f"{field}: {message}." for field, message in error.details] or [str(error)]
+
+
+def changes_of(base: Files, files: Iterable[DraftFile]) -> list[tuple[FileChange[File], list[Row]]]:
+    """The files that differ from ``base``, each with the rows that show it."""
+    new = [File(one.path, one.data, one.executable) for one in files]
+    changes = compare_files([*base.values()], new, _read, _read)
+    return [*zip(changes, file_hunks(changes), strict=True)]
+
+
+def _read(file: File) -> bytes:
+    return file.data
 
 
 def rebase_rows(

@@ -17,7 +17,7 @@ from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
 from publisher.web.editor.fields import TYPES, Errors, front_fields
-from publisher.web.editor.files import FileRow, changes_of, data_of
+from publisher.web.editor.files import FileRow, data_of, rows_of
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.mine import current_labels, tags_in_use
 from publisher.web.editor.plan import PublicationPlan
@@ -127,7 +127,8 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
         my_change=base and compare(base.text, mine, name, "yours"),
         their_change=base and compare(base.text, latest.text, name, str(latest.version)),
         my_text=mine,
-        their_files=base and changes_of(base.files, latest.files),
+        their_files=base
+        and sorted({path for path, _ in base.files.items() ^ latest.files.items()}),
         types=TYPES,
         parameters=PARAMETERS,
     )
@@ -154,7 +155,8 @@ def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
     files = page.latest.files if page.latest else {}
     at = page.owner, page.repo, page.writing.base_version
     shown = []
-    for row in page.writing.files:
+    # A draft of a release without this form has no rows.
+    for row in page.writing.files or rows_of(files):
         if row.removed and row.path not in files:
             continue
         try:

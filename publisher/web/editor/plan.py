@@ -14,11 +14,13 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Draft
+from builder.render.hunks import Row
+from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
-from publisher.web.editor.files import File, FileChange, changes_of
+from publisher.web.editor.files import changes_of
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import TextDifference, compare
@@ -28,8 +30,6 @@ from publisher.write.next_version import Step
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata
 
-# Texts of files that are longer than this together are not compared.
-COMPARED_CHARS_MAX = 256 * 1024
 # A longer filled-in text is not shown: a value that a text names thousands of times could make any
 # page too large.
 FILLED_CHARS_MAX = 1024 * 1024
@@ -50,8 +50,8 @@ class PublicationPlan(NamedTuple):
 
     ``base`` is None for a first version. ``filled``: the text with the examples filled in;
     ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``.
-    ``changes``: metadata before and after. ``files``: those that change, each with its difference
-    if both are texts. ``seal`` changes with text, files and metadata.
+    ``changes``: metadata before and after. ``files``: those that change, each with the rows
+    that show it. ``seal`` changes with text, files and metadata.
     """
 
     draft: Draft
@@ -68,7 +68,7 @@ class PublicationPlan(NamedTuple):
     is_filled: bool
     difference: TextDifference | None
     changes: list[tuple[str, str, str]]
-    files: list[tuple[FileChange, TextDifference | None]]
+    files: list[tuple[FileChange, list[Row]]]
     seal: str
 
 
@@ -107,7 +107,9 @@ def make_plan(
         is_filled=is_filled,
         difference=base and compare(base.text, draft.content, str(base.version), f"your {version}"),
         changes=_changes(metadata, base) if base else [],
-        files=_file_changes(draft, base),
+        files=changes_of(base.files if base else {}, draft.files)
+        if draft.files is not UNSET
+        else [],
         seal=seal_of(draft),
     )
 
@@ -180,24 +182,6 @@ def _changes(metadata: Metadata, base: Base) -> list[tuple[str, str, str]]:
         (field, getattr(base.record, field), getattr(metadata, field)) for field in _SHOWN_FIELDS
     )
     return [(field, _shown(old), _shown(new)) for field, old, new in pairs if old != new]
-
-
-def _file_changes(
-    draft: Draft, base: Base | None
-) -> list[tuple[FileChange, TextDifference | None]]:
-    if draft.files is UNSET:
-        return []
-    new = {one.path: File(one.data, one.executable) for one in draft.files}
-    room, found = COMPARED_CHARS_MAX, []
-    for change in changes_of(base.files if base else {}, new):
-        old_text, new_text = change.old_text, change.new_text
-        difference = None
-        if change.kind == "changed" and old_text is not None and new_text is not None:
-            room -= len(old_text) + len(new_text)
-            if room >= 0 and old_text != new_text:
-                difference = compare(old_text, new_text, str(base.version), "yours")
-        found.append((change, difference))
-    return found
 
 
 def _shown(value: Any) -> str:

@@ -21,7 +21,7 @@ from builder.model.routes import fits, version_file
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft
-from publisher.web.editor.files import add_uploads
+from publisher.web.editor.files import add_uploads, faults_of
 from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.mine import Mine, list_mine
@@ -192,8 +192,7 @@ class _Editor:
         try:
             sent = sent._replace(writing=_with_uploads(writing))
         except RequestError as error:
-            faults = [f"{field}: {message}." for field, message in error.details] or [str(error)]
-            return self._again(sent, errors={"files": faults}, status=error.status)
+            return self._again(sent, errors={"files": faults_of(error)}, status=error.status)
         if not self._frame.is_form_ours():
             return self._again(sent, note=EXPIRED, status=HTTPStatus.BAD_REQUEST)
         wait_seconds = self._frame.changes_wait_seconds(owner)

@@ -245,3 +245,21 @@ def test_typing_in_a_long_text_waits_for_nothing_long(
     assert page.locator("#live-text").evaluate("it => it.textContent.length") < 21_000
     expect(page.locator("#size")).to_contain_text("200,000 of 262,144 bytes")
     context.close()
+
+
+def test_a_text_with_thousands_of_variables_arrives(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    """A form has no more rows than a version may have variables, so the hub reads all of it."""
+    context = context_of(browser, people, people.guest(), faults)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    page.get_by_label("Name", exact=True).fill("many")
+    text = "".join(f"{{{{v{number}}}}}" for number in range(1000))
+    text_of(page).fill(text)
+    expect(page.locator("#live-text")).to_contain_text("{{v999}}")
+    page.get_by_role("button", name="Preview").first.click()
+    expect(page.get_by_role("alert")).to_contain_text("200")
+    expect(page.locator(FIELD)).to_have_value(text)
+    faults[:] = [fault for fault in faults if "422" not in fault]
+    context.close()

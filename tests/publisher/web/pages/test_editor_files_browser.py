@@ -82,10 +82,8 @@ def test_add_replace_remove_and_make_executable(
     page.get_by_label("Folder for these files").fill("scripts")
     upload(page, "run.sh", b"echo ho\n")
     preview(page)
-    changes = page.get_by_role("region", name="Files that change")
     for words in ("new.md added", "image.png removed", "scripts/run.sh changed"):
-        path, kind = words.split()
-        expect(changes.get_by_role("row").filter(has_text=path)).to_contain_text(kind)
+        expect(page.locator(".plan details").filter(has_text=words)).to_have_count(1)
     publish(page, "1.0.1")
     assert files_of(people, writer, "1.0.1") == {
         "new.md": (b"New.\n", True),
@@ -101,6 +99,11 @@ def test_edit_texts_of_files_in_the_field_of_the_prompt(
     expect(text_of(page)).to_contain_text("echo hi")
     text_of(page).press("Control+End")
     page.keyboard.type("echo {{ho}}")
+    page.reload()
+    expect(page.locator(FIELD)).to_have_value("Run it.")
+    page.get_by_role("button", name="Use it").click()
+    choose(page, "scripts/run.sh")
+    expect(text_of(page)).to_contain_text("echo {{ho}}")
     choose(page, "Prompt")
     expect(text_of(page)).to_have_text("Run it.")
     # Another field has another history: what was typed in the file stays there.
