@@ -16,7 +16,7 @@ from builder.model.routes import version_file
 from builder.model.version_files import PATH_PATTERN, is_text
 from builder.render.hunks import Row, file_hunks
 from builder.render.pages import Pages
-from builder.text.abilities import FINDINGS_MAX, Finding, Findings, Rule
+from builder.text.abilities import FindingChange, Findings
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks
 
@@ -44,7 +44,7 @@ class Since(NamedTuple):
 
     rows: Sequence[Row]
     files: Sequence[FileChange]
-    found: Sequence[tuple[Rule, list[Finding], list[Finding]]] | None
+    found: Sequence[FindingChange] | None
 
 
 def panels(
@@ -60,7 +60,7 @@ def panels(
         is_open = len(shown) <= UNFOLDED_MAX
         parts.append(listed(shown, _total(one.files), one.content_sha256, is_open))
     if found is not None:
-        parts.append(pages.macro("can_do.html", "can_do")(found, FINDINGS_MAX, marks))
+        parts.append(pages.macro("can_do.html", "can_do")(found, marks))
     return Markup("").join(parts)
 
 
@@ -69,7 +69,7 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
     text = pages.macro("changes.html", "changes")
     if since.found is None:
         return text(since.rows, previous, version, marks)
-    found = pages.macro("can_do.html", "can_do_changes")(since.found, FINDINGS_MAX, marks)
+    found = pages.macro("can_do.html", "can_do_changes")(since.found, marks)
     same = "The text is unchanged." if since.files else "The text and files are unchanged."
     pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
     return Markup("").join(

@@ -21,8 +21,8 @@ from builder.text.prompts import parse_document
 
 # The name of the text among the files of a version.
 TEXT = "SKILL.md"
-# The most findings of a rule that are shown, and the most places of a finding; others are counted.
-FINDINGS_MAX, PLACES_MAX = 100, 3
+# The most places of a finding that are kept; others are counted.
+PLACES_MAX = 3
 # The longest name of a host (RFC 1035 §2.3.4); longer findings are cut.
 NAME_CHARS_MAX = 253
 
@@ -72,6 +72,8 @@ class Finding:
 
 # The findings of each rule, by their names.
 Findings = dict[Rule, dict[str, Finding]]
+# A rule, what it finds only in the new version, and only in the old one.
+FindingChange = tuple[Rule, list[Finding], list[Finding]]
 
 _has_key_of_skill = re.compile(r"^(?:name|allowed-tools)[ \t]*:", re.MULTILINE)
 _tool = re.compile(r"[^\s,()]++(?:\([^()]*+\))?")
@@ -130,8 +132,8 @@ def examine(text: str, files: Sequence[File]) -> Findings:
     found: Findings = {rule: {} for rule in RULES}
     _examine_text(found, TEXT, text)
     for path, data, executable in files:
-        is_script = executable or data.startswith(b"#!")
-        if is_script:
+        is_script = data.startswith(b"#!")
+        if executable or is_script:
             _add(found[RUNS], path, path)
         # A byte that is no text must not hide the rest of a script.
         if is_script or is_text(path) or _is_utf8(data):
@@ -141,7 +143,7 @@ def examine(text: str, files: Sequence[File]) -> Findings:
     return found
 
 
-def compare(old: Findings, new: Findings) -> Iterator[tuple[Rule, list[Finding], list[Finding]]]:
+def compare(old: Findings, new: Findings) -> Iterator[FindingChange]:
     """The findings that are new and those that are gone, of each rule that has such."""
     for rule in RULES:
         added = [one for key, one in new[rule].items() if key not in old[rule]]

@@ -121,13 +121,12 @@ def test_hidden_characters_in_text_and_files():
 
 def test_an_odd_byte_hides_no_script():
     script = b"id\n\xff\0\ncurl -s https://x.example\n"
-    for path, executable in (("x.sh", False), ("tool", True)):
-        found = examine("", [(path, script, executable)])
+    for path, data in (("x.sh", script), ("tool", b"#!" + script)):
+        found = examine("", [(path, data, False)])
         assert [*found[HOSTS]] == ["x.example"] and not found[UNREAD]
         assert found[HOSTS]["x.example"].places == [(path, 3)]
-    found = examine("", [("tool", b"#!" + script, False), ("x.png", b"\0https://y.example", False)])
-    assert [*found[RUNS]] == ["tool"] and [*found[UNREAD]] == ["x.png"]
-    assert [*found[HOSTS]] == ["x.example"]
+    found = examine("", [("tool", script, True), ("x.png", b"\0https://y.example", False)])
+    assert [*found[RUNS]] == ["tool"] and [*found[UNREAD]] == ["tool", "x.png"]
 
 
 def test_a_difference_has_what_is_new_and_gone():

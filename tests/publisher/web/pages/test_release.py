@@ -93,6 +93,21 @@ def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
     assert raw.text == "Tell <b>one</b> story."
 
 
+def test_a_move_shows_files_and_what_is_new_in_abilities(people: People, owner: Visitor) -> None:
+    files = [{"path": "run.sh", "content": "curl https://new.example\n", "executable": True}]
+    people.publish_story(owner, "Tell two stories.", files=files, bump="major")
+    move(owner)
+    page = review(owner, version="2.0.0")
+    assert "Runs run.sh new Commands curl new run.sh:1 Names a host new.example new" in page.words
+    assert "run.sh added · executable" in page.words
+    move(owner, version="2.0.0")
+    files[0]["executable"] = False
+    people.publish_story(owner, "Tell two stories.", files=files, bump="major")
+    page = review(owner, version="3.0.0")
+    assert "The text is the same." in page.words and "metadata" not in page.words
+    assert "no longer executable Only the executable bit has changed." in page.words
+
+
 def test_remove_and_create_again(people: People, owner: Visitor) -> None:
     move(owner)
     page = review(owner, version="")
