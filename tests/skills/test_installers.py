@@ -56,8 +56,8 @@ class Hub:
     def build(self) -> None:
         build(self.settings, index=False)
 
-    def publish(self, version: str, text: str) -> None:
-        write_version(self.settings.content, *REVIEW.split("/"), version, text)
+    def publish(self, version: str, text: str, files: dict[str, bytes] | None = None) -> None:
+        write_version(self.settings.content, *REVIEW.split("/"), version, text, files)
         self.build()
 
     def label(self, number: int, version: str) -> None:
@@ -156,6 +156,38 @@ def test_a_prompt_is_added_listed_and_updated_after_a_publication(skills: Hub) -
     skills.publish("1.2.0", "Review {{code}} twice.\n")
     assert "Updated review" in skills.run("update", "-y")
     assert "Review {{code}} twice." in skill(skills)
+
+
+FILES = {
+    "scripts/deep/run.sh": b"#!/bin/sh\necho hi\n",
+    "data/logo.png": bytes(range(256)) * 50,
+    "data/empty.txt": b"",
+}
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()
+    }
+
+
+def test_a_skill_has_its_files_as_from_hub(skills: Hub) -> None:
+    skills.publish("1.2.0", "Run it.\n", FILES)
+    add(skills, REVIEW)
+    installed = skills.project / ".agents/skills/review"
+    client = Path(skills.settings.out, "cli/hub")
+    for shell in (["dash"], ["busybox", "sh"]):
+        pulled = skills.home / shell[0]
+        command = [*shell, client, "pull", REVIEW, "--as", "skill", "-o", pulled]
+        subprocess.run(command, check=True, capture_output=True)
+        found = files_in(pulled / "review")
+        assert found == files_in(installed) and found.items() > FILES.items()
+        executable = {path for path in found if os.access(pulled / "review" / path, os.X_OK)}
+        assert executable == {"scripts/deep/run.sh"}
+    # The skills command makes none executable.
+    skills.publish("1.3.0", "Run it.\n", {"new.txt": b"1"})
+    assert "Updated review" in skills.run("update", "-y")
+    assert (installed / "new.txt").read_bytes() == b"1"
 
 
 def test_a_label_is_followed_back_and_forth(skills: Hub) -> None:
