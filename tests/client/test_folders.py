@@ -4,6 +4,7 @@ ignored, and refuse what no version can have before they send anything.
 
 import json
 from base64 import b64decode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.client.conftest import Hub
 from tests.client.fake import Answer, Fake, Request
 from tests.client.shells import TOKEN, Client
 from tests.client.test_check import checked, written
+from tests.client.test_machine import put_tool
 from tests.support.ignore_rules import NAMES, RULES
 
 TEXT = b"---\ndescription: Runs it.\n---\nRun scripts/run.sh on {{file}}.\n"
@@ -178,7 +180,14 @@ def test_folders_without_a_text_or_with_a_link_as_text(client: Client) -> None:
 
 def test_a_check_takes_a_folder_with_a_text_as_one_prompt(each: Client, publishing: Hub) -> None:
     files = ("one.md", "two/SKILL.md", "two/notes.md", "two/a/SKILL.md", "sub/four/SKILL.md")
-    files += ("sub/five.md", "a b/SKILL.md", "six/SKILL.md", "six/a b")
+    files += (
+        "sub/five.md",
+        "a b/SKILL.md",
+        "six/SKILL.md",
+        "six/a b",
+        "README.md",
+        "sub/README.md",
+    )
     folder = {f"p/{name}": b"x" for name in files} | {"p/three/PROMPT.md": b"caf\xe9"}
     hub = skill(each.to(publishing.url, HUB_OWNER="ada"), folder)
     done = hub.run("check", "p")
@@ -211,3 +220,21 @@ def test_a_folder_that_is_named_as_the_current_one(client: Client, publishing: H
     hub = skill(client.to(publishing.url, HUB_OWNER="ada"))
     (hub.work / "SKILL.md").write_bytes(b"x")
     assert hub.run("check", ".").text == "ada/work 1.0.0 (new)\n"
+
+
+def test_a_file_that_cannot_be_read_is_not_sent_empty(client: Client, tmp_path: Path) -> None:
+    broken = put_tool(
+        tmp_path / "od", "od", 'case $* in */logo.png) exit 1 ;; esac; exec REAL "$@"'
+    )
+    with Fake(Sent()) as fake:
+        hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN)).having(broken)
+        done = hub.run("push", "ann/x", "s")
+    assert (done.status, done.out) == (1, b"") and "cannot read ./s/logo.png" in done.err
+    assert not fake.requests
+
+
+def test_standard_input_beside_a_folder_of_its_name(client: Client) -> None:
+    with Fake(sent := Sent()) as fake:
+        hub = skill(client.to(fake.url, HUB_TOKEN=TOKEN), {"-/SKILL.md": b"x"})
+        assert hub.run("push", "ann/x", "-", stdin=b"Hi.").status == 0
+    assert sent.request["content"] == "Hi." and "files" not in sent.request

@@ -26,6 +26,7 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
         "prompts/tool/a/README.md": "Read.",
         "prompts/tool/.env": "SECRET=1",
         "prompts/plain.md": "P",
+        "prompts/README.md": "Read.",
         "prompts/other/PROMPT.md": "O.",
         "prompts/other/moved.bin": b"\0\xff",
         ".gitattributes": "* text eol=crlf\nmoved.bin -text\n",

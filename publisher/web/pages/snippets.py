@@ -200,7 +200,7 @@ git diff --name-only --no-renames "$before" "$AFTER" -- <paths> | awk -F / '
   NR == FNR { there[$0]; if (NF == 3 && /\/(SKILL|PROMPT)\.md$/) there[$1 "/" $2 "/"]; next }
   { file = $0; sub(/^"/, "") } # as git begins unusual names
   ($1 "/" $2 "/") in there { $0 = $1 "/" $2; if (!printed[$0]++) print; next }
-  file ~ /\.md"?$/ && file in there { print file }
+  file ~ /\.md"?$/ && !/\/README\.md$/ && file in there { print file }
 ' "$work/all" - >"$work/files"
 
 failed=0
