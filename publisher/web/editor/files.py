@@ -2,21 +2,18 @@
 for reading what was uploaded.
 """
 
-import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from builder.model.errors import RequestError
-from builder.model.records import DraftFile, VersionFile
+from builder.model.records import DraftFile
 from builder.model.version_files import text_of
-from builder.render.hunks import Row, file_hunks
-from builder.text.file_diff import FileChange, compare_files
 from publisher.web.editor.line_ends import restore_line_ends, with_line_feeds
+from publisher.web.pages.difference import File, Files
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip
 
@@ -31,32 +28,6 @@ class FileRow(Struct, frozen=True):
     data: str = ""
     executable: bool = False
     removed: bool = False
-
-
-class File(NamedTuple):
-    """A file of a version."""
-
-    path: str
-    data: bytes
-    executable: bool
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
-
-
-# By their paths.
-Files = Mapping[str, File]
-
-
-def files_of(record: VersionFile, data: Iterable[bytes]) -> Files:
-    """The files of a version."""
-    listed = zip(record.files or (), data, strict=True)
-    return {one.path: File(one.path, raw, one.executable) for one, raw in listed}
 
 
 def rows_of(files: Files) -> tuple[FileRow, ...]:
@@ -161,15 +132,9 @@ def faults_of(error: RequestError) -> list[str]:
     return [f"{field}: {message}." for field, message in error.details] or [str(error)]
 
 
-def changes_of(base: Files, files: Iterable[DraftFile]) -> list[tuple[FileChange[File], list[Row]]]:
-    """The files that differ from ``base``, each with the rows that show it."""
-    new = [File(one.path, one.data, one.executable) for one in files]
-    changes = compare_files([*base.values()], new, _read, _read)
-    return [*zip(changes, file_hunks(changes), strict=True)]
-
-
-def _read(file: File) -> bytes:
-    return file.data
+def drafted(files: Iterable[DraftFile]) -> Files:
+    """The files of a publication."""
+    return {one.path: File(one.path, one.data, one.executable) for one in files}
 
 
 def rebase_rows(

@@ -14,16 +14,14 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Draft
-from builder.render.hunks import Row
-from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
-from publisher.web.editor.files import changes_of
+from publisher.web.editor.files import drafted
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
-from publisher.web.pages.difference import TextDifference, compare
+from publisher.web.pages.difference import Side, VersionDifference, compare_versions
 from publisher.write.decision import Terms
 from publisher.write.folders import tell_kept
 from publisher.write.next_version import Step
@@ -49,9 +47,9 @@ class PublicationPlan(NamedTuple):
     """The result that a publication would have.
 
     ``base`` is None for a first version. ``filled``: the text with the examples filled in;
-    ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``.
-    ``changes``: metadata before and after. ``files``: those that change, each with the rows
-    that show it. ``seal`` changes with text, files and metadata.
+    ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``,
+    or to nothing. ``changes``: metadata before and after. ``seal`` changes with text, files and
+    metadata.
     """
 
     draft: Draft
@@ -66,9 +64,8 @@ class PublicationPlan(NamedTuple):
     size: int
     filled: Markup
     is_filled: bool
-    difference: TextDifference | None
+    difference: VersionDifference
     changes: list[tuple[str, str, str]]
-    files: list[tuple[FileChange, list[Row]]]
     seal: str
 
 
@@ -91,6 +88,10 @@ def make_plan(
     choices = _choices(base, bump) if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
     filled, is_filled = _fill(draft.content, metadata)
+    files = drafted(draft.files) if draft.files else {}
+    if base and draft.files is UNSET:
+        files = base.files
+    mine = Side(f"your {version}", draft.content, metadata.front_matter_bytes, files)
     return PublicationPlan(
         draft=msgspec.structs.replace(draft, bump=bump),
         base=base,
@@ -105,11 +106,8 @@ def make_plan(
         size=done.size,
         filled=filled,
         is_filled=is_filled,
-        difference=base and compare(base.text, draft.content, str(base.version), f"your {version}"),
+        difference=compare_versions(base.side if base else Side("", "", 0, {}), mine),
         changes=_changes(metadata, base) if base else [],
-        files=changes_of(base.files if base else {}, draft.files)
-        if draft.files is not UNSET
-        else [],
         seal=seal_of(draft),
     )
 

@@ -16,9 +16,10 @@ from builder.model.records import Variable, VersionFile
 from builder.store import content
 from builder.text.prompts import VARIABLE_NAME, body_of, variable_names
 from builder.text.summary import first_sentence
-from publisher.web.editor.files import FileRow, Files, files_of, read_rows, rows_of
+from publisher.web.editor.files import FileRow, read_rows, rows_of
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.values import show_lines, show_value
+from publisher.web.pages.difference import Files, Side, files_of
 from publisher.write.resolve import VARIABLES_MAX
 
 # Parameters with a field of their own: its label, and True if it is a number.
@@ -79,6 +80,11 @@ class Base(NamedTuple):
     text: str
     files: Files
     shown: Writing
+
+    @property
+    def side(self) -> Side:
+        """The version, to compare it."""
+        return Side(str(self.version), self.text, self.record.front_matter_bytes, self.files)
 
 
 def read_writing(form: MultiDict[str, str]) -> Writing:

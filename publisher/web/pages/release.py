@@ -16,17 +16,12 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold, history_of
 from builder.model.names import Version
-from builder.model.records import LabelMove, StoredFile
+from builder.model.records import LabelMove
 from builder.model.routes import fits
-from builder.render.hunks import Row, file_hunks
 from builder.store import content
 from builder.store.labels import read_moves
-from builder.text import abilities
-from builder.text.abilities import FindingChange, Findings
-from builder.text.file_diff import FileChange, compare_files
-from builder.text.prompts import body_of
 from publisher.accounts.protected import ProtectedLabels
-from publisher.web.pages.difference import TextDifference, compare
+from publisher.web.pages.difference import Side, compare_versions, files_of
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame, check_owner
 from publisher.web.pages.repos import show_readers
@@ -219,7 +214,9 @@ def _show_step(
         _find_faults(prompt, form, current)
     if form.label.errors or form.version.errors or form.expected.errors:
         return _show_board(frame, prompt, form, 422)
-    change = _compare(frame, prompt, current, version) if current and version else None
+    change = None
+    if current and version:
+        change = compare_versions(*(_side(frame, prompt, one) for one in (current, version)))
     return frame.render(
         "release_step.html",
         status,
@@ -262,47 +259,9 @@ def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
         form.version.errors = [*form.version.errors, f"{label} names {version} already."]
 
 
-class _Change(NamedTuple):
-    """The change from a version to another: of the text; of files, each with its rows; and of
-    abilities, None if both versions are only texts.
-    """
-
-    text: TextDifference
-    files: list[tuple[FileChange, list[Row]]]
-    found: list[FindingChange] | None
-
-
-class _Side(NamedTuple):
-    """One of the two versions; ``data``: the bytes of its files, by path."""
-
-    text: str
-    files: list[StoredFile]
-    data: dict[str, bytes]
-    is_examined: bool
-
-    def read(self, file: StoredFile) -> bytes:
-        return self.data[file.path]
-
-    def examine(self) -> Findings:
-        files = [(one.path, self.read(one), one.executable) for one in self.files]
-        return abilities.examine(self.text, files)
-
-
-def _compare(frame: Frame, prompt: _Prompt, current: str, version: str) -> _Change:
-    """Compares two versions. Raises ContentError."""
-    old, new = _side(frame, prompt, current), _side(frame, prompt, version)
-    found = None
-    if old.is_examined or new.is_examined:
-        found = [*abilities.compare(old.examine(), new.examine())]
-    changes = compare_files(old.files, new.files, old.read, new.read)
-    files = [*zip(changes, file_hunks(changes), strict=True)]
-    return _Change(compare(old.text, new.text, current, version), files, found)
-
-
-def _side(frame: Frame, prompt: _Prompt, version: str) -> _Side:
+def _side(frame: Frame, prompt: _Prompt, version: str) -> Side:
+    """A version to compare. Raises ContentError."""
     at = frame.settings.content, prompt.owner, prompt.name, Version.parse(version)
     record, text = content.read_version(*at)
-    files = record.files or []
-    data = zip((one.path for one in files), content.read_files(*at, record), strict=True)
-    front = text.removesuffix(body_of(text, record.front_matter_bytes))
-    return _Side(text, files, dict(data), abilities.is_examined(front, files))
+    files = files_of(record, content.read_files(*at, record))
+    return Side(version, text, record.front_matter_bytes, files)

@@ -146,6 +146,22 @@ def test_a_first_version_with_files(people: People, writer: Visitor) -> None:
     assert files_of(people, writer, "1.0.0") == {"a.py": (b"1\n", False)}
 
 
+def test_the_preview_says_what_the_version_can_do(people: People, writer: Visitor) -> None:
+    page = send(writer, "preview", name="story", content="Say hi.")
+    assert "What it can do" not in page.words
+    script = b"#!/bin/sh\ncurl https://example.org/x\n"
+    page = send(writer, "preview", upload("run.sh", script))
+    found = page.words.partition("What it can do: new and gone")[2]
+    for words in ("Runs run.sh new", "Commands curl new", "example.org new"):
+        assert words in found
+    publish(writer)
+    open_story(writer)
+    page = send(writer, "preview", **check(writer, "file-removed", "run.sh"))
+    assert "Commands curl gone" in page.words
+    page = send(writer, "preview", content="Say hello.", **{"file-removed": []})
+    assert "The rules find nothing that is new or gone." in page.words
+
+
 WRONG = [
     ([upload("a b.sh", b"")], "files[a b.sh]: is not a portable path"),
     ([upload("../a.sh", b"")], "files[../a.sh]: is not a portable path"),
