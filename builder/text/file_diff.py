@@ -57,6 +57,8 @@ def compare_files(
     """The changes between the files of two versions, in the order of their paths. Reads only files
     whose bytes have changed.
     """
+    if not old and not new:
+        return []
     steps, bytes_left = Steps(STEPS_MAX), COMPARED_BYTES_MAX
     was, now = ({one.path: one for one in files} for files in (old, new))
     changes = []

@@ -231,14 +231,11 @@ class _RepoFiles:
 
     def _file_changes(self, older: Stored, stored: Stored, skill: Skill) -> list[FileChange]:
         """The changes of files from the previous version."""
-        place = self.settings.content, self.task.owner, self.task.name, older.version
         data = {path: raw for path, raw, _ in skill.files}
-        return compare_files(
-            older.record.files or (),
-            stored.record.files or (),
-            partial(content.read_version_file, *place),
-            lambda one: data[one.path],
-        )
+        place = self.settings.content, self.task.owner, self.task.name, older.version
+        read = partial(content.read_version_file, *place)
+        listed = older.record.files or (), stored.record.files or ()
+        return compare_files(*listed, read, lambda one: data[one.path])
 
     def _write_labels(
         self,
