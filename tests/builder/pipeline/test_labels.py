@@ -289,4 +289,11 @@ def test_as_many_labels_as_there_can_be(labelled):
 def test_a_watch_knows_whose_labels_changed():
     paths = ["/c/ann/review/labels/1.json", "/c/ann/review/labels", "/c/bob/sql/1.0.0.json"]
     assert changed_repos("/c", paths) == {("ann", "review"), ("bob", "sql")}
-    assert changed_repos("/c", [*paths, "/c/ann/review/versions/1.json"]) is None
+    for path in ("/c/ann/review/versions/1.json", "/c/ann", "/c", "/c/.files"):
+        assert changed_repos("/c", [*paths, path]) is None
+
+
+def test_a_watch_knows_whose_files_changed():
+    folders = (".publish.files.tmp", "1.0.0.files", "1.0.0.files/labels/a")
+    paths = [f"/c/ann/lint/{folder}/run.sh" for folder in folders]
+    assert changed_repos("/c", paths) == {("ann", "lint")}
