@@ -34,8 +34,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture(scope="module")
-def stand_in() -> Iterator[str]:
-    """The address of the stand-in."""
+def stand_in() -> Iterator[StandIn]:
+    """A running stand-in for the service."""
     server = StandIn()
     with in_thread(server):
-        yield f"127.0.0.1:{server.server_port}"
+        yield server

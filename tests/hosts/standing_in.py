@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from builder.hosts.rules import HostedSite
+from builder.model.routes import CACHE_CONTROL
 from builder.model.settings import Settings
 from tests.conformance.caddy import started_caddy
 from tests.conformance.hosts import BASE_URL, BELOW_PATH
@@ -35,21 +36,30 @@ class Answer(NamedTuple):
         return json.loads(self.body.partition(b"\n")[0])
 
     @property
-    def code(self) -> str:
+    def error(self) -> str:
+        """The code of an error's envelope, which has what every error of a public hub has."""
         assert self.headers["Content-Type"] == "application/json"
-        return json.loads(self.body)["error"]["code"]
+        assert self.headers["Access-Control-Allow-Origin"] == "*"
+        cache = CACHE_CONTROL["not_found" if self.status == 404 else "none"]
+        assert self.headers["Cache-Control"] == cache
+        error = json.loads(self.body)["error"]
+        assert error["message"] and "{" not in error["message"]
+        return error["code"]
 
 
 class StandIn(ThreadingHTTPServer):
     """Numbers the requests, and answers each with what it was, as a page with cookies. In a query,
-    ``status``, ``cache`` and ``location`` say what else the answer is to have.
+    ``status``, ``cache`` and ``location`` say what else the answer is to have. With a ``reply``,
+    it has this status, media type and text instead.
     """
 
     daemon_threads = True
     requests = 0
+    reply: tuple[int, str, str] | None = None
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.address = f"127.0.0.1:{self.server_port}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -65,10 +75,12 @@ class _Handler(BaseHTTPRequestHandler):
             "headers": {name.lower(): value for name, value in self.headers.items()},
             "number": self.server.requests,
         }  # fmt: skip
-        page = f"{json.dumps(report)}\n{PADDING}".encode()
-        self.send_response(int(query.get("status", "200")))
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(page)))
+        page = f"{json.dumps(report)}\n{PADDING}"
+        reply = int(query.get("status", "200")), "text/html; charset=utf-8", page
+        status, media, text = self.server.reply or reply
+        self.send_response(status)
+        self.send_header("Content-Type", media)
+        self.send_header("Content-Length", str(len(text.encode())))
         self.send_header("Cache-Control", query.get("cache", "no-store"))
         for cookie in COOKIES:
             self.send_header("Set-Cookie", cookie)
@@ -76,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Location", query["location"])
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(page)
+            self.wfile.write(text.encode())
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
 
@@ -91,7 +103,7 @@ class Asker:
         self.parts = urlsplit(url)
 
     def __call__(
-        self, target: str, method: str = "GET", body: bytes | None = None, **headers: str
+        self, target: str, method: str = "GET", body: bytes | str | None = None, **headers: str
     ) -> Answer:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection(self.parts.netloc, timeout=DEADLINE_SECONDS)

@@ -13,17 +13,17 @@ import pytest
 
 from builder.model.messages import ACCOUNT_TOO_LARGE
 from builder.model.routes import TRUSTED_URL
-from tests.hosts.standing_in import COOKIES, PADDING, STARTED, Answer, Asker, Place
+from tests.hosts.standing_in import COOKIES, PADDING, STARTED, Answer, Asker, Place, StandIn
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
 
 
 @pytest.fixture(scope="module", params=STARTED)
-def ask(request: pytest.FixtureRequest, place: Place, stand_in: str) -> Iterator[Asker]:
+def ask(request: pytest.FixtureRequest, place: Place, stand_in: StandIn) -> Iterator[Asker]:
     """Each host before the stand-in; one read a minute is allowed where a limit exists."""
     folder = place.folder / request.param
     folder.mkdir()
-    with place.started(request.param, folder, upstream=stand_in, reads_per_minute=1) as ask:
+    with place.started(request.param, folder, upstream=stand_in.address, reads_per_minute=1) as ask:
         yield ask
 
 
@@ -126,11 +126,11 @@ def test_the_service_learns_who_signs_in(ask: Asker):
 
 
 @pytest.mark.parametrize("target", ["/account/login", "/mcp"])
-def test_the_service_learns_which_host_was_asked(ask: Asker, stand_in: str, target: str):
+def test_the_service_learns_which_host_was_asked(ask: Asker, stand_in: StandIn, target: str):
     for host in ("hub.example", "hub.example:8443", "evil.example"):
         report = ask(target, Host=host).report["headers"]
         # A Worker can only send the name of the upstream.
-        assert report["host"] == (stand_in if ask.name == "worker" else host)
+        assert report["host"] == (stand_in.address if ask.name == "worker" else host)
 
 
 @pytest.mark.parametrize(
@@ -196,15 +196,15 @@ def test_only_cloudflare_is_asked_not_to_compress(ask: Asker):
     assert ask("/account/tokens").headers["Cache-Control"] == wanted
 
 
-def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: str, tmp_path: Path):
-    with place.started("nginx", tmp_path, upstream=stand_in) as ask:
+def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: StandIn, tmp_path: Path):
+    with place.started("nginx", tmp_path, upstream=stand_in.address) as ask:
         number = ask("/account").report["number"]
         answer = ask("/account/profile", "POST", b"x" * (4 << 20))
         assert (answer.status, answer.body.decode()) == (413, ACCOUNT_TOO_LARGE)
         assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
         assert answer.headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in answer.headers
-        assert ask(TRUSTED_URL, "POST", b"x" * (4 << 20)).code == "content_too_large"
+        assert ask(TRUSTED_URL, "POST", b"x" * (4 << 20)).error == "content_too_large"
         large = b"x" * (2 << 20)
         assert len(ask("/account/profile", "POST", large).report["body"]) == len(large)
         assert ask("/account").report["number"] == number + 2
@@ -212,9 +212,9 @@ def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: str, tmp_pat
 
 @pytest.mark.parametrize(("name", "expected"), [("nginx", "192.0.2.1"), ("caddy", None)])
 def test_behind_another_proxy_the_service_still_learns_it(
-    place: Place, stand_in: str, tmp_path: Path, name: str, expected: str | None
+    place: Place, stand_in: StandIn, tmp_path: Path, name: str, expected: str | None
 ):
-    changes = {"upstream": stand_in, "trusted_proxies": ("127.0.0.0/8",)}
+    changes = {"upstream": stand_in.address, "trusted_proxies": ("127.0.0.0/8",)}
     with place.started(name, tmp_path, **changes) as ask:
         given = "203.0.113.9, 192.0.2.1"
         report = ask("/account/login", "POST", X_Forwarded_For=given).report["headers"]

@@ -54,7 +54,7 @@ def test_conditions_and_ranges_do_not_shorten_that_page(down: Asker):
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_jobs_get_an_error_and_the_time_to_retry(down: Asker, method: str):
     answer = down(TRUSTED_URL, method, b"{}" if method == "POST" else None)
-    assert (answer.status, answer.code) == (503, "unavailable")
+    assert (answer.status, answer.error) == (503, "unavailable")
     assert answer.headers["Retry-After"] == "5"
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
@@ -69,10 +69,10 @@ def test_without_a_service_account_pages_do_not_exist(place: Place, tmp_path: Pa
             assert page.status == 404
             assert page.headers["Content-Type"] == "text/html; charset=utf-8"
             assert page.body == ask("/404").body
-            assert (ask(target, "POST", b"a=b").status, ask(target, "POST").code) == (
+            assert (ask(target, "POST", b"a=b").status, ask(target, "POST").error) == (
                 405, "method_not_allowed",
             )  # fmt: skip
-        assert (ask(TRUSTED_URL).status, ask(TRUSTED_URL).code) == (404, "not_found")
+        assert (ask(TRUSTED_URL).status, ask(TRUSTED_URL).error) == (404, "not_found")
         refused = ask(TRUSTED_URL, "POST", b"{}")
-        assert (refused.status, refused.code) == (405, "method_not_allowed")
+        assert (refused.status, refused.error) == (405, "method_not_allowed")
         assert "POST" not in refused.headers["Allow"]

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,6 @@ from tests.support.servers import (
     add_publisher,
     clean_environment,
     free_port,
-    in_thread,
     read_answer,
     running,
     serve_command,
@@ -212,38 +210,14 @@ def test_conditions_that_are_for_writing_refuse_no_read(alone):
 # Requests that are passed on to `hubctl serve`
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Answers with the request that it received."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        body = json.dumps({"path": self.path, "headers": dict(self.headers)}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None: ...
-
-
-@pytest.fixture(scope="module")
-def echoing() -> Iterator[str]:
-    """The address of a server that answers with each request."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    with in_thread(server):
-        yield f"127.0.0.1:{server.server_port}"
-
-
 @pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize(
     ("trusted", "expected"), [((), "127.0.0.1"), (("127.0.0.0/8", "::1"), "192.0.2.1, 127.0.0.1")]
 )
 def test_the_service_learns_the_address_of_the_client(
-    settings, tmp_path, echoing, trusted, expected
+    settings, tmp_path, stand_in, trusted, expected
 ):
-    site = hosted(settings, tmp_path, upstream=echoing, trusted_proxies=trusted)
+    site = hosted(settings, tmp_path, upstream=stand_in.address, trusted_proxies=trusted)
     with started_caddy(site, tmp_path) as url:
         for path in (
             "/healthz",
@@ -252,11 +226,12 @@ def test_the_service_learns_the_address_of_the_client(
             "/api/v1/repos?q=sql&x=%2e",
             "/api/v1/repos/A/b%20c?x=%2F",
         ):
-            echo = json.loads(raw(url, path, "X-Forwarded-For: 192.0.2.1").body)
+            answer = raw(url, path, "X-Forwarded-For: 192.0.2.1")
+            report = json.loads(answer.body.partition(b"\n")[0])
             # Unchanged, as decoding twice would change the meaning.
-            assert echo["path"] == path
-            assert echo["headers"]["X-Forwarded-For"] == expected
-            assert echo["headers"]["Host"] == "x"
+            assert report["line"] == f"GET {path}"
+            assert report["headers"]["x-forwarded-for"] == expected
+            assert report["headers"]["host"] == "x"
 
 
 # Contents of the log, and how long it is kept

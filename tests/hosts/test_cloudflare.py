@@ -5,16 +5,13 @@ or sockets that fail in ways that `hubctl serve` does not.
 """
 
 import contextlib
-import http.client
-import http.server
 import json
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import pytest
 
@@ -25,10 +22,10 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.worker import started_worker
 from tests.hosts.addresses import check_clients, made_up_addresses
-from tests.hosts.worker_upstream import Upstream
+from tests.hosts.standing_in import Answer, Asker, StandIn
 from tests.node import PROGRAMS
 from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.servers import DEADLINE_SECONDS, in_thread, serving
+from tests.support.servers import DEADLINE_SECONDS, serving
 
 SECRET = "not a file of the table"
 SECRETS = (
@@ -41,50 +38,11 @@ SECRETS = (
 )  # fmt: skip
 
 
-class Answer(NamedTuple):
-    """Header names are in lower case."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def error(self) -> str:
-        """The code of an error's envelope, which has what every error has."""
-        assert self.headers["content-type"] == "application/json"
-        assert self.headers["access-control-allow-origin"] == "*"
-        not_found = self.status == 404
-        assert self.headers["cache-control"] == CACHE_CONTROL["not_found" if not_found else "none"]
-        error = json.loads(self.body)["error"]
-        assert error["message"] and "{" not in error["message"]
-        return error["code"]
-
-
-Ask = Callable[..., Answer]
-
-
-def asking(url: str) -> Ask:
-    """A function that requests a path below a URL, exactly as it is given."""
-    parts = urlsplit(url)
-
-    def ask(target: str, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        # A new connection: the server may close one with an unread body.
-        connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_SECONDS)
-        with contextlib.closing(connection):
-            connection.request(method, parts.path + target, body, names)
-            response = connection.getresponse()
-            fields = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, fields, response.read())
-
-    return ask
-
-
 @contextlib.contextmanager
-def worker(settings: Settings, folder: Path, **options: Any) -> Iterator[Ask]:
+def worker(settings: Settings, folder: Path, **options: Any) -> Iterator[Asker]:
     site = HostedSite(settings.out, settings.state, settings.base_url)
     with started_worker(site, folder, **options) as url:
-        yield asking(url)
+        yield Asker("worker", url)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +65,7 @@ def alone(
     site: Settings,
     tmp_path_factory: pytest.TempPathFactory,
     installed_tools: None,
-) -> Iterator[Ask]:
+) -> Iterator[Asker]:
     """A Worker with the files and nothing else."""
     folder = tmp_path_factory.mktemp("alone")
     shutil.copytree(site.out, folder / "site")
@@ -120,36 +78,31 @@ def alone(
         yield ask
 
 
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    server = Upstream()
-    with in_thread(server):
-        yield server
-
-
 @pytest.fixture
-def before(_before: Ask, upstream: Upstream) -> Ask:
-    """A Worker before the stand-in, which answers with an echo."""
-    upstream.how = "echo"
+def before(_before: Asker, stand_in: StandIn) -> Asker:
+    """A Worker before the stand-in, which reports each request."""
+    stand_in.reply = None
     return _before
 
 
 @pytest.fixture(scope="module")
 def _before(
     site: Settings,
-    upstream: Upstream,
+    stand_in: StandIn,
     tmp_path_factory: pytest.TempPathFactory,
     installed_tools: None,
-) -> Iterator[Ask]:
+) -> Iterator[Asker]:
     folder = tmp_path_factory.mktemp("before")
-    with worker(site, folder, files="r2", variables={"UPSTREAM": upstream.url + "/"}) as ask:
+    with worker(
+        site, folder, files="r2", variables={"UPSTREAM": f"http://{stand_in.address}/"}
+    ) as ask:
         yield ask
 
 
 # Files
 
 
-def test_only_files_of_the_table_are_served(alone: Ask):
+def test_only_files_of_the_table_are_served(alone: Asker):
     for name in SECRETS:
         encoded = "".join(f"%{ord(letter):02x}" for letter in name)
         for path in (name, encoded, f"x/../{name}", f"./{name}", f"%2e/{name}", f"{name}?version"):
@@ -160,7 +113,7 @@ def test_only_files_of_the_table_are_served(alone: Ask):
         assert SECRET.encode() not in without_extension.body, name
 
 
-def test_names_that_objects_have_anyway_are_ordinary(alone: Ask):
+def test_names_that_objects_have_anyway_are_ordinary(alone: Asker):
     plain = alone("/api/v1/repos")
     assert alone("/api/v1/repos?__proto__=x&constructor=y&hasOwnProperty=1&toString").body == (
         plain.body
@@ -174,7 +127,7 @@ def test_names_that_objects_have_anyway_are_ordinary(alone: Ask):
     assert alone("/__proto__").status == 404
 
 
-def test_without_an_upstream_searches_are_no_parameters(alone: Ask):
+def test_without_an_upstream_searches_are_no_parameters(alone: Asker):
     for query in ("q=review", "q=", "tag=code,careful", "tag=code%2Ccareful&q=x"):
         answer = alone(f"/api/v1/repos?{query}")
         assert (answer.status, answer.error) == (400, "invalid_parameter")
@@ -182,7 +135,7 @@ def test_without_an_upstream_searches_are_no_parameters(alone: Ask):
     assert alone("/api/v1/repos?tag=code,code").body == alone("/api/v1/repos?tag=code").body
 
 
-def test_without_an_upstream_nobody_publishes(alone: Ask):
+def test_without_an_upstream_nobody_publishes(alone: Asker):
     answer = alone("/api/v1/repos/ann/review/versions", "POST", "{}")
     assert (answer.status, answer.error) == (405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
@@ -258,7 +211,7 @@ def test_the_worker_tells_clients_apart_as_the_service_does(site: Settings, tmp_
     check_clients(addresses, json.loads(done.stdout))
 
 
-def test_without_a_limit_no_header_names_one(alone: Ask):
+def test_without_a_limit_no_header_names_one(alone: Asker):
     assert "ratelimit-policy" not in alone("/api/v1/repos").headers
 
 
@@ -272,28 +225,27 @@ def test_without_a_limit_no_header_names_one(alone: Ask):
      ("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/mcp"), ("DELETE", "/mcp/"),
      ("OPTIONS", "/mcp")],
 )  # fmt: skip
-def test_what_no_file_answers_is_passed_on_as_it_came(before: Ask, method: str, target: str):
+def test_what_no_file_answers_is_passed_on_as_it_came(before: Asker, method: str, target: str):
     sent = "{}" if method == "POST" else None
     answer = before(target, method, sent, Authorization="Bearer x")
-    echo = json.loads(answer.body)
-    assert echo["line"] == f"{method} {target}"
-    assert echo["body"] == (sent or "")
-    assert echo["headers"]["authorization"] == "Bearer x"
+    assert answer.report["line"] == f"{method} {target}"
+    assert answer.report["body"] == (sent or "")
+    assert answer.report["headers"]["authorization"] == "Bearer x"
 
 
 @pytest.mark.parametrize("target", ["/api/v1/repos?q=x", "/healthz"])
-def test_the_upstream_learns_who_asks_from_cloudflare_alone(before: Ask, target: str):
+def test_the_upstream_learns_who_asks_from_cloudflare_alone(before: Asker, target: str):
     answer = before(
         target, CF_Connecting_IP="192.0.2.7", X_Forwarded_For="198.51.100.1",
         Forwarded="for=198.51.100.1", X_Forwarded_Proto="ftp",
     )  # fmt: skip
-    headers = json.loads(answer.body)["headers"]
+    headers = answer.report["headers"]
     assert headers["x-forwarded-for"] == "192.0.2.7"
     assert headers["x-forwarded-proto"] == "http"
     assert "forwarded" not in headers
 
 
-def test_everything_else_is_not_passed_on(before: Ask):
+def test_everything_else_is_not_passed_on(before: Asker):
     for method, target in (
         ("POST", "/api/v1/repos"), ("PUT", "/api/v1/repos/ann/review/versions"),
         ("POST", "/api/v1/repos/ann/review/versions/1.0.0"), ("POST", "/"), ("DELETE", "/ann"),
@@ -304,8 +256,8 @@ def test_everything_else_is_not_passed_on(before: Ask):
         assert before(f"/api/v1/repos?{query}").error == "invalid_parameter"
 
 
-def test_a_page_of_errors_becomes_an_envelope(before: Ask, upstream: Upstream):
-    upstream.how = "page"
+def test_a_page_of_errors_becomes_an_envelope(before: Asker, stand_in: StandIn):
+    stand_in.reply = 530, "text/html", "<h1>The tunnel is down</h1>"
     for method, target in (
         ("GET", "/api/v1/repos?q=never+asked"), ("GET", "/api/v1/repos?tag=careful,code"),
         ("POST", "/api/v1/repos/ann/review/versions"), ("POST", "/mcp"), ("GET", "/healthz"),
@@ -316,8 +268,9 @@ def test_a_page_of_errors_becomes_an_envelope(before: Ask, upstream: Upstream):
     assert before("/api/v1/repos/ann/review").status == 200
 
 
-def test_an_error_that_the_upstream_explains_is_its_own(before: Ask, upstream: Upstream):
-    upstream.how = "envelope"
+def test_an_error_that_the_upstream_explains_is_its_own(before: Asker, stand_in: StandIn):
+    error = {"code": "storage_unavailable", "message": "The disk is full."}
+    stand_in.reply = 503, "application/json", json.dumps({"error": error})
     answer = before("/api/v1/repos/ann/review/versions", "POST", "{}")
     assert answer.status == 503
     assert json.loads(answer.body)["error"]["code"] == "storage_unavailable"
