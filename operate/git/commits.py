@@ -35,6 +35,8 @@ COMMITS_MAX = 100
 SUBJECT_CHARS_MAX = 120
 LINE_CHARS_MAX = 1000
 HUB = "hub"
+_RESTORED = "The published files were changed or removed on this branch, and are back."
+_MODES = "The files are executable that are so in the records of their versions."
 
 
 class ContentChanged(Exception):
@@ -95,10 +97,14 @@ def commits_of(
     for version in by_version(writes):
         _read_record(root, place, version)
     if writes or stale or strays:
-        body = "The published files were changed or removed on this branch, and are back."
-        commits.append(
-            Commit("", 3, f"{place.path}: restored", body, HUB, writes, sorted({*stale, *strays}))
-        )
+        deletes = sorted({*stale, *strays})
+        what, body = "restored", _RESTORED
+        # A clone in which a version was published: the content itself has no executable files.
+        if not deletes and all(
+            path in theirs and theirs[path].blob.id == blob.id for path, blob in writes.items()
+        ):
+            what, body = "modes of files", _MODES
+        commits.append(Commit("", 3, f"{place.path}: {what}", body, HUB, writes, deletes))
     return commits
 
 

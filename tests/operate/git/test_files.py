@@ -76,7 +76,7 @@ def test_files_come_back_from_the_branch(place: Place) -> None:
     assert visible(place.content) == place.files()
     assert [*check(str(place.content))] == []
     assert modes(place, "1.1.0")["scripts/a/run.sh"] == "100755"
-    assert place.log("%s")[-1] == "ann/lint: restored"
+    assert place.log("%s")[-1] == "ann/lint: modes of files"
 
 
 @pytest.mark.parametrize("where", ["here", "there"])
