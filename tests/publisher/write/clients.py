@@ -1,6 +1,7 @@
 """Clients of live servers: they publish and read, and compare that with what is stored."""
 
 import hashlib
+import http.client
 import json
 import socket
 import threading
@@ -36,16 +37,18 @@ class Client:
     """One kept connection to one host, with a cache that validates each time, as browsers do.
 
     ``validator``: the header of an answer that identifies its state, and the header of a
-    conditional request. A plain socket is used, as a client library takes longer than the server.
+    conditional request.
     """
 
     ETAG = ("etag", "If-None-Match")
     TIME = ("last-modified", "If-Modified-Since")
 
     def __init__(self, url: str, validator: tuple[str, str] = ETAG, token: str = "") -> None:
-        host, _, port = urlsplit(url).netloc.partition(":")
-        self._socket = socket.create_connection((host, int(port)), DEADLINE_SECONDS)
-        self._answers = self._socket.makefile("rb")
+        self._connection = http.client.HTTPConnection(
+            urlsplit(url).netloc, timeout=DEADLINE_SECONDS
+        )
+        self._connection.connect()
+        self._connection.auto_open = 0
         self._said, self._ask = validator
         self._token = token
         self._kept: dict[str, Answer] = {}
@@ -54,8 +57,7 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._answers.close()
-        self._socket.close()
+        self._connection.close()
 
     def read(self, path: str) -> Answer:
         """The current answer, or the last one if the host says that it is unchanged."""
@@ -89,27 +91,16 @@ class Client:
 
     def _send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Answer:
         """Raises OSError where the connection is gone."""
-        sent = {"Host": "x", "Content-Length": str(len(body)), **headers}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{key}: {sent[key]}" for key in sent), "", ""]
-        self._socket.sendall("\r\n".join(lines).encode() + body)
-        # A host that sends head and body apart waits for the head to be acknowledged.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        status = self._read_line().split()[1]
-        received = {}
-        while line := self._read_line():
-            key, _, value = line.partition(":")
-            received[key.lower()] = value.strip()
-        length = int(received.get("content-length", 0)) if status != "304" else 0
-        data = self._answers.read(length)
-        if len(data) < length:
-            raise ConnectionResetError("closed within a body")
-        return Answer(int(status), received, data)
-
-    def _read_line(self) -> str:
-        line = self._answers.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionResetError("closed within a head")
-        return line[:-2].decode("latin-1")
+        try:
+            self._connection.request(method, path, body, headers)
+            # A host that sends head and body apart waits for the head to be acknowledged.
+            self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            response = self._connection.getresponse()
+            data = response.read()
+        except http.client.HTTPException as error:
+            raise ConnectionResetError("closed within an answer") from error
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, received, data)
 
 
 class Ledger:
