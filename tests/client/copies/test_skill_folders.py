@@ -327,6 +327,19 @@ def test_paths_of_two_lines(to: Client, site: Site) -> None:
     assert done.status == 1 and lock.read_text().startswith(TOOL)
 
 
+def test_an_old_file_that_another_line_has_stays(to: Client, site: Site) -> None:
+    site.publish("ann/story", "1.0.0", STORY)
+    site.publish(TOOL, "1.0.0", TEXT, {"story.md": STORY, "Old.md": b"1"})
+    write_lock(to, line(site))
+    to.run("sync")
+    site.publish(TOOL, "2.0.0", TEXT, {"old.md": b"1"})
+    story = f"ann/story latest 1.0.0 {sha256(STORY)} {PLACE}/story.md\n"
+    write_lock(to, line(site, "2.0.0"), story)
+    assert to.run("sync").status == 0 and to.run("sync", "--check").status == 0
+    kept = {f"{PLACE}/story.md": STORY, f"{PLACE}/Old.md": b"1"}
+    assert files(to) == whole(site, "2.0.0", {"old.md": b"1"}) | kept
+
+
 def test_a_lock_file_of_before_stays_valid(to: Client, site: Site) -> None:
     """A line that an older client wrote has no hash of the files. An update adds it."""
     lock = write_lock(to, f"{TOOL} latest 1.0.0 {sha256(TEXT)} tool.md\n")
