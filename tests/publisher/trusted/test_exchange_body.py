@@ -6,7 +6,7 @@ import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
-from builder.model.errors import Detail, RequestError
+from builder.model.errors import FIELD_CHARS_MAX, Detail, RequestError
 from publisher.web.trusted_exchange import read_exchange
 from tests.support.issuer import TestIssuer
 
@@ -37,7 +37,7 @@ def body_refusal(body: bytes, **headers: str) -> RequestError:
         (b'{"token": "a", "repo": "a/"}', "repo"), (b'{"token": "a", "rep": "a/b"}', "rep"),
         (b'{"token": "a", "repo": "' + b"a" * 40 + b'/b"}', "repo"),
         (b'{"token": "a", "repo": "a/' + b"b" * 65 + b'"}', "repo"),
-        (b'{"token": "a", "' + b"x" * 500 + b'": 1}', "x" * 79 + "…"),
+        (b'{"token": "a", "' + b"x" * 500 + b'": 1}', "x" * (FIELD_CHARS_MAX - 1) + "…"),
     ],
 )  # fmt: skip
 def test_bodies_with_wrong_fields(body: bytes, field: str):
