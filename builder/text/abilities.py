@@ -84,13 +84,16 @@ _host = re.compile(
 )
 _hidden = re.compile(rf"({INVISIBLE})\1*")
 
+_MARKDOWN_FILES = (".md", ".mdx", ".markdown")
 _SHELL_FILES = (".sh", ".bash", ".zsh")
 _shebang_of_shell = re.compile(r"#![^\n]*\b(?:ba|da|k|z)?sh\b")
 _fence = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w-]*)")
 _SHELL_FENCES = ("bash", "console", "sh", "shell", "shell-session", "terminal", "zsh")
-_here = re.compile(r"<<-?[ \t]*(['\"]?)(\w++)\1")
+# A here-document, unless a shell may run it.
+_here = re.compile(r"(?!.*(?:\(\(|\b(?:ba|da|k|z|s)?sh\b)).*<<-?[ \t]*(['\"]?)(\w++)\1")
+# Also a character after a backslash. A quote that does not end is a character, too.
 _comment_or_quoted = re.compile(
-    r"""(?<!\S)#[^\n]*+|'[^']*+(?:'|\Z)|"(?:[^"\\]|\\.?)*+(?:"|\Z)""", re.DOTALL
+    r"""\\.|(?<!\S)#[^\n]*+|'[^']*+'|\$'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL
 )
 _one_word = re.compile(r"[^\s|;&()<>`]+")
 _BEFORE_COMMAND = "do|elif|else|env|exec|if|sudo|then|time|until|while|xargs"
@@ -137,7 +140,9 @@ def examine(text: str, files: Sequence[File]) -> Findings:
             _add(found[RUNS], path, path)
         # A byte that is no text must not hide the rest of a script.
         if is_script or is_text(path) or _is_utf8(data):
-            _examine_text(found, path, data.decode(errors="replace"))
+            # An executable that names no program is run by the shell.
+            is_shell = executable and not is_script and "." not in path
+            _examine_text(found, path, data.decode(errors="replace"), is_shell)
         else:
             _add(found[UNREAD], path, path)
     return found
@@ -159,16 +164,17 @@ def _is_utf8(data: bytes) -> bool:
         return False
 
 
-def _examine_text(found: Findings, path: str, text: str) -> None:
-    is_markdown = path.endswith(".md")
+def _examine_text(found: Findings, path: str, text: str, is_shell: bool = False) -> None:
+    is_markdown = path.endswith(_MARKDOWN_FILES)
     if is_markdown and text.startswith("---"):
         _add_all(found[TOOLS], path, _tools(text))
     _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, text)))
     commands = [(line, one[1]) for line, one in _find(_known, text)]
-    if path.endswith(_SHELL_FILES) or _shebang_of_shell.match(text):
+    if is_shell or path.endswith(_SHELL_FILES) or _shebang_of_shell.match(text):
         commands += _commands(text)
     elif is_markdown:
-        commands += _commands(_shell_blocks(text))
+        for line, block in _shell_blocks(text):
+            commands += _commands(block, line)
     _add_all(found[COMMANDS], path, commands)
     _add_all(found[HIDDEN], path, _hidden_characters(path, text))
 
@@ -219,40 +225,45 @@ def _tools(text: str) -> Iterator[tuple[int, str]]:
     return ((line, name) for name in names)
 
 
-def _shell_blocks(text: str) -> str:
-    """The code blocks of Markdown that are marked as shell; other lines are empty."""
-    shown, fence, language = [], "", ""
-    for line in text.split("\n"):
+def _shell_blocks(text: str) -> Iterator[tuple[int, str]]:
+    """The code blocks of Markdown that are marked as shell, each with its first line."""
+    block: list[str] = []
+    fence, language, start = "", "", 0
+    for number, line in enumerate(text.split("\n"), 1):
         opening = _fence.match(line)
         if fence and opening and opening[1].startswith(fence) and not opening[2]:
-            fence = language = ""
+            yield start, "\n".join(block)
+            fence, block = "", []
         elif not fence and opening:
-            fence, language = opening[1], opening[2].lower()
-        elif language in _SHELL_FENCES:
+            fence, language, start = opening[1], opening[2].lower(), number + 1
+        elif fence and language in _SHELL_FENCES:
             is_output = language in ("console", "shell-session") and line.lstrip()[:1] != "$"
-            shown.append("" if is_output else line)
-            continue
-        shown.append("")
-    return "\n".join(shown)
+            block.append("" if is_output else line)
+    yield start, "\n".join(block)
 
 
-def _commands(text: str) -> Iterator[tuple[int, str]]:
-    """The first words of the commands of a shell script, but for syntax and its functions."""
+def _commands(text: str, start: int = 1) -> Iterator[tuple[int, str]]:
+    """The first words of the commands of a shell script, but for syntax and its functions.
+    ``start``: the number of its first line.
+    """
     shell = _comment_or_quoted.sub(_without_words, _without_documents(text))
     known = {*_SYNTAX, *_function.findall(shell)}
-    return ((line, one[1]) for line, one in _find(_command, shell) if one[1] not in known)
+    named = ((line + start - 1, one[1]) for line, one in _find(_command, shell))
+    return ((line, name) for line, name in named if name not in known)
 
 
 def _without_documents(text: str) -> str:
     """A script without its here-documents."""
     if "<<" not in text:
         return text
+    lines = text.split("\n")
+    ends = {line.strip(): number for number, line in enumerate(lines)}
     shown, end = [], ""
-    for line in text.split("\n"):
+    for number, line in enumerate(lines):
         shown.append("" if end else line)
         if end:
             end = "" if line.strip() == end else end
-        elif here := _here.search(line):
+        elif (here := _here.match(line)) and ends.get(here[2], 0) > number:
             end = here[2]
     return "\n".join(shown)
 
@@ -261,9 +272,9 @@ def _without_words(found: re.Match[str]) -> str:
     """Nothing instead of a comment or quoted text, unless that is one word or runs commands. Lines
     keep their numbers.
     """
-    quoted = found[0].strip(found[0][0])
-    if found[0].startswith("#"):
-        return ""
+    if found[0].startswith(("#", "\\")):
+        return found[0] if found[0].startswith("\\") else ""
+    quoted = found[0].removeprefix("$")[1:-1]
     if _one_word.fullmatch(quoted) or (found[0].startswith('"') and "$(" in quoted):
         return quoted
     return '""' + "\\\n" * quoted.count("\n")

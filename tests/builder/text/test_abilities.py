@@ -72,6 +72,12 @@ def test_hosts(text, hosts):
         ('"/opt/x" y\n\'id\'\n$CMD z\n"${CMD}" z', ["$CMD", "${CMD}", "/opt/x", "id"]),
         ("awk '\n{ print }\n' x\nid", ["awk", "id"]),
         ("find . -print0 | xargs -0 rm", ["find", "rm", "xargs"]),
+        ("echo \\'\nid\necho \\'", ["id"]),
+        ("echo $'it\\'s; x'\nid\necho \"\\\"; x\"; ls", ["id", "ls"]),
+        ("echo it's\nid", ["id"]),
+        (": $((1<<zz))\nid\nzz", ["id", "zz"]),
+        ("bash <<END\nid\nEND", ["END", "bash", "id"]),
+        ("cat <<END\nid", ["cat", "id"]),
         ("[ -n x ] && exit 1\ncd x\nexport A=b", []),
     ],
 )
@@ -89,6 +95,9 @@ def test_commands_in_other_texts():
     code = b'run(["ncat", "-l"])\nos.system("curl -s x")\nnode = "docker"\n'
     assert names(COMMANDS, "", ("x.py", code, False)) == ["ncat", "curl"]
     assert names(COMMANDS, "", ("x", b"#!/usr/bin/env bash\nid\n", False)) == ["id"]
+    assert names(COMMANDS, "", ("bin/x", b"id\n", True)) == ["id"]
+    found = examine("```sh\necho don't\n```\n\n```sh\nid\n```\n", ())[COMMANDS]
+    assert [(one.name, one.where) for one in found.values()] == [("id", "SKILL.md:6")]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +184,7 @@ def test_the_last_line_of_the_largest_version_is_read():
 # What a text repeats, which could take a pattern long.
 UNITS = (
     'a://b ·a://·a://@·a://${{·://a{·\n· ·"\'·\'·"\\·$(a·"$(·a=b ·;a=·<<A\n·```sh\n·~·(·x)·do ·a·'
-    "xargs -a ·`git ·\u200b·\u200b\u2060·#· #·\\\n·|·{ ·f()\n·git,'"
+    "xargs -a ·`git ·\u200b·\u200b\u2060·#· #·\\\n·|·{ ·f()\n·git,'·\\·$'·$'\\'·'\\"
 ).split("·")
 
 
