@@ -61,6 +61,9 @@ def test_a_version_keeps_its_files(people: People, writer: Visitor) -> None:
     page = folder(people, writer)
     assert "2 files, 276 of 1,000,000 bytes" in page.words
     assert "Nothing changed since 1.0.0" in send(writer, "preview").words
+    # As a draft of a release without this form, which has no rows.
+    page = send(writer, "preview", **{"file-path": [], "file-data": []})
+    assert "Nothing changed since 1.0.0" in page.words and "2 files, 276 of" in page.words
     page = send(writer, "preview", content="Run it twice.")
     assert "2 files of 1.0.0 stay as they are" in page.words and "Send `files`" not in page.words
     page = send(writer, "publish")
