@@ -79,7 +79,9 @@ def test_a_folder_is_published_with_its_files(each: Client, publishing: Hub) -> 
     assert [one["executable"] for one in record["files"]] == [False, False, True]
     assert hub.run("push", repo, "s/").text == f"{repo} 1.0.0 unchanged\n"
     (hub.work / "s/logo.png").unlink()
-    assert hub.run("check", repo, "s").text == f"{repo} 1.0.0 → 1.0.1 (patch)\n"
+    said = hub.run("check", repo, "s")
+    assert said.text == f"{repo} 1.0.0 → 1.0.1 (patch)\n"
+    assert said.err == done.err.replace("sends logo.png, 10242 bytes\n", "")
     assert hub.run("push", repo, "s").text == f"{repo} 1.0.1\n"
 
 

@@ -32,7 +32,7 @@ LINES = {
     "ann/review production 1.1.0 a.md": "version without its SHA-256",
     f"ann/review production 1.1.0 {SUM[:-1]} a.md": "version without its SHA-256",
     f"ann/review production 1.1.0 {SUM.upper()} a.md": "version without its SHA-256",
-    f"ann/review production a{'a' * 1000}": "longer than 1000 bytes",
+    f"ann/review production a{'a' * 1100}": "longer than 1100 bytes",
     f"{PINNED}{TALE[:-2]}x\n{TALE[:-2]}x": "line 3: path of another line: prompts/ann/story.mx",
     f"{PINNED}{PINNED}": "line 2: path of another line: old.md",
     f"{PINNED}{PINNED.replace(' old', ' OLD')}": "line 2: path that differs from another in case",
@@ -151,16 +151,20 @@ def test_the_most_lines(to: Client, host: Fake) -> None:
 def test_the_longest_line(awk: Client, site: Site, host: Fake) -> None:
     to = awk.to(host.url)
     repo, label = f"{'o' * 39}/{'n' * 64}", "l" * 36
-    site.publish(repo, "999999999.999999999.999999999", STORY)
+    site.publish(repo, "999999999.999999999.999999999", STORY, {"x" * 200: STORY})
     site.move(repo, label, "999999999.999999999.999999999")
     path = "/".join(["d" * 200] * 4)[:700]
     write_lock(to, f"{repo} {label} {path}\n")
     assert to.run("lock").status == 0 and to.run("sync").status == 0
     assert files(to) == {path: STORY}
+    skill = "/".join(["d" * 200] * 4)[:691] + "/SKILL.md"
+    write_lock(to, f"{repo} {label} {skill}\n")
+    assert to.run("lock").status == 0 and to.run("sync").status == 0
+    assert len(files(to)) == 3 and to.run("sync", "--check").status == 0
     for line, why in (
         (f"{repo} {label} {path}x", "path that no prompt may have"),
-        (f"{REVIEW[:-1]}{' ' * (1001 - len(REVIEW))}", ""),
-        (f"{REVIEW[:-1]}{' ' * (1002 - len(REVIEW))}", "longer than 1000 bytes"),
+        (f"{REVIEW[:-1]}{' ' * (1101 - len(REVIEW))}", ""),
+        (f"{REVIEW[:-1]}{' ' * (1102 - len(REVIEW))}", "longer than 1100 bytes"),
     ):
         write_lock(to, line)
         done = to.run("lock")

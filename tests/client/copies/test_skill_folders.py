@@ -259,7 +259,7 @@ def test_archives_with_other_files_change_nothing(
     for words in (("sync",), ("sync", "--force"), ("pull", f"{TOOL}@1.0.0", "--as", "skill")):
         done = to.run(*words)
         assert (done.status, done.out) == (6, b""), done.err
-        assert "has not the files of" in done.err or "its SHA-256 differs" in done.err
+        assert "does not have the files of" in done.err or "its SHA-256 differs" in done.err
         assert files(to) == before
     assert not (to.work / "tool").exists()
 
