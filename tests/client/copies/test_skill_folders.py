@@ -1,5 +1,5 @@
 """A skill with files is pulled and synced whole: verified before anything is written, with
-executable bits, and without the files of the version before. No hub writes anywhere else.
+executable bits, and without the files of the previous version. No hub writes anywhere else.
 """
 
 import json
