@@ -23,7 +23,6 @@ from publisher.web.token_check import TokenCheck
 from publisher.write.fields import suggest
 from server.bodies import VISITOR_BYTES_MAX
 
-_FIELD_SHOWN_CHARS = 100
 _GRAMMAR = {
     "repo": "must be OWNER/NAME in lower case, or OWNER/* for all that trust the job: "
     "ada/code-review"
@@ -128,7 +127,7 @@ def _wrong(message: str) -> RequestError:
     if found := _unknown.fullmatch(message):
         known = TrustedExchange.__struct_fields__
         message = f"is not a known field{suggest(found['field'], known)}: send {', '.join(known)}"
-        return validation_failed(Detail(found["field"][:_FIELD_SHOWN_CHARS], message))
+        return validation_failed(Detail(found["field"], message))
     return _not_an_object()
 
 
