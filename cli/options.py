@@ -16,6 +16,7 @@ from builder.model.settings import (
     Settings,
     parse_base_url,
 )
+from builder.render.colours import check_accent
 from builder.store.site import read_hub
 from cli.groups import grouped, in_order, setting
 from operate.deploy.options import Options
@@ -118,6 +119,13 @@ def site_options(default_url: str, *more: Callable) -> Callable:
             metavar="NAME",
             default="Hub",
             help="Name of the hub, shown on its pages and in hub.json.",
+        ),
+        setting(
+            "--accent",
+            metavar="COLOUR",
+            callback=lambda context, option, value: check_accent(value) if value else "",
+            help="Colour of links and of the main button of pages, such as #8a2f6b. It must be "
+            "dark enough to be read on white; dark pages get a lighter one.",
         ),
         *more,
         setting(

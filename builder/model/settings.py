@@ -22,7 +22,8 @@ class Settings(NamedTuple):
     ``base_url`` has no slash at its end and may have a path. ``queries``: the host answers
     ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine for
     queries.
-    ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it.
+    ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it. ``accent``:
+    the colour of links and of the main button, as #rrggbb; by default the site's own.
     """
 
     content: str = "content"
@@ -34,6 +35,7 @@ class Settings(NamedTuple):
     search: str = DEFAULT_SEARCH
     langfuse: bool = False
     private: bool = False
+    accent: str = ""
 
     @property
     def folders(self) -> dict[str, str]:

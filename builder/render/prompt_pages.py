@@ -5,33 +5,28 @@ this module applies the filters and loops that templates elsewhere apply to reco
 """
 
 from collections.abc import Iterable
-from itertools import accumulate
 
 from markupsafe import Markup
 
 from builder.model.labels import Labels
 from builder.model.plural import counted, human_size
-from builder.model.records import ListedVersion, Message, Repo, Source, Variable, Version
+from builder.model.records import ListedVersion, Repo, Source, Version
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
+from builder.render.chart import chart
 from builder.render.code_snippets import python_snippet, script_snippet
-from builder.render.files_panels import Since, changes_since, link_files, panels
+from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
+from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
-from builder.text.prompts import mark_variables
 from builder.text.sources import built_from
 from builder.text.values import as_text
 
-# The most messages and characters that a page shows as a conversation. The page also has the whole
-# text.
-MESSAGES_SHOWN_MAX = 200
-MESSAGES_CHARS_MAX = 50_000
-# A prompt with more lines or characters is folded.
-LINES_MAX = 40
-CHARS_MAX = 3_000
+# The moves of labels in the table below their picture.
+MOVES_MAX = 60
 
 
 def version_page(
@@ -48,7 +43,7 @@ def version_page(
     id = f"{owner}/{name}"
     marks = Marks()
     # The text comes first, because its hidden characters are counted before those of the changelog.
-    text = _text(pages, version, number, marks)
+    text, outline = shown_text(pages, version, number, marks)
     changelog = visible(version.changelog, marks)
     changes: Markup | str = ""
     if since:
@@ -65,12 +60,12 @@ def version_page(
         changelog=changelog,
         published_at=version.published_at,
         day=version.published_at[:10],
-        publisher=version.publisher,
-        source=built_from(version.source),
-        run_url=_run_url(version.source),
-        labels=_label_marks(pages, labels),
-        text=text,
+        labels=(shown_labels := _label_marks(pages, labels, before=" ")),
+        form=form(pages, version, marks),
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
+        text=text,
+        outline=outline,
+        facts=_facts(pages, version, version, shown_labels),
         files=panels(pages, version, number, found, marks),
         changes=changes,
         diff_url=version.diff_url or "",
@@ -90,11 +85,13 @@ def repo_page(
     """
     id = f"{repo.owner}/{repo.name}"
     marks = Marks()
-    text = _text(pages, repo, repo.latest_version, marks)
+    text, outline = shown_text(pages, repo, repo.latest_version, marks)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
-    pinned_url = next(one.raw_url for one in reversed(entries) if not one.withdrawn)
+    latest = next(one for one in reversed(entries) if not one.withdrawn)
     labelled = labels.by_version()
-    rows = [_version_row(pages, repo, one, labelled, marks) for one in newest_first]
+    rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
+    shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()), before=" ")
+    pulls = "" if repo.pulls is None else counted(repo.pulls, "pull")
     return pages.fill(
         "repo.html",
         owner=repo.owner,
@@ -107,16 +104,18 @@ def repo_page(
         data=linked_data.data_block(linked_data.creative_work(repo, pages.links)),
         updated_at=repo.updated_at,
         day=repo.updated_at[:10],
-        versions_count=counted(repo.versions_count, "version"),
-        pulls="" if repo.pulls is None else counted(repo.pulls, "pull"),
-        license=repo.license or "",
+        pulls=pulls,
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
+        labels=shown_labels,
+        form=form(pages, repo, marks),
+        use=_use(pages, repo, id, id, latest.raw_url),
         text=text,
-        use=_use(pages, repo, id, id, pinned_url, repo.license or ""),
+        outline=outline,
+        facts=_facts(pages, repo, latest, shown_labels, pulls),
         files=panels(pages, repo, repo.latest_version, found, marks),
-        versions=_lines(rows),
+        versions=lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
-        labels=_label_panel(pages, repo, entries, labels, marks),
+        moves=_label_panel(pages, repo, entries, labels, marks),
     ).encode()
 
 
@@ -124,11 +123,13 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
     """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``."""
     marks = Marks()
     newest_first = entries[: -derive.VERSIONS_SHOWN_MAX - 1 : -1]
-    readable = [one.version for one in reversed(entries) if not one.withdrawn][:2]
-    compared_from = readable[1] if readable[1:] else ""
+    readable = [one.version for one in newest_first if not one.withdrawn]
     labelled = labels.by_version()
-    rows = [_versions_row(pages, repo, one, labelled, compared_from, marks) for one in newest_first]
+    rows = [_versions_row(pages, repo, one, labelled, marks) for one in newest_first]
     is_whole = len(newest_first) == len(entries)
+    moves = [move for one in labels.history.values() for move in one]
+    moves.sort(key=lambda move: move.moved_at, reverse=True)
+    options = pages.macro("versions_parts.html", "options")
     return pages.fill(
         "versions.html",
         owner=repo.owner,
@@ -138,7 +139,14 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
         day=repo.created_at[:10],
         versions_count=counted(len(entries), "version"),
         listed_count="" if is_whole else f"{len(newest_first):,}",
-        versions=_lines(rows),
+        picture=chart(entries, labels),
+        moves=pages.macro("versions_parts.html", "moves_table")(moves[:MOVES_MAX], marks),
+        labels=pages.macro("versions_parts.html", "label_facts")(labels.current),
+        latest=repo.latest_version,
+        has_choice=len(readable) > 1,
+        from_options=options(readable, readable[min(1, len(readable) - 1)]),
+        to_options=options(readable, readable[0]),
+        versions=lines(rows),
     ).encode()
 
 
@@ -151,110 +159,11 @@ def _line(text: str) -> str:
     return one_line(text, SHORTENED_CHARS)
 
 
-def _lines(parts: Iterable[Markup], between: str = "\n") -> Markup:
-    return Markup(between.join(parts))
+# What one does with the text, and the facts of a version
 
 
-# The text, and the form that fills in its variables
-
-
-def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Markup:
-    front = one.content[: len(one.content) - len(one.body)]
-    body = one.body.lstrip("\r\n") if front else one.body
-    shown_front = visible(front, marks)
-    shown_body = link_files(pages, one, number, _marked(body, marks))
-    messages = _shown_messages(one.messages or [])
-    shown_messages = [
-        pages.fill(
-            "message.html",
-            role=message.role,
-            title=message.role.capitalize(),
-            index=str(index),
-            number=str(index + 1),
-            text=_marked(message.content, marks),
-        )
-        for index, message in enumerate(messages)
-    ]
-    left = len(one.messages or []) - len(messages)
-    at = {"owner": one.owner, "name": one.name, "version": number}
-    return pages.fill(
-        "prompt_text.html",
-        name=one.name,
-        raw=pages.file_url("version_raw", **at),
-        skill=pages.file_url("version_skill", **at),
-        record=pages.file_url("version", **at),
-        size=human_size(one.size),
-        is_long=body.count("\n") >= LINES_MAX or len(body) > CHARS_MAX,
-        has_raw=bool(one.variables or front or "\\{{" in body),
-        is_cut=marks.is_cut,
-        front=shown_front,
-        skip=str(_utf16_length(front)),
-        body=shown_body,
-        messages=_lines(shown_messages),
-        messages_left=counted(left, "more message is", "more messages are") if left else "",
-        variables_count=str(len(one.variables)),
-        variables=_lines(
-            (
-                _variable(pages, variable, f"fill-{number}", marks)
-                for number, variable in enumerate(one.variables, 1)
-            ),
-            "\n\n",
-        ),
-    )
-
-
-def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup:
-    default = "" if variable.default is None else as_text(variable.default)
-    options = one_of = Markup()
-    if variable.enum or variable.type == "boolean":
-        values = [*map(as_text, variable.enum or (True, False))]
-        options = Markup(pages.render("options.html", values=values, default=default).decode())
-        if variable.enum:
-            one_of = Markup(", ").join(Markup('<code dir="auto">%s</code>') % one for one in values)
-    return pages.fill(
-        "variable.html",
-        id=id,
-        name=variable.name,
-        type=variable.type if variable.type != "string" else "",
-        is_required=bool(variable.required),
-        is_number=variable.type in ("integer", "number"),
-        description=visible(variable.description, marks),
-        has_default=variable.default is not None,
-        default=default,
-        shown_default=shortened(default),
-        example="" if variable.example is None else shortened(as_text(variable.example)),
-        one_of=one_of,
-        options=options,
-    )
-
-
-def _shown_messages(messages: list[Message]) -> list[Message]:
-    """The first messages, within the limits of a page."""
-    lengths = accumulate(len(message.content) for message in messages[:MESSAGES_SHOWN_MAX])
-    return messages[: sum(length <= MESSAGES_CHARS_MAX for length in lengths)]
-
-
-def _marked(text: str, marks: Marks) -> Markup:
-    r"""A prompt with its variables marked; ``\{{`` is shown as it is."""
-    return Markup(mark_variables(str(visible(text, marks)), _mark_variable))
-
-
-def _mark_variable(name: str, placeholder: str) -> str:
-    return f'<mark class="variable" data-name="{name}">{placeholder}</mark>'
-
-
-def _utf16_length(text: str) -> int:
-    """The length as JavaScript counts it."""
-    return len(text.encode("utf-16-le")) // 2
-
-
-# The panels beside the text
-
-
-def _use(
-    pages: Pages, one: Repo | Version, id: str, pull: str, pinned_url: str = "", license: str = ""
-) -> Markup:
-    """The panel on how to load the text that ``id`` names. ``pull``: the arguments of
+def _use(pages: Pages, one: Repo | Version, id: str, pull: str, pinned_url: str = "") -> Markup:
+    """The bar with the ways to use the text that ``id`` names. ``pull``: the arguments of
     `hub pull`.
     """
     base_url = pages.links.base_url
@@ -263,41 +172,70 @@ def _use(
     if isinstance(one, Repo):
         plugin = f"{plugin_name(one.name)}@{marketplace_name(one.owner)}"
         label = next(iter(one.labels or ()), "")
-    parameters = [
-        pages.fill("parameter.html", name=name, value=as_text(value))
-        for name, value in one.parameters.items()
-    ]
+    version = one.latest_version if isinstance(one, Repo) else one.version
+    at = {"owner": one.owner, "name": one.name, "version": version}
     return pages.fill(
         "use.html",
         id=id,
+        name=one.name,
         pull=pull,
-        version=one.latest_version if isinstance(one, Repo) else one.version,
+        version=version,
+        raw=pages.file_url("version_raw", **at),
+        skill=pages.file_url("version_skill", **at),
+        record=pages.file_url("version", **at),
         raw_url=one.raw_url,
-        skill_url=page if plugin else f"{page}/{one.version}",
+        skill_url=page if plugin else f"{page}/{version}",
         label_url=f"{page}/labels/{label}" if label else "",
         plugin=plugin,
         market_url=pages.links.page("marketplace", owner=one.owner),
         python=python_snippet(base_url, id, one),
         script=script_snippet(base_url, id, one),
         pinned_url=pinned_url,
-        license=license,
-        size=human_size(one.size),
-        files_count=counted(len(one.files), "file") if one.files else "",
-        sha256=one.sha256,
-        parameters=_lines(parameters),
+        has_variables=bool(one.variables),
+        # The other button copies the text without front matter, filled in.
+        has_raw=bool(one.variables) or one.body != one.content or "\\{{" in one.body,
+    )
+
+
+def _facts(
+    pages: Pages,
+    text: Repo | Version,
+    publication: ListedVersion | Version,
+    labels: Markup,
+    pulls: str = "",
+) -> Markup:
+    """The facts of a version: of its ``text``, and of its ``publication``."""
+    parameters = [
+        pages.fill("parameter.html", name=name, value=as_text(value))
+        for name, value in text.parameters.items()
+    ]
+    return pages.fill(
+        "facts.html",
+        version=publication.version,
+        labels=labels,
+        published_at=publication.published_at,
+        day=publication.published_at[:10],
+        publisher=publication.publisher,
+        source=built_from(publication.source),
+        run_url=_run_url(publication.source),
+        sha256=text.sha256,
+        size=human_size(text.size),
+        files_count=counted(len(text.files), "file") if text.files else "",
+        license=text.license or "",
+        pulls=pulls,
+        parameters=lines(parameters),
     )
 
 
 def _version_row(
-    pages: Pages, repo: Repo, one: ListedVersion, labelled: dict[str, list[str]], marks: Marks
+    pages: Pages, repo: Repo, one: ListedVersion, labelled: dict[str, list[str]]
 ) -> Markup:
-    """A version on the page of its prompt."""
+    """A version in the margin of its prompt's page."""
     return pages.fill(
         "version_row.html",
         **_row_fields(repo, one),
-        note=visible(one.withdrawn.note, marks) if one.withdrawn else "",
-        labels=_label_marks(pages, labelled.get(one.version, ()), after=" "),
-        changelog=visible(one.changelog, marks),
+        is_latest=one.version == repo.latest_version,
+        labels=_label_marks(pages, labelled.get(one.version, ()), before=" "),
     )
 
 
@@ -318,7 +256,6 @@ def _versions_row(
     repo: Repo,
     one: ListedVersion,
     labelled: dict[str, list[str]],
-    compared_from: str,
     marks: Marks,
 ) -> Markup:
     """A version in the list of all versions."""
@@ -326,8 +263,6 @@ def _versions_row(
     return pages.fill(
         "versions_row.html",
         **_row_fields(repo, one),
-        is_from=one.version == compared_from,
-        is_to=one.version == repo.latest_version,
         note=visible(shortened(one.withdrawn.note), marks) if one.withdrawn else "",
         labels=_label_marks(pages, labelled.get(one.version, ()), before=" "),
         changelog=visible(shortened(first_line), marks),
@@ -342,11 +277,9 @@ def _run_url(source: Source | None) -> str:
     return (source and source.run_url) or ""
 
 
-def _label_marks(
-    pages: Pages, labels: Iterable[str], *, before: str = "", after: str = ""
-) -> Markup:
+def _label_marks(pages: Pages, labels: Iterable[str], *, before: str = "") -> Markup:
     mark = pages.macro("labels.html", "label_mark")
-    return Markup("".join(f"{before}{mark(label)}{after}" for label in labels))
+    return Markup("".join(f"{before}{mark(label)}" for label in labels))
 
 
 def _label_panel(

@@ -141,6 +141,10 @@ class Site:
             # The time in gzip's header would make every copy different.
             self.write(row.compressed.file, gzip.compress(data, level, mtime=0))
 
+    def read(self, file: str) -> bytes | None:
+        """The bytes of a file of the site; None if it does not exist."""
+        return _read(f"{self.root}/{file}")[0]
+
     def mark(self) -> str:
         """Changes when the site is replaced, restored or emptied."""
         try:

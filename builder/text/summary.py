@@ -122,6 +122,12 @@ def summarize(description: str, body: str) -> str:
     return f"{kind} prompt: {summary}" if summary else f"{kind} prompt."
 
 
+def is_data(body: str) -> bool:
+    """True for a body of JSON or HTML, which is no prose."""
+    text = _visible(without_markers(body))
+    return bool(_loose_json.match(text) or _html.match(text))
+
+
 def _open(body: str) -> tuple[str, str]:
     """The kind of a body (JSON, HTML, XML, or empty for text), and the part of it to read."""
     text = _visible(without_markers(body))

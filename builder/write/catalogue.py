@@ -4,33 +4,79 @@ hub's record.
 
 from itertools import groupby
 
-from builder.model.records import Tag
-from builder.model.routes import SORTS
+import msgspec
+from markupsafe import Markup
+from msgspec import Struct
+
+from builder.model.records import Repo, RepoSummary, Tag
+from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
 from builder.render import crawlers, derive, envelopes, feeds
 from builder.render.envelopes import json_bytes
 from builder.render.intro import intro
 from builder.render.pages import Pages
+from builder.render.trial import suits_trial, trial
 from builder.store.site import Site
 from builder.store.state import State
 
-# The home page shows rows of three or two cards.
-HOME_CARDS = 12
+# The home page shows so many prompts of each list, and tries the first ones of the top.
+HOME_ROWS = 6
+TRIED_MAX = 24
+EARLY_CHARS = 200
 HOME_TAGS = 10
 # With fewer tags, an index of letters would not help.
 TAGS_BY_LETTER_MIN = 25
 
 
 def write_home(state: State, site: Site, pages: Pages) -> None:
-    """Write the first page of the site: the operator's text, tags, the top prompts."""
-    order = state.lists.order(None, SORTS[0], HOME_CARDS)
-    cards = [card for _, card in state.repos.rows([key for key, _ in order])]
+    """Write the first page of the site: the operator's text, tags, a prompt to fill in, and the new
+    and the top prompts.
+    """
+
+    def rows(sort: str, count: int) -> list[tuple[bytes, bytes]]:
+        return state.repos.rows([key for key, _ in state.lists.order(None, sort, count)])
+
+    top = rows(SORTS[0], TRIED_MAX)
+    summaries = [msgspec.json.decode(summary, type=RepoSummary) for summary, _ in top]
     tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
     repos_count, _ = state.repos.totals()
+    newest = [card for _, card in rows("new", HOME_ROWS)]
+    shown = [card for _, card in top[:HOME_ROWS]]
+    # A hub that is young has the same prompts on top.
+    shown = [] if sorted(shown) == sorted(newest) else shown
     page = pages.render_list(
-        "home.html", cards, intro=intro(state.home()[1]), tags=tags, repos_count=repos_count
+        "home.html",
+        newest,
+        intro=intro(state.home()[1]),
+        tags=tags,
+        repos_count=repos_count,
+        top=Markup(b"".join(shown).decode()),
+        has_pulls=bool(summaries and summaries[0].pulls),
+        trial=_trial(site, pages, summaries),
     )
     site.write_fixed("home", page)
+
+
+class _RepoFile(Struct):
+    """What is read of a prompt's record on the site."""
+
+    data: Repo
+
+
+def _trial(site: Site, pages: Pages, summaries: list[RepoSummary]) -> Markup | str:
+    """The prompt to fill in; empty if none of these suits. The best one asks for a value early, and
+    is short.
+    """
+    found = []
+    for one in summaries:
+        # The record that readers get, because the content may have changed since.
+        data = site.read(BY_NAME["repo"].file_for(owner=one.owner, name=one.name))
+        repo = data and msgspec.json.decode(data, type=_RepoFile).data
+        if repo and suits_trial(repo):
+            is_asking = any(variable.required for variable in repo.variables)
+            place = repo.body.find("{{") // EARLY_CHARS
+            found.append(((not is_asking, place, len(repo.body.encode())), repo))
+    return trial(pages, min(found, key=lambda one: one[0])[1]) if found else ""
 
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:

@@ -7,13 +7,12 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, clients, connect, crawlers, openapi
+from builder.render import api_page, clients, colours, connect, crawlers, openapi
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 from builder.store.site import Site
 
 _ASSET_ROUTES = (
-    "stylesheet",
     "site_script",
     "search_script",
     "prompt_script",
@@ -30,7 +29,6 @@ _ASSET_ROUTES = (
     "text_field_script",
     "marked_text_script",
     "codemirror_script",
-    "icon",
 )
 
 
@@ -56,6 +54,8 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     shell = clients.shell_client(settings.base_url, rules)
     script, types = clients.script_client(settings.base_url)
     for route, data in {
+        "stylesheet": colours.stylesheet(settings.accent),
+        "icon": colours.icon(settings.accent),
         "changes_script": clients.changes_script(),
         "catalogue_script": clients.search_script(rules),
         "client": shell.script,

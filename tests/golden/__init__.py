@@ -20,6 +20,7 @@ from builder.model.version_files import FOLDER_SUFFIX
 from builder.render import (
     api_page,
     clients,
+    colours,
     openapi,
 )  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
@@ -48,6 +49,8 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     client = clients.shell_client(settings.base_url, search_rules())
     script, types = clients.script_client(settings.base_url)
     files = {
+        "stylesheet": colours.stylesheet(""),
+        "icon": colours.icon(""),
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
         "changes_script": clients.changes_script(),
@@ -70,7 +73,11 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         version = folder.removesuffix(FOLDER_SUFFIX)
         texts[version_file(owner, name, version, "/".join(parts)).file] = path.read_bytes()
     return (
-        {f"assets/{path.name}": path.read_bytes() for path in Path(ASSETS).iterdir()}
+        {
+            f"assets/{path.name}": path.read_bytes()
+            for path in Path(ASSETS).iterdir()
+            if path.suffix == ".js"
+        }
         | {BY_NAME[name].file: data for name, data in files.items()}
         | texts
     )

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from builder.render.prompt_pages import MESSAGES_SHOWN_MAX
+from builder.render.prompt_text import MESSAGES_SHOWN_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill, parse_document
 from tests.site.browser import PHONE, keep_notes
@@ -116,16 +116,6 @@ def test_a_hostile_chat_is_shown_as_text(visits):
     expect(items.nth(1).locator(".invisible")).to_have_attribute("data-code", "U+202E")
     expect(items).to_have_count(2)
     expect(page.locator(".views")).to_contain_text("2 more messages are in the text.")
-
-
-def test_a_long_chat_is_folded(visits):
-    page = visits.open(f"/{TALK}")
-    height = "one => one.clientHeight"
-    folded = page.locator(".messages").evaluate(height)
-    page.get_by_label("Show the whole prompt").check()
-    assert page.locator(".messages").evaluate(height) > 5 * folded
-    page.get_by_label("Fold the prompt").uncheck()
-    assert page.locator(".messages").evaluate(height) == folded
 
 
 def test_other_prompts_have_no_messages(visits):

@@ -203,10 +203,10 @@ def test_invisible_characters_are_shown(visits):
 
 def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
-    page.get_by_label("From 1.0.0").check()
-    page.get_by_label("To 2.0.0").check()
+    page.get_by_label("From", exact=True).select_option("1.0.0")
+    page.get_by_label("to", exact=True).select_option("2.0.0")
     page.get_by_role("button", name="Compare").click()
-    page.wait_for_url(f"**{COMPARE}?to=2.0.0&from=1.0.0")
+    page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=2.0.0")
     expect(page.get_by_role("main")).to_contain_text("needs JavaScript")
     expect(page.get_by_label("From", exact=True)).to_be_hidden()
     page.get_by_role("link", name="the list of versions").click()
@@ -215,21 +215,33 @@ def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits):
     expect(page.locator("#changes ins")).to_have_text("very")
 
 
-def test_the_table_of_versions(visits):
+def test_the_list_of_versions(visits):
     page = visits.open(f"/{RELEASED}/versions")
-    rows = page.locator("table.releases tbody tr")
-    assert [" ".join(one.split()) for one in rows.locator("th").all_inner_texts()] == [
-        "2.0.1", "2.0.0 Label tested", "1.1.0 Label stable", "1.0.0",
-    ]  # fmt: skip
-    expect(page.get_by_label("From 2.0.0")).to_be_checked()
-    expect(page.get_by_label("To 2.0.1")).to_be_checked()
+    rows = page.get_by_role("list", name="newest first").locator("> li")
+    assert rows.locator(".ver").all_inner_texts() == ["2.0.1", "2.0.0", "1.1.0", "1.0.0"]
+    labels = [row.locator(".label").all_text_contents() for row in rows.all()]
+    assert labels == [[], ["Label tested"], ["Label stable"], []]
+    expect(page.get_by_label("From", exact=True)).to_have_value("2.0.0")
+    expect(page.get_by_label("to", exact=True)).to_have_value("2.0.1")
     expect(rows.nth(2)).to_contain_text("Now Be very kind to {{whom}}.")
     expect(rows.nth(2)).to_contain_text("316 bytes")
     expect(rows.nth(3).get_by_role("link", name="changes")).to_have_count(0)
-    page.get_by_label("From 1.0.0").check()
+    page.get_by_label("From", exact=True).select_option("1.0.0")
     page.get_by_role("button", name="Compare").click()
     expect_compared(page, "1.0.0", "2.0.1")
     page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=2.0.1")
+
+
+def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
+    page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
+    picture = page.get_by_role("img", name="stable: 1.0.0 from 2026-02-21, 1.1.0 from 2026-02-21.")
+    expect(picture).to_be_visible()
+    expect(picture.locator(".v circle")).to_have_count(4)
+    # Two labels, each with a line of its own.
+    assert picture.locator("g[class^=l]").locator("line").count() == 6
+    page.get_by_text("Each move of a label").click()
+    cells = page.get_by_role("region", name="Moves of labels").locator("tbody tr")
+    expect(cells).to_have_count(3)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def colours(page: Page) -> list[str]:
 def test_it_fits_any_width(visits, kind):
     page = visits.open(PAGES[kind], viewport=PHONE)
     assert page.evaluate(STICKING_OUT) == []
-    for details in page.locator("details > summary").all():
+    for details in page.locator("details > summary:visible").all():
         details.click()
     page.set_viewport_size({"width": 320, "height": 600})
     assert page.evaluate(STICKING_OUT) == []
@@ -138,7 +138,7 @@ def test_what_others_write_does_nothing(visits, kind):
     # Dialogs, errors, refusals of the policy and requests elsewhere are faults of any visit.
     page = visits.open(PAGES[kind])
     page.wait_for_function(HAS_RUN)
-    for control in page.locator("#fill textarea, #fill input").all():
+    for control in page.locator("#fill :is(textarea, input):visible").all():
         control.fill("<img src=x onerror=alert(6)>")
     for element in ("script:not([src]):not([type='application/ld+json'])", "main img", "iframe"):
         expect(page.locator(element)).to_have_count(0)

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import PHONE, keep_notes
+from tests.site.browser import DESKTOP, PHONE, keep_notes
 from tests.site.catalogue import (
     ALERT,
     BOM,
@@ -16,6 +16,7 @@ from tests.site.catalogue import (
     CUT,
     FRONT,
     INVISIBLE,
+    JAPANESE,
     KINDS,
     LARGE,
     LONG_LINE,
@@ -67,7 +68,7 @@ def test_by_keyboard_alone(visits):
             break
     page.keyboard.type("tabs")
     page.keyboard.press("Tab")
-    expect(page.locator("#fill button")).to_be_focused()
+    expect(page.locator("#copy-filled")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#copied")).to_contain_text("Copied")
     assert clipboard(page) == "Say tabs again.\n"
@@ -112,6 +113,7 @@ def test_each_type_has_its_control(visits):
 
 def test_defaults_and_choices_are_copied(visits, hub):
     page = visits.open(f"/{KINDS}")
+    page.locator("#fill summary").click()
     page.get_by_label("style", exact=True).select_option("<b>")
     page.get_by_label("loud", exact=True).select_option("true")
     page.get_by_label("number", exact=True).fill("12")
@@ -194,6 +196,8 @@ def test_snippets_are_copied(visits, hub):
     texts = []
     for choice in page.get_by_role("radio").all():
         choice.check()
+        for summary in page.locator(".choice-of:visible summary").all():
+            summary.click()
         for button in buttons.locator("visible=true").all():
             page.evaluate("navigator.clipboard.writeText('')")
             button.click()
@@ -213,28 +217,31 @@ def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, 
     query = f"?version={version[1:]}" if version else ""
     text = hub.get(f"/api/v1/repos/{SQL_REVIEW}/raw{query}").content.decode()
 
-    def snippets(language: str) -> list[str]:
-        page.get_by_role("radio", name=language).check()
-        found = page.locator(".choice-of:visible pre").all()
-        return [one.text_content().removesuffix("Copy").strip() for one in found]
+    def snippets(tab: str, language: str = "") -> list[str]:
+        page.get_by_role("radio", name=tab).check()
+        part = page.locator(".choice-of:visible")
+        part = part.locator("details", has_text=language) if language else part
+        return [
+            one.text_content().removesuffix("Copy").strip() for one in part.locator("pre").all()
+        ]
 
     # The code as a reader would run it.
-    fetch, code = snippets("Python")
+    fetch, code = snippets("Clients", "Python 3.9")
     assert "BAKED_URL" in hub.session.get(fetch.split()[-1]).text
     loaded: dict[str, Any] = {}
     exec(code, loaded)
     assert loaded["prompt"].content == text
-    fetch, code = snippets("TypeScript")
+    fetch, code = snippets("Clients", "Deno")
     imported = code.replace('from "./hub.js"', f"= await import('{fetch.split()[-1]}')")
     script = imported.replace("import {", "const {")
     content, filled = page.evaluate(f"async () => {{ {script}\nreturn [prompt.content, text]; }}")
     assert (content, filled) == (text, loaded["text"])
-    assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("MCP")[-1]
+    assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("Assistant")[-1]
     added = snippets("Agents")
     path = urlsplit(added[0].split()[-1]).path
     index = hub.get(f"{path}/.well-known/agent-skills/index.json").json()
     assert hub.get(f"{path}/SKILL.md").status_code == 200 and len(index["skills"]) == 1
-    assert "hub pull" in page.locator(".choice-of").first.text_content()
+    assert "hub pull" in snippets("Clients")[0]
 
 
 def test_what_is_left_to_fill_is_told(visits):
@@ -250,7 +257,7 @@ def test_what_is_left_to_fill_is_told(visits):
     page.get_by_label("query").fill("SELECT 1")
     page.get_by_label("schema").fill("none")
     expect(left).to_have_text("All variables filled in")
-    page.locator("#fill button").click()
+    page.locator("#copy-filled").click()
     expect(status).to_have_text("Copied")
     page.locator("#copy-raw").click()
     expect(status).to_have_text("Copied")
@@ -260,13 +267,13 @@ def test_what_is_left_to_fill_is_told(visits):
     "repo, buttons",
     [
         (LONG_LINE, ["Copy prompt"]),
-        (SQL_REVIEW, ["Copy filled in", "Copy raw"]),
-        (FRONT, ["Copy filled in", "Copy raw"]),
+        (SQL_REVIEW, ["Copy filled in", "Copy raw", "Copy a link with these values"]),
+        (FRONT, ["Copy filled in", "Copy raw", "Copy a link with these values"]),
     ],
 )
-def test_there_are_two_buttons_only_where_they_differ(visits, repo, buttons):
+def test_there_are_buttons_only_where_they_differ(visits, repo, buttons):
     page = visits.open(f"/{repo}")
-    assert page.locator(".text .toolbar button").all_inner_texts() == buttons
+    assert page.locator(".use button:visible").all_inner_texts() == buttons
 
 
 def test_no_empty_line_stands_where_front_matter_was(visits):
@@ -274,30 +281,93 @@ def test_no_empty_line_stands_where_front_matter_was(visits):
     assert page.locator("#prompt").inner_text().startswith("  Say ")
 
 
-@pytest.mark.parametrize("scripts", [True, False])
-def test_a_long_prompt_is_folded(visits, scripts):
-    page = visits.open(f"/{LARGE}", scripts=scripts)
-    height = "one => one.clientHeight"
-    prompt = page.locator("#prompt")
-    folded = prompt.evaluate(height)
-    assert folded < 1_000
-    expect(page.get_by_label("Show the whole prompt")).to_be_visible()
-    page.get_by_role("checkbox").check()
-    whole = prompt.evaluate(height)
-    assert whole > 10 * folded
-    # The buttons and the way back stay in sight.
-    page.mouse.wheel(0, whole / 2)
-    expect(page.locator(".text .toolbar")).to_be_in_viewport()
-    page.get_by_label("Fold the prompt").uncheck()
-    assert prompt.evaluate(height) == folded
-    page = visits.open("/many/echo-00", scripts=scripts)
-    expect(page.get_by_role("checkbox")).to_have_count(0)
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
+def test_the_main_button_stays_in_sight_along_a_long_prompt(visits, viewport):
+    page = visits.open(f"/{LARGE}", viewport=viewport)
+    height = page.locator("#prompt").evaluate("one => one.clientHeight")
+    page.evaluate("(top) => scrollTo(0, top)", height / 2)
+    expect(page.locator("#copy-filled")).to_be_in_viewport(ratio=1)
+    if viewport == DESKTOP:
+        expect(page.get_by_label("what")).to_be_in_viewport(ratio=1)
 
 
-def test_the_text_stands_before_its_form(visits):
+def test_on_a_phone_the_fields_are_before_the_text_and_facts_after_it(visits):
     page = visits.open(f"/{SQL_REVIEW}", viewport=PHONE)
-    boxes = [page.locator(one).bounding_box() for one in ("#prompt", "#fill", ".use")]
+    boxes = [page.locator(one).bounding_box() for one in ("#fill", "#prompt", "#facts")]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
+    page.locator(".glance a").click()
+    expect(page.locator("#facts")).to_be_in_viewport()
+
+
+def test_optional_variables_are_folded_until_they_are_wanted(visits):
+    page = visits.open(f"/{KINDS}")
+    control = page.get_by_label("number", exact=True)
+    expect(control).to_be_hidden()
+    page.locator("mark.variable[data-name=number]").click()
+    expect(control).to_be_focused()
+
+
+def test_values_are_in_the_fragment_of_a_link_that_fills_them_in(visits, hub):
+    page = visits.open(f"/{KINDS}")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.get_by_label("free", exact=True).fill("one & two\n=#")
+    page.locator("#fill summary").click()
+    page.get_by_label("loud", exact=True).select_option("true")
+    keep_notes(page)
+    page.locator("#copy-link").click()
+    expect(page.locator("#copied")).to_have_text("Copied")
+    link = clipboard(page)
+    assert link.startswith(f"{visits.url}/{KINDS}#")
+    # What is as the author left it, is not in the link, and no request had a value.
+    assert "style" not in link and not any("two" in url for url in requests)
+    other = visits.open(link.removeprefix(visits.url))
+    expect(other.get_by_label("free", exact=True)).to_have_value("one & two\n=#")
+    expect(other.get_by_label("loud", exact=True)).to_have_value("true")
+    expect(other.get_by_label("style", exact=True)).to_have_value("rich")
+    values = {
+        "style": "rich", "number": "7", "loud": "true", "list": '["a","b"]',
+        "free": "one & two\n=#",
+    }  # fmt: skip
+    assert copy(other, "filled") == fill(raw_text(hub, KINDS), values)
+
+
+def test_a_fragment_that_names_a_part_fills_in_nothing(visits):
+    page = visits.open(f"/{SQL_REVIEW}#versions")
+    expect(page.locator("#left")).to_have_text("3 variables still to fill")
+    assert page.url.endswith("#versions")
+
+
+def test_a_link_opens_an_assistant_with_the_filled_text(visits):
+    page = visits.open("/many/echo-00")
+    page.get_by_label("what").fill("it & that")
+    page.get_by_role("radio", name="Assistant").check()
+    page.evaluate("addEventListener('click', (event) => event.preventDefault())")
+    link = page.get_by_role("link", name="Open in Claude")
+    link.click()
+    assert link.get_attribute("href") == "https://claude.ai/new?q=Say%20it%20%26%20that%20again."
+
+
+def test_a_text_too_long_for_a_link_says_so(visits):
+    page = visits.open(f"/{LARGE}")
+    keep_notes(page)
+    page.get_by_role("radio", name="Assistant").check()
+    page.get_by_role("link", name="Open in ChatGPT").click()
+    expect(page.locator("#copied")).to_contain_text("too long for a link")
+
+
+def test_headings_of_a_text_are_an_outline_and_every_character_stays(visits, hub):
+    page = visits.open(f"/{JAPANESE}", scripts=False)
+    assert page.locator("#prompt").text_content() == body(raw_text(hub, JAPANESE)).lstrip("\n")
+    links = page.locator(".outline a")
+    titles = links.all_inner_texts()
+    assert (
+        titles
+        == [one.inner_text().strip("# \n") for one in page.locator("#prompt [role=heading]").all()]
+        and len(titles) > 2
+    )
+    links.last.click()
+    expect(page.locator("#prompt [role=heading]").last).to_be_in_viewport()
 
 
 def test_facts_are_shown(visits, hub):
@@ -310,5 +380,4 @@ def test_facts_are_shown(visits, hub):
     for variable in repo["variables"]:
         expect(main).to_contain_text(variable["description"])
     for version in hub.get(f"/api/v1/repos/{SQL_REVIEW}/versions").json()["data"]:
-        expect(page_versions := main.locator("ol.versions")).to_contain_text(version["changelog"])
-        expect(page_versions).to_contain_text(version["version"])
+        expect(main.locator("ol.steps")).to_contain_text(version["version"])

@@ -3,6 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from builder.text.prompts import fill, parse_document
+from builder.write.catalogue import HOME_ROWS
+from tests.site.browser import keep_notes
 from tests.site.catalogue import CHANGED, FRONT, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 
 
@@ -36,7 +39,8 @@ def test_through_lists_to_a_prompt_and_its_versions(start):
     assert "sql" in heading(page)
     follow(page, "New", "/tags/sql/new", within="main")
     follow(page, "SQL query review", f"/{SQL_REVIEW}")
-    follow(page, "1.0.0", f"/{SQL_REVIEW}/1.0.0", within="ol.versions")
+    page.locator("ol.steps a", has_text="1.0.0").click()
+    page.wait_for_url(f"**/{SQL_REVIEW}/1.0.0")
     follow(page, "mara-okafor", "/mara-okafor", within="main")
     follow(page, "SQL query review", f"/{SQL_REVIEW}")
 
@@ -56,22 +60,43 @@ def test_the_header_marks_where_one_is(visits, path, current):
     assert marked.all_inner_texts() == ([current] if current else [])
 
 
-def test_the_home_page_has_one_list_with_tabs(start):
+def test_the_home_page_searches_tries_a_prompt_and_lists_new_and_top_ones(start):
     page = start
-    expect(page.locator("main .cards")).to_have_count(1)
-    expect(page.locator("main .card")).to_have_count(12)
-    expect(page.locator("main .tags").first.locator("[data-count]")).to_have_count(10)
-    tabs = page.get_by_role("navigation", name="Order").get_by_role("link")
-    assert tabs.all_inner_texts() == ["Top", "Trending", "New"]
-    expect(tabs.first).to_have_attribute("aria-current", "true")
+    lists = page.locator("main .rows")
+    expect(lists).to_have_count(2)
+    for one in lists.all():
+        expect(one.locator("> li")).to_have_count(HOME_ROWS)
+    expect(page.locator("main .tags [data-count]")).to_have_count(10)
     page.set_viewport_size({"width": 390, "height": 844})
-    expect(page.locator("main .card").first.locator(".meta")).to_be_in_viewport()
+    expect(page.locator("main #q")).to_be_in_viewport()
+    expect(page.locator("#fill")).to_be_in_viewport()
+    page.locator("section", has_text="Top").get_by_role("link", name="all", exact=True).click()
+    page.wait_for_url("**/top")
     follow(page, "Trending", "/trending", within="nav[aria-label=Order]")
+
+
+def test_a_prompt_on_the_home_page_is_filled_in_where_it_stands(visits, hub):
+    page = visits.open("/")
+    keep_notes(page)
+    fields = page.locator("#fill [data-variable]")
+    values = {
+        one.get_attribute("data-variable"): f"<{number}>" for number, one in enumerate(fields.all())
+    }
+    assert values
+    expect(page.locator("#left")).to_contain_text("still to fill")
+    for field, value in zip(fields.all(), values.values(), strict=True):
+        field.fill(value)
+    expect(page.locator("#left")).to_have_text("All variables filled in")
+    page.get_by_role("button", name="Copy filled in").click()
+    expect(page.locator("#copied")).to_have_text("Copied")
+    raw = hub.get(page.locator("#prompt").get_attribute("data-raw")).content.decode()
+    text = fill(parse_document(raw).body, values)
+    assert page.evaluate("navigator.clipboard.readText()") == text
 
 
 def test_an_address_that_is_nearly_right_finds_its_prompt(visits):
     page = visits.open(f"/{SQL_REVIEW[:-1]}")
-    expect(page.locator("#suggested .card").first).to_contain_text("SQL query review")
+    expect(page.locator("#suggested > li").first).to_contain_text("SQL query review")
     expect(page.locator("#which")).to_have_text("Similar prompts")
 
 
@@ -93,7 +118,8 @@ def test_from_version_to_version(start):
     expect(page.locator("#changes")).to_have_count(0)
     # A version's page is not written again for the next one: the way up leads over all of them.
     follow(page, "all versions", f"/{MEETING_NOTES}#versions")
-    follow(page, "2.0.0", f"/{MEETING_NOTES}/2.0.0", within="ol.versions")
+    page.locator("ol.steps a", has_text="2.0.0").click()
+    page.wait_for_url(f"**/{MEETING_NOTES}/2.0.0")
 
 
 def test_what_changed_is_told_and_the_words_are_marked(start):
@@ -139,7 +165,8 @@ def test_it_can_be_read_without_scripts(static_visits, kind):
     for choice in page.get_by_role("radio").all():
         choice.check()
     # Each group of choices shows one of its parts.
-    hidden = page.locator(".choice-of :is(h3, pre.snippet)").locator("visible=false")
+    folded = page.locator(".choice-of :is(h3, pre.snippet, #prompt):not(details *)")
+    hidden = folded.locator("visible=false")
     assert parts.locator("visible=true").count() + hidden.count() == parts.count()
     groups = page.locator(".tabs").count()
     expect(page.locator(".choice-of").locator("visible=true")).to_have_count(groups)

@@ -218,7 +218,7 @@ function side(heading, ref, entry, marks) {
   const link = (href, text) => element("a", { href }, text);
   const { version, published_at: at, publisher, changelog, size } = entry;
   const labels = labelled.get(version).map((label) => (
-    element("span", { className: "label" }, element("span", { className: "unseen" }, "Label "), label)
+    element("span", { className: label === "production" ? "label" : "label other" }, element("span", { className: "unseen" }, "Label "), label)
   ));
   const time = element("time", { dateTime: at }, at.slice(0, 10));
   return element(

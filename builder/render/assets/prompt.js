@@ -1,6 +1,6 @@
 // The page of a prompt: fills in variables while they are typed, and copies the text.
 //
-// The copied text comes from the published bytes, not from the page, because HTML has no CRLF.
+// Values are kept in the fragment of the address, which no server sees. The copied text comes from the published bytes, not from the page, because HTML has no CRLF.
 
 import { copyText } from "./site.js";
 
@@ -9,14 +9,17 @@ const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 
 // In the message after copying.
 const NAMED_MAX = 4;
+// Browsers and assistants take addresses of this length.
+const ADDRESS_MAX = 8000;
 
 const shown = document.getElementById("prompt");
 const panel = shown.closest(".text");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
-const menu = panel.querySelector(".download");
+const menu = document.querySelector(".download");
 const marks = new Map(); // the places of each variable, in the text and in its messages
 const controls = new Map();
+const defaults = new Map();
 const left = document.getElementById("left");
 let timer = 0;
 let raw = null;
@@ -33,11 +36,20 @@ for (const mark of panel.querySelectorAll("mark.variable")) {
 for (const control of document.querySelectorAll("#fill [data-variable]")) {
   const { variable } = control.dataset;
   controls.set(variable, control);
+  defaults.set(variable, control.value);
   control.addEventListener("input", () => showValue(variable));
+  control.addEventListener("change", keepValues);
   control.addEventListener("focus", () => point(variable, true));
   control.addEventListener("blur", () => point(variable, false));
-  showValue(variable);
 }
+readValues();
+addEventListener("hashchange", readValues);
+panel.addEventListener("click", ({ target }) => {
+  const control = controls.get(target.closest("mark")?.dataset.name);
+  if (!control) return;
+  unfold(control);
+  control.focus();
+});
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
   copyFilled();
@@ -47,7 +59,19 @@ document.getElementById("copy-raw")?.addEventListener("click", () => copy(fetchR
 for (const button of panel.querySelectorAll("[data-message]")) {
   button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
 }
-for (const button of menu.querySelectorAll("[data-format]")) {
+document.getElementById("copy-link")?.addEventListener("click", () => {
+  keepValues();
+  copy(async () => location.href);
+});
+for (const link of document.querySelectorAll("[target=_blank]")) {
+  link.addEventListener("click", (event) => {
+    const address = link.getAttribute("href").replace(/=.*/s, `=${encodeURIComponent(shown.textContent.trim())}`);
+    if (address.length <= ADDRESS_MAX) return void (link.href = address);
+    event.preventDefault();
+    say("The text is too long for a link. Copy it, and paste it there.");
+  });
+}
+for (const button of menu?.querySelectorAll("[data-format]") ?? []) {
   button.addEventListener("click", () => download(button.dataset.format));
 }
 
@@ -66,7 +90,8 @@ function copyMessage(at) {
 
 /** The variables in the text without a value. */
 function unfilled() {
-  return [...marks.keys()].filter((name) => controls.has(name) && valueOf(name) === null);
+  return [...controls].filter(([name, control]) => (marks.has(name) || shown.contains(control)) && valueOf(name) === null)
+    .map(([name]) => name);
 }
 
 function stillToFill(open) {
@@ -77,6 +102,28 @@ function stillToFill(open) {
 
 function counted(count) {
   return `${count} variable${count === 1 ? "" : "s"}`;
+}
+
+function readValues() {
+  const values = new URLSearchParams(location.hash.slice(1));
+  for (const [name, control] of controls) {
+    if (values.has(name)) {
+      control.value = values.get(name);
+      unfold(control);
+    }
+    showValue(name);
+  }
+}
+
+/** Keeps in the fragment what differs from the page. */
+function keepValues() {
+  const changed = [...controls].filter(([name, { value }]) => value !== defaults.get(name));
+  const values = new URLSearchParams(changed.map(([name, { value }]) => [name, value]));
+  history.replaceState(null, "", values.size ? `#${values}` : location.pathname + location.search);
+}
+
+function unfold(control) {
+  control.closest("details")?.setAttribute("open", "");
 }
 
 /** The text in place of a variable; null if it stays as it is. */
@@ -118,6 +165,10 @@ async function copy(load, open = []) {
   } catch {
     told = "The text could not be loaded. Try again in a moment.";
   }
+  say(told);
+}
+
+function say(told) {
   copied.textContent = told;
   clearTimeout(timer);
   timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);

@@ -208,7 +208,10 @@ function suggest(repos) {
     const row = make("li", { role: "presentation" });
     const option = make("a", { id: `result-${index}`, role: "option", href: pageOf(repo), tabIndex: -1 });
     option.setAttribute("aria-selected", "false");
+    const about = aboutOf(repo.description);
     option.append(make("b", { dir: "auto", textContent: repo.title }), `${repo.owner}/${repo.name}`);
+    if (isFound(about)) option.append(make("span", { dir: "auto" }));
+    option.lastElementChild.append(...(isFound(about) ? marked(about) : []));
     row.append(option);
     return row;
   }));
@@ -220,20 +223,20 @@ function suggest(repos) {
 
 function show(repos, total, message) {
   told.textContent = message || hint;
-  found.replaceChildren(...repos.map(card));
+  found.replaceChildren(...repos.map(row));
   document.getElementById("more").hidden = found.children.length >= total;
   instead.hidden = total > 0;
   document.getElementById("tips").hidden = !message;
   if (!total) showNew();
 }
 
-/** Suggests new prompts, once, with cards of the page that has them. */
+/** Suggests new prompts, once, with rows of the page that has them. */
 async function showNew() {
   if (suggested.children.length) return;
   const answer = await get("/new.html").catch(() => null);
   if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  suggested.replaceChildren(...[...page.querySelectorAll(".card")].slice(0, SUGGESTED));
+  suggested.replaceChildren(...[...page.querySelectorAll(".rows > li")].slice(0, SUGGESTED));
 }
 
 /** For an unknown address: prompts with similar names, otherwise new ones. */
@@ -245,7 +248,7 @@ async function showSimilar() {
     .map((repo) => [likeness(wrong, `${repo.owner}/${repo.name}`), repo])
     .filter(([degree]) => degree >= LIKENESS_MIN)
     .sort(([one], [other]) => other - one);
-  suggested.replaceChildren(...near.slice(0, SUGGESTED).map(([, repo]) => card(repo)));
+  suggested.replaceChildren(...near.slice(0, SUGGESTED).map(([, repo]) => row(repo)));
   if (!near.length) {
     which.textContent = "New prompts";
     await showNew();
@@ -275,31 +278,54 @@ async function showMore() {
   }
   if (turn !== asked) return;
   const { repos, total } = answer;
-  found.append(...repos.map(card));
+  found.append(...repos.map(row));
   found.children[shown]?.querySelector("a").focus();
   document.getElementById("more").hidden = !repos.length || found.children.length >= total;
 }
 
-/** A repo as in the pages of lists; a line of the catalogue has no times. */
-function card(repo) {
-  const item = make("li", { className: "card" });
+/** A repo as in the pages of lists, with what matched; a line of the catalogue has no times. */
+function row(repo) {
+  const item = make("li");
   const heading = make("h3", { dir: "auto" });
-  heading.append(make("a", { href: pageOf(repo), textContent: repo.title }));
-  const by = make("p", { className: "by" });
-  by.append(make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }), `/${repo.name}`);
-  item.append(heading, by, make("p", { className: "about", dir: "auto", textContent: aboutOf(repo.description) }));
-  if (repo.tags.length) {
-    const tags = make("ul", { className: "tags" });
-    for (const tag of repo.tags) {
-      const label = make("li");
-      label.append(make("a", { href: `${root}/tags/${tag}`, textContent: tag }));
-      tags.append(label);
-    }
-    item.append(tags);
+  heading.append(make("a", { href: pageOf(repo) }));
+  heading.firstChild.append(...marked(repo.title));
+  const path = make("p", { className: "path" });
+  path.append(make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }), "/", ...marked(repo.name));
+  const end = make("p", { className: "end" });
+  end.append(make("code", { textContent: repo.latest_version }));
+  if (repo.updated_at) end.append(make("time", { textContent: repo.updated_at.slice(0, 10) }));
+  const why = make("dl", { className: "why" });
+  const tags = repo.tags.filter((tag) => isFound(tag)).join(", ");
+  for (const [name, text] of [["tag", tags], ["about", aboutOf(repo.description)]]) {
+    if (!text) continue;
+    const told = make("dd", { dir: "auto" });
+    told.append(...marked(text));
+    why.append(make("dt", { textContent: name }), told);
   }
-  const date = repo.updated_at ? ` · ${repo.updated_at.slice(0, 10)}` : "";
-  item.append(make("p", { className: "meta", textContent: repo.latest_version + date }));
+  item.append(heading, path, end, why);
   return item;
+}
+
+/** What begins with a word of the query, without its ending. */
+function wanted() {
+  const words = field.value.match(/[\p{L}\p{N}]+/gu) ?? [];
+  const stems = words.map((word) => word.replace(/(?<=.{3})(?:ing|es|s)$/, "")).join("|");
+  return new RegExp(`(?<![\\p{L}\\p{N}])(?:${stems || "(?!)"})[\\p{L}\\p{N}]*`, "giu");
+}
+
+function isFound(text) {
+  return wanted().test(text);
+}
+
+/** A text, with the words of the query marked. */
+function marked(text) {
+  const parts = [];
+  let end = 0;
+  for (const { 0: word, index } of text.matchAll(wanted())) {
+    parts.push(text.slice(end, index), make("mark", { textContent: word }));
+    end = index + word.length;
+  }
+  return [...parts, text.slice(end)];
 }
 
 /** A generated description is the beginning of the text, which says little for JSON or markup. */

@@ -155,9 +155,11 @@ def test_the_table_and_the_prompt_show_the_newest_versions(one, monkeypatch):
     for number in range(1, 20):
         write(one, f"1.0.{number}")
     site = build_files(one)
-    table = re.findall(r'name="to" value="([^"]+)"', site["ann/x/versions.html"].decode())
+    table = re.findall(
+        r'<p class="ver"><a href="/ann/x/([^"]+)"', site["ann/x/versions.html"].decode()
+    )
     assert table == [f"1.0.{number}" for number in range(19, 4, -1)]
     assert "The newest 15 are listed here" in site["ann/x/versions.html"].decode()
-    listed = re.findall(r'<li><a href="/ann/x/([^"]+)"', site["ann/x.html"].decode())
+    listed = re.findall(r'<li.*><a href="/ann/x/([^"]+)"><code>', site["ann/x.html"].decode())
     assert listed == [f"1.0.{number}" for number in range(19, 9, -1)]
     assert b"All 20 versions" in site["ann/x.html"]

@@ -1,0 +1,143 @@
+"""The picture of a prompt's history: its versions as rows, and labels that move along them. Pure.
+
+Places are in percent from left to right and in pixels from top to bottom, so that the picture is as
+wide as its page while its words keep their size.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from builder.model.labels import Labels
+from builder.model.records import LabelMove, ListedVersion
+
+VERSIONS_MAX = 30
+LABELS_MAX = 3
+# Moves in the title, which stands for the picture where it cannot be seen.
+TOLD_MAX = 20
+PRODUCTION = "production"
+
+LEFT, RIGHT = 14.0, 97.0
+HEAD, FOOT = 44, 28
+# The legend: where each label begins, and how much of a long one is shown.
+LEGEND_Y, LEGEND_WIDTH, LEGEND_CHARS = 10, 33, 16
+ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 40, 420
+DATES_APART = 24.0
+
+
+class Picture(NamedTuple):
+    """Places in the picture: ``place`` in percent for each time, ``rows`` in pixels by version."""
+
+    place: dict[str, float]
+    rows: dict[str, int]
+    height: int
+
+
+def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
+    """The newest versions of a prompt that can be read, with the moves of its first labels.
+    ``entries`` are oldest first.
+    """
+    shown = [one for one in entries if not one.withdrawn][-VERSIONS_MAX:]
+    moves = shown_moves(labels)
+    picture = _arrange(shown, moves)
+    parts = [_versions(shown, picture)]
+    parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
+    parts.append(_axis(picture))
+    return Markup(
+        '<svg class="chart" width="100%" height="{}" role="img" aria-labelledby="chart">'
+        '<title id="chart">{}</title>{}</svg>'
+    ).format(picture.height, _told(shown, moves), Markup("").join(parts))
+
+
+def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
+    """The moves of the labels in the picture, oldest first; production first."""
+    names = sorted(labels.current, key=lambda label: label != PRODUCTION)[:LABELS_MAX]
+    return {name: labels.history[name][::-1] for name in names}
+
+
+def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:
+    times = sorted(
+        {one.published_at for one in shown}
+        | {move.moved_at for one in moves.values() for move in one}
+    )
+    seconds = [datetime.fromisoformat(time).timestamp() for time in times]
+    span = max(seconds[-1] - seconds[0], 1)
+    # As far apart as the times are, but never so near that they cover each other.
+    least = 0.5 / len(times)
+    at, places = 0.0, [0.0]
+    for before, after in pairwise(seconds):
+        at += max((after - before) / span, least)
+        places.append(at)
+    # What holds after the last event is seen, too.
+    scale = (RIGHT - LEFT) / (at + 2 * least)
+    row = max(ROW_MIN, min(ROW_MAX, ROWS_HEIGHT // len(shown)))
+    rows = {one.version: HEAD + row * number for number, one in enumerate(reversed(shown))}
+    height = HEAD + row * (len(shown) - 1) + FOOT
+    place = {time: LEFT + scale * one for time, one in zip(times, places, strict=True)}
+    return Picture(place, rows, height)
+
+
+def _straight(x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return Markup('<line x1="{:.1f}%" y1="{}" x2="{:.1f}%" y2="{}"/>').format(x1, y1, x2, y2)
+
+
+def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
+    parts = []
+    for one in shown:
+        x, y = picture.place[one.published_at], picture.rows[one.version]
+        parts.append(_straight(x, y, 100, y))
+    for one in shown:
+        x, y = picture.place[one.published_at], picture.rows[one.version]
+        parts.append(
+            Markup(
+                '<circle cx="{0:.1f}%" cy="{1}" r="4"/>'
+                '<text x="{0:.1f}%" y="{1}" dx="-9" dy="4">{2}</text>'
+            ).format(x, y, one.version)
+        )
+    return Markup('<g class="v">{}</g>').format(Markup("").join(parts))
+
+
+def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
+    """The way of a label; none where it names no version of the picture."""
+    # Labels that name the same version run beside each other.
+    shift = -5 * (number - 1)
+    left = LEGEND_WIDTH * (number - 1)
+    parts = [
+        _straight(left, LEGEND_Y, left + 4, LEGEND_Y),
+        Markup('<text x="{}%" y="{}" dy="4">{}</text>').format(
+            left + 5, LEGEND_Y, label[:LEGEND_CHARS]
+        ),
+    ]
+    ends = [picture.place[move.moved_at] for move in moves[1:]] + [100.0]
+    before: int | None = None
+    for move, end in zip(moves, ends, strict=True):
+        x, y = picture.place[move.moved_at], picture.rows.get(move.version or "")
+        if y is not None:
+            y += shift
+            if before is not None:
+                parts.append(_straight(x, before, x, y))
+            parts.append(_straight(x, y, end, y))
+        before = y
+    return Markup('<g class="l{}">{}</g>').format(number, Markup("").join(parts))
+
+
+def _axis(picture: Picture) -> Markup:
+    parts, last = [], -DATES_APART
+    for time, x in sorted(picture.place.items()):
+        if x - last >= DATES_APART:
+            date = Markup('<text x="{:.1f}%" y="{}">{}</text>')
+            parts.append(date.format(x, picture.height - 4, time[:10]))
+            last = x
+    return Markup("").join(parts)
+
+
+def _told(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
+    """The picture in words."""
+    sentences = [f"Versions {', '.join(one.version for one in shown)}."]
+    for label, one in moves.items():
+        ways = [f"{move.version or 'removed'} from {move.moved_at[:10]}" for move in one]
+        sentences.append(f"{label}: {', '.join(ways[-TOLD_MAX:])}.")
+    return " ".join(sentences)

@@ -1,0 +1,126 @@
+"""The style sheet and the icon of a site, in the operator's colour. Pure.
+
+Texts have a contrast of at least 4.5:1, as WCAG 2.2 asks, in both colour schemes.
+"""
+
+import os
+import re
+from functools import cache
+
+from builder.model.errors import OperatorError
+
+ASSETS = os.path.join(os.path.dirname(__file__), "assets")
+CONTRAST_MIN = 4.5
+# The share of the accent in the ground of chosen and filled-in things; see tokens.css.
+TINT = 0.09
+# A dark page has the accent mixed with so much white, in steps.
+STEP = 0.04
+
+Colour = tuple[int, int, int]
+WHITE, BLACK = (255, 255, 255), (0, 0, 0)
+
+_colour = re.compile(r"#[0-9a-fA-F]{6}")
+_declaration = re.compile(r"--([\w-]+): (#[0-9a-f]{6});")
+
+
+def check_accent(text: str) -> str:
+    """Check the colour of links. Raises OperatorError."""
+    if not _colour.fullmatch(text):
+        raise OperatorError(f"Invalid accent {text!r}. Give a colour as #rrggbb, such as #8a2f6b.")
+    accent = _parse(text)
+    ground, contrast = _worst(accent, _grounds()[0])
+    if contrast < CONTRAST_MIN:
+        darker = next(
+            mixed
+            for mixed in (_mix(accent, BLACK, STEP * step) for step in range(26))
+            if _worst(mixed, _grounds()[0])[1] >= CONTRAST_MIN
+        )
+        raise OperatorError(
+            f"The accent {text} is too light to read on {_hex(ground)}: its contrast is "
+            f"{contrast:.1f}:1, and texts need {CONTRAST_MIN}:1. Choose a darker one, such as "
+            f"{_hex(darker)}."
+        )
+    return text.lower()
+
+
+def stylesheet(accent: str) -> bytes:
+    """The whole style sheet, with this accent; empty: the site's own."""
+    sheet = b"\n".join(_read(name) for name in ("tokens.css", "style.css"))
+    if not accent:
+        return sheet
+    light = _parse(accent)
+    dark = next(
+        mixed
+        for mixed in (_mix(light, WHITE, STEP * step) for step in range(26))
+        if _worst(mixed, _grounds()[1])[1] >= CONTRAST_MIN
+    )
+    rule = ":root {{ --accent: {}; --on-accent: {}; }}"
+    rules = [rule.format(_hex(one), _hex(_on(one))) for one in (light, dark)]
+    return (
+        sheet
+        + (
+            f"\n/* The operator's colour */\n{rules[0]}\n"
+            f"@media (prefers-color-scheme: dark) {{ {rules[1]} }}\n"
+        ).encode()
+    )
+
+
+def icon(accent: str) -> bytes:
+    """The icon, which has one colour in both schemes."""
+    own = _hex(schemes()[0]["accent"])
+    return _read("icon.svg").replace(b"ACCENT", (accent or own).encode())
+
+
+@cache
+def schemes() -> tuple[dict[str, Colour], dict[str, Colour]]:
+    """The colours of light and of dark pages, by their names."""
+    light, dark = _read("tokens.css").decode().split("@media", 1)
+    schemes = [dict(_declaration.findall(part)) for part in (light, dark)]
+    return tuple({name: _parse(text) for name, text in one.items()} for one in schemes)
+
+
+def _grounds() -> list[list[Colour]]:
+    """The grounds on which links are, of light and of dark pages; the last is the tint's."""
+    return [[one[name] for name in ("ground", "sunken", "raised")] for one in schemes()]
+
+
+def _worst(accent: Colour, grounds: list[Colour]) -> tuple[Colour, float]:
+    """The ground on which this accent has the least contrast, and that."""
+    all_grounds = [*grounds, _mix(grounds[-1], accent, TINT)]
+    return min(((one, contrast(accent, one)) for one in all_grounds), key=lambda pair: pair[1])
+
+
+def _on(accent: Colour) -> Colour:
+    return max((WHITE, BLACK), key=lambda one: contrast(accent, one))
+
+
+def contrast(one: Colour, other: Colour) -> float:
+    """The contrast ratio of WCAG 2.2."""
+    darker, lighter = sorted(map(_luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Colour) -> float:
+    parts = [part / 255 for part in colour]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _mix(one: Colour, other: Colour, share: float) -> Colour:
+    """``one`` with this share of ``other``, as ``color-mix(in srgb, …)``."""
+    return tuple(round(a + (b - a) * min(share, 1)) for a, b in zip(one, other, strict=True))
+
+
+def _parse(text: str) -> Colour:
+    return tuple(bytes.fromhex(text[1:]))
+
+
+def _hex(colour: Colour) -> str:
+    return f"#{bytes(colour).hex()}"
+
+
+def _read(name: str) -> bytes:
+    with open(os.path.join(ASSETS, name), "rb") as file:
+        return file.read()

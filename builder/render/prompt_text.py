@@ -1,0 +1,136 @@
+"""The text of a prompt on its pages, and the form that fills in its variables. Pure, as
+builder.render.pages.
+"""
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from markupsafe import Markup
+
+from builder.model.plural import counted
+from builder.model.records import Message, Repo, Variable, Version
+from builder.render.files_panels import link_files
+from builder.render.pages import Pages, shortened
+from builder.text.hidden_chars import Marks, visible
+from builder.text.prompts import mark_variables
+from builder.text.readable import Heading, readable
+from builder.text.summary import is_data
+from builder.text.values import as_text
+
+# The most messages and characters that a page shows as a conversation. The page also has the whole
+# text.
+MESSAGES_SHOWN_MAX = 200
+MESSAGES_CHARS_MAX = 50_000
+# With more optional variables, the form folds them.
+UNFOLDED_MAX = 2
+
+
+def shown_text(
+    pages: Pages, one: Repo | Version, number: str, marks: Marks
+) -> tuple[Markup, Markup | str]:
+    """The text, and the list of its headings if it has several."""
+    front = one.content[: len(one.content) - len(one.body)]
+    body = one.body.lstrip("\r\n") if front else one.body
+    shown_front = visible(front, marks)
+    shown_body = link_files(pages, one, number, _marked(body, marks))
+    is_code = is_data(body)
+    headings: list[Heading] = []
+    if not is_code:
+        shown_body, headings = readable(shown_body)
+    messages = _shown_messages(one.messages or [])
+    shown_messages = [
+        pages.fill(
+            "message.html",
+            role=message.role,
+            title=message.role.capitalize(),
+            index=str(index),
+            number=str(index + 1),
+            text=_marked(message.content, marks),
+        )
+        for index, message in enumerate(messages)
+    ]
+    left = len(one.messages or []) - len(messages)
+    at = {"owner": one.owner, "name": one.name, "version": number}
+    shown = pages.fill(
+        "prompt_text.html",
+        raw=pages.file_url("version_raw", **at),
+        record=pages.file_url("version", **at),
+        is_code=is_code,
+        is_cut=marks.is_cut,
+        front=shown_front,
+        skip=str(utf16_length(front)),
+        body=shown_body,
+        messages=lines(shown_messages),
+        messages_left=counted(left, "more message is", "more messages are") if left else "",
+    )
+    link = Markup('<li><a href="#{}">{}</a></li>')
+    outline = [link.format(id, title) for id, title in headings]
+    return shown, lines(outline) if len(outline) > 1 else ""
+
+
+def form(pages: Pages, one: Repo | Version, marks: Marks) -> Markup | str:
+    """The form that fills in the variables; empty without any."""
+    if not one.variables:
+        return ""
+    fields: dict[bool, list[Markup]] = {True: [], False: []}
+    for number, variable in enumerate(one.variables, 1):
+        field = _variable(pages, variable, f"fill-{number}", marks)
+        fields[bool(variable.required)].append(field)
+    asked, others = fields[True], fields[False]
+    if len(others) <= UNFOLDED_MAX and asked:
+        asked, others = asked + others, []
+    return pages.fill(
+        "fill.html",
+        asked=lines(asked),
+        others=lines(others),
+        others_count=f"{len(others)} more have a value or can be empty" if asked else "Optional",
+    )
+
+
+def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup:
+    default = "" if variable.default is None else as_text(variable.default)
+    options = one_of = Markup()
+    if variable.enum or variable.type == "boolean":
+        values = [*map(as_text, variable.enum or (True, False))]
+        options = Markup(pages.render("options.html", values=values, default=default).decode())
+        if variable.enum:
+            one_of = Markup(", ").join(Markup('<code dir="auto">%s</code>') % one for one in values)
+    return pages.fill(
+        "variable.html",
+        id=id,
+        name=variable.name,
+        type=variable.type if variable.type != "string" else "",
+        is_required=bool(variable.required),
+        is_number=variable.type in ("integer", "number"),
+        description=visible(variable.description, marks),
+        has_default=variable.default is not None,
+        default=default,
+        shown_default=shortened(default),
+        example="" if variable.example is None else shortened(as_text(variable.example)),
+        one_of=one_of,
+        options=options,
+    )
+
+
+def _shown_messages(messages: list[Message]) -> list[Message]:
+    """The first messages, within the limits of a page."""
+    lengths = accumulate(len(message.content) for message in messages[:MESSAGES_SHOWN_MAX])
+    return messages[: sum(length <= MESSAGES_CHARS_MAX for length in lengths)]
+
+
+def _marked(text: str, marks: Marks) -> Markup:
+    r"""A prompt with its variables marked; ``\{{`` is shown as it is."""
+    return Markup(mark_variables(str(visible(text, marks)), mark_variable))
+
+
+def mark_variable(name: str, placeholder: str) -> str:
+    return f'<mark class="variable" data-name="{name}">{placeholder}</mark>'
+
+
+def utf16_length(text: str) -> int:
+    """The length as JavaScript counts it."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def lines(parts: Iterable[Markup]) -> Markup:
+    return Markup("\n".join(parts))

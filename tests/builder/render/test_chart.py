@@ -1,0 +1,86 @@
+"""The picture of a prompt's history, for any number of versions and labels, at any times."""
+
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from builder.model.labels import Labels
+from builder.model.records import LabelMove, ListedVersion
+from builder.render.chart import LABELS_MAX, VERSIONS_MAX, chart
+
+
+def version(number: str, at: str) -> ListedVersion:
+    return ListedVersion(
+        version=number, previous=None, changelog="", publisher="ann", published_at=at,
+        sha256="0" * 64, size=1, raw_url="", diff_url=None, ordinal=1, source=None,
+    )  # fmt: skip
+
+
+def labels(**moves: list[tuple[str | None, str]]) -> Labels:
+    history = {
+        label: [LabelMove(label, to, None, at, "ann", "") for to, at in reversed(one)]
+        for label, one in moves.items()
+    }
+    current = {label: one[0] for label, one in history.items() if one[0].version}
+    return Labels(current, history, 1)
+
+
+def drawn(entries: list[ListedVersion], of: Labels) -> ElementTree.Element:
+    return ElementTree.fromstring(str(chart(entries, of)))
+
+
+def lines(group: ElementTree.Element) -> list[tuple[float, ...]]:
+    return [
+        tuple(float(one.get(name).rstrip("%")) for name in ("x1", "y1", "x2", "y2"))
+        for one in group.iter("line")
+    ]
+
+
+DAYS = [f"2026-01-{day:02}T10:00:00Z" for day in range(1, 31)]
+
+
+def test_a_rollback_is_a_step_down():
+    entries = [version("1.0.0", DAYS[0]), version("1.1.0", DAYS[9])]
+    of = labels(production=[("1.0.0", DAYS[1]), ("1.1.0", DAYS[10]), ("1.0.0", DAYS[20])])
+    picture = drawn(entries, of)
+    line = next(group for group in picture.iter("g") if group.get("class") == "l1")
+    way = [one for one in lines(line) if one[1] > 20]  # without its sample in the legend
+    steps = [y2 - y1 for x1, y1, x2, y2 in way if x1 == x2]
+    assert len(steps) == 2 and steps[0] < 0 < steps[1]
+    # It goes on to the right edge, from left to right.
+    assert way[-1][2] == 100 and all(x1 <= x2 for x1, _, x2, _ in way)
+    assert "production: 1.0.0 from 2026-01-02, 1.1.0 from 2026-01-11" in picture[0].text
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 200])
+@pytest.mark.parametrize("times", ["same", "days", "years"])
+def test_words_never_cover_each_other(count, times):
+    years = [f"{1990 + number:04}-01-01T00:00:00Z" for number in range(count)]
+    at = {"same": DAYS[:1] * count, "days": (DAYS * 7)[:count], "years": years}[times]
+    entries = [version(f"1.{number}.0", at[number]) for number in range(count)]
+    of = labels(**{f"l{number}": [("1.0.0", DAYS[0])] for number in range(10)})
+    picture = drawn(entries, of)
+    texts = [one for one in picture.iter("text")]
+    shown = [one for one in texts if re.fullmatch(r"1\.\d+\.0", one.text)]
+    assert len(shown) == min(count, VERSIONS_MAX)
+    rows = sorted(float(one.get("y")) for one in shown)
+    assert all(below - above >= 12 for above, below in pairwise(rows))
+    assert max(rows) < float(picture.get("height")) < 600
+    dates = sorted(float(one.get("x")[:-1]) for one in texts if one.text.startswith(("19", "20")))
+    assert all(right - left >= 24 for left, right in pairwise(dates))
+    assert len([one for one in picture.iter("g") if one.get("class")[0] == "l"]) == LABELS_MAX
+    places = [float(one.get("cx")[:-1]) for one in picture.iter("circle")]
+    assert all(0 < place < 100 for place in places)
+
+
+def test_production_comes_first_and_removed_labels_and_withdrawn_versions_are_left_out():
+    entries = [version("1.0.0", DAYS[0]), version("2.0.0", DAYS[1])]
+    of = labels(
+        canary=[("2.0.0", DAYS[2])], gone=[("1.0.0", DAYS[2]), (None, DAYS[3])],
+        production=[("9.0.0", DAYS[2]), ("1.0.0", DAYS[4])],
+    )  # fmt: skip
+    words = [one.text for one in drawn(entries, of).iter("text")]
+    assert words.index("production") < words.index("canary")
+    assert not any("gone" in word for word in words)
