@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from builder.model.errors import ContentError, Fault, bounded
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
+from builder.store.content import FORMAT_FILE
 from operate.git import files
 from operate.git.branch import Branch, Entries, Importing
 from operate.git.commits import (
@@ -24,8 +25,9 @@ from operate.git.commits import (
     together,
     write_commits,
 )
-from operate.git.files import HOME, Blob, Place, is_gone, place_of, withdrawn_in
+from operate.git.files import HOME, Blob, Place, file_in, is_gone, place_of, withdrawn_in
 from operate.git.incoming import take_in
+from publisher.write.durable import FORMAT_TEXT
 from publisher.write.store_protocol import Store
 
 # Places that are compared, committed and pushed together.
@@ -200,6 +202,9 @@ class Sync:
             if is_first:
                 # git must not change line ends, which are part of the published text.
                 importing.write(f"{branch.prefix}{_ATTRIBUTES}", b"* -text\n")
+            if any(file_in(path) for one in commits for path in one.writes):
+                # Older releases misread files, and a clone is a content folder.
+                importing.write(f"{branch.prefix}{FORMAT_FILE}", FORMAT_TEXT)
 
         commit = branch.commit(write)
         branch.push(commit, parent)

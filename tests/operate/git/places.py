@@ -93,7 +93,8 @@ class Place:
     def files(self, ref: str = "main") -> dict[str, bytes]:
         """The content on the branch, byte for byte, by path."""
         listed = git(self.remote, "ls-tree", "-r", "-z", "--name-only", ref).split("\0")[:-1]
-        paths = [path for path in listed if not path.endswith(".gitattributes")]
+        hidden = (".gitattributes", ".hub-format")
+        paths = [path for path in listed if not path.endswith(hidden)]
         shown = io.BytesIO(subprocess.run(
             ["git", "-C", str(self.remote), "cat-file", "--batch"], capture_output=True, check=True,
             input="".join(f"{ref}:{path}\n" for path in paths).encode(),

@@ -51,6 +51,7 @@ def test_files_go_with_their_version(place: Place) -> None:
     shown = git(place.remote, "show", "--format=%s", "--name-only", "main").split()
     folder = f"{place.prefix}ann/lint"
     assert shown[2:] == [f"{folder}/1.1.0.{kind}" for kind in ("files/a.sh", "json", "md")]
+    assert check_format(str(place.clone())) == 2
     assert place.run().commits == 0
     clone = place.clone() / "ann/lint/1.0.0.files"
     assert {
