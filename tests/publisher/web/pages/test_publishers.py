@@ -22,7 +22,7 @@ from tests.support.servers import PROJECT
 
 PUBLISHERS = "/account/publishers"
 # A project belongs to an owner once a job has published, so each test takes another.
-_numbers = itertools.count(1)
+_projects = map("octo/prompts-{}".format, itertools.count(1))
 
 
 @pytest.fixture
@@ -35,14 +35,10 @@ def publishers_of(people: People, owner: str) -> list[TrustedPublisher]:
         return TrustedPublishers(database).of(owner)
 
 
-def new_project() -> str:
-    return f"octo/prompts-{next(_numbers)}"
-
-
 def add(visitor: Visitor, **fields: str | None) -> Page:
     visitor.get(PUBLISHERS)
     return visitor.submit(
-        PUBLISHERS, **{"project": new_project(), "workflow": "publish.yml"} | fields
+        PUBLISHERS, **{"project": next(_projects), "workflow": "publish.yml"} | fields
     )
 
 
@@ -92,7 +88,7 @@ def show(
     people: People, owner: Visitor, folder: Path, platform: str, **fields: str
 ) -> ShownProject:  # fmt: skip
     """Add a trusted publisher; the project that has pasted what the page shows then."""
-    project = new_project()
+    project = next(_projects)
     if platform != "github":
         fields |= {"issuer": people.gitlab.url, "workflow": ""}
     page = add(owner, project=project, **fields)
@@ -218,7 +214,7 @@ def test_a_branch_that_is_emptied_is_any(people: People, owner: Visitor) -> None
 
 
 def test_only_jobs_of_the_branch_publish(people: People, owner: Visitor) -> None:
-    project = new_project()
+    project = next(_projects)
     add(owner, project=project, branch="release", repo="review")
 
     def exchange(ref: str) -> requests.Response:
@@ -265,7 +261,7 @@ def test_workflows_name_the_branch(
 
 
 def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) -> None:
-    project = new_project()
+    project = next(_projects)
     add(owner, project=project)
     page = owner.submit("/remove")
     assert page.path == PUBLISHERS and f"{project} is no longer a trusted publisher" in page.words
@@ -309,7 +305,7 @@ def test_what_a_form_is_refused_for(
 
 
 def test_the_same_twice_is_refused(people: People, owner: Visitor) -> None:
-    project = new_project()
+    project = next(_projects)
     add(owner, project=project)
     page = add(owner, project=project.upper())
     assert page.status == 422 and "already trusted" in page.words
