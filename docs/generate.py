@@ -23,7 +23,8 @@ import publisher.nodes.shared_counts  # noqa: F401  both define all metrics
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
-from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
+from builder.model.routes import BYTES, CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
+from builder.model.version_files import TEXT_SUFFIX
 from builder.render.clients import SHELL_CLIENT
 from builder.text.abilities import RULES
 from cli.config import schema_of, variable_of
@@ -55,7 +56,8 @@ def endpoints() -> str:
     for route in ROUTES:
         if route.summary:
             url = f"`{route.query or route.url}`"
-            rows.append(f"| {url} | `{route.file}` | {route.summary} |")
+            files = f"`{route.file}`" + f", `{TEXT_SUFFIX}` for texts" * (route.media == BYTES)
+            rows.append(f"| {url} | {files} | {route.summary} |")
     return "\n".join(rows)
 
 

@@ -187,8 +187,9 @@ def _publish_operation() -> dict[str, Any]:
         "operationId": "publish",
         "summary": "Publish a new version of a repo",
         "description": "The first publication creates the repo, as version 1.0.0. The "
-        "answer is sent when the version is stored and readers can get it. Text and metadata "
-        "identical to the latest version create no new version.",
+        "answer is sent when the version is stored and readers can get it. Text, files and "
+        "metadata identical to the latest version create no new version. The body is JSON, or a "
+        f"form with a ZIP of the version's folder (`{FORM}`).",
         "security": [{"token": []}],
         "parameters": [*_path_parameters(PUBLISH_URL), *map(_header_parameter, _PUBLISH_HEADERS)],
         "requestBody": _publication_body(),
@@ -209,7 +210,7 @@ def _check_operation() -> dict[str, Any]:
         "operationId": "check",
         "summary": "Check what a publication would do",
         "description": "Takes the body of a publication, and answers with the version that it "
-        "would make, or with the error that it would get. Writes nothing. Needs no token where "
+        "would create, or with the error that it would get. Writes nothing. Needs no token where "
         "reading needs none; the rights of a token that you send are checked as well.",
         "security": [{}, {"token": []}],
         "parameters": [*_path_parameters(CHECK_URL), _header_parameter("If-Match")],

@@ -15,7 +15,7 @@ from typing import Any
 
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.version_files import BYTES_MAX, FILES_MAX, TEXT_NAMES
+from builder.model.version_files import FILES_MAX, TEXT_NAMES
 from publisher.write.folders import check_files, field_of
 
 # The limit of a ZIP's central directory: enough for FILES_MAX files and their folders.
@@ -119,9 +119,9 @@ def _fault_of(entry: zipfile.ZipInfo) -> str:
 def _read(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     """The bytes of an entry, at most as many as it declares. Raises what zipfile does."""
     with file.open(entry) as opened:
-        data = opened.read(min(entry.file_size, BYTES_MAX))
-        # zipfile compares the checksum at the declared end.
-        if len(data) != entry.file_size or opened.read(1):
+        # zipfile extracts no more than this, and compares the checksum at its end.
+        data = opened.read(entry.file_size)
+        if len(data) != entry.file_size:
             raise zipfile.BadZipFile(f"{entry.filename} does not have the size that it declares")
     return data
 
