@@ -58,7 +58,7 @@ def write_home(state: State, site: Site, pages: Pages) -> None:
 
 
 class _RepoFile(Struct):
-    """What is read of a prompt's record on the site."""
+    """The file of a prompt's record, without its meta."""
 
     data: Repo
 

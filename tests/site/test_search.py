@@ -140,6 +140,21 @@ def test_typing_on_the_search_page_keeps_the_address_right(visits):
     page.wait_for_url(re.compile(r"/search$"))
 
 
+def test_a_result_says_why_it_was_found(visits):
+    page = visits.open("/search?q=review")
+    first = page.locator("#found > li").first
+    expect(first.locator("h3 mark")).to_have_text("review")
+    expect(first.locator(".path mark")).to_have_text("review")
+    assert first.locator("dt").all_inner_texts() == ["tag", "about"]
+    expect(first.locator("dd").first.locator("mark")).to_have_text("review")
+    # The word is only in the text of this one.
+    page.locator("#q").fill("aggregate")
+    expect(page.locator("#found h3").first).to_have_text("SQL query review")
+    why = page.locator("#found > li").first.locator(".why")
+    expect(why).to_contain_text("Found in the text.")
+    expect(page.locator("#found mark")).to_have_count(0)
+
+
 def test_nothing_is_found(visits):
     page = visits.open("/search?q=zzyzx")
     expect(page.locator("#search-status")).to_contain_text("No prompts for “zzyzx”")

@@ -296,7 +296,9 @@ function row(repo) {
   if (repo.updated_at) end.append(make("time", { textContent: repo.updated_at.slice(0, 10) }));
   const why = make("dl", { className: "why" });
   const tags = repo.tags.filter((tag) => isFound(tag)).join(", ");
-  for (const [name, text] of [["tag", tags], ["about", aboutOf(repo.description)]]) {
+  const about = aboutOf(repo.description);
+  const isInText = field.value && ![repo.title, repo.name, repo.owner, tags, about].some(isFound);
+  for (const [name, text] of [["tag", tags], ["text", isInText && "Found in the text."], ["about", about]]) {
     if (!text) continue;
     const told = make("dd", { dir: "auto" });
     told.append(...marked(text));
