@@ -208,9 +208,12 @@ def fault_of_path(path: str) -> str:
         )
     if any(name.partition(".")[0].lower() in DEVICE_NAMES for name in path.split("/")):
         return "has a name that Windows reserves for devices: rename it"
-    if path.lower() in {name.lower() for name in TEXT_NAMES}:
-        return "is the prompt's own text: send that as `content`"
-    return ""
+    name, _, below = path.partition("/")
+    if name.lower() not in {name.lower() for name in TEXT_NAMES}:
+        return ""
+    if below:
+        return "is in a folder that has the name of the prompt's own text: rename the folder"
+    return "is the prompt's own text: send that as `content`"
 
 
 def _folders(path: str) -> Iterator[str]:

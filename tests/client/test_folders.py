@@ -139,6 +139,7 @@ REFUSED = {
     "control": (["a\x1b[31m"], "is not a portable path"),
     "device": (["d/Nul.txt"], "d/Nul.txt has the name of a device"),
     "text": (["PROMPT.md"], "PROMPT.md has a name that only the text may have"),
+    "folder like a text": (["Prompt.MD/x"], "Prompt.MD/x has a name that only the text may have"),
     "case": (["a/x", "a/X"], "a/x differs from another file in case alone"),
     "case of a folder": (["D/x", "d/y"], "d/ differs from another folder in case alone"),
     "line break": (["a\nb"], "a name has a line break: './a b "),
