@@ -1,7 +1,7 @@
 """A copy of another hub's prompts in a folder, with the hub's files at their own paths.
 
 ``.hub-mirror/`` in the folder has the URL, a lock, files that were fetched and not yet verified,
-and ``noted``. ``noted`` has the digest of each prompt whose files are whole, or "-" while they are
+and ``noted``. ``noted`` has the state of each prompt whose files are whole, or "-" while they are
 being replaced. The last line of a prompt counts.
 """
 
@@ -48,6 +48,11 @@ class _Line(Struct):
     @property
     def repo(self) -> str:
         return f"{self.owner}/{self.name}"
+
+    @property
+    def state(self) -> str:
+        """The digest, marked: a release before files of versions noted it without their files."""
+        return f"{self.digest}+files"
 
     @property
     def is_possible(self) -> bool:
@@ -246,7 +251,7 @@ class _Run:
         that they are the same.
         """
         noted = self.noted()
-        todo = [line for line in state.lines if noted.get(line.repo) != line.digest]
+        todo = [line for line in state.lines if noted.get(line.repo) != line.state]
         done, wrong = 0, []
 
         def bring(line: _Line) -> tuple[_Line, list[str] | None]:
@@ -330,20 +335,21 @@ class _Run:
                 target = f"{self.folder}/{file}"
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(f"{self.stage}/{file}", target)
+        kept = {*files}
         above = BY_NAME["repo"].file_for(owner=line.owner, name=line.name).removesuffix(".json")
         for folder, _, found in os.walk(f"{self.folder}/{above}"):
             for name in found:
                 path = f"{folder}/{name}"
-                if path.removeprefix(f"{self.folder}/") not in files:
+                if path.removeprefix(f"{self.folder}/") not in kept:
                     os.unlink(path)
-        self.note(line.repo, line.digest)
+        self.note(line.repo, line.state)
 
     def publish(self, state: _State) -> None:
         """Put the lists in place, after all of their prompts."""
         _replace(f"{self.folder}/{BY_NAME['catalogue'].file}", state.catalogue)
         _replace(f"{self.folder}/{BY_NAME['hub'].file}", state.hub)
         self.remove(state.gone)
-        lines = "".join(f"{line.repo} {line.digest}\n" for line in state.lines)
+        lines = "".join(f"{line.repo} {line.state}\n" for line in state.lines)
         _replace(f"{self.notes}/noted", lines.encode())
 
     def remove(self, repos: list[str]) -> None:

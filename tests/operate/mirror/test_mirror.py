@@ -64,6 +64,20 @@ def test_a_later_run_fetches_only_what_changed(copy: Copy, origin: Origin) -> No
         }  # fmt: skip
 
 
+def test_a_copy_by_a_release_before_files_gets_them(copy: Copy, origin: Origin) -> None:
+    with Fake(origin) as fake:
+        copy.run(fake.url)
+        noted = copy.folder / ".hub-mirror/noted"
+        noted.write_text(noted.read_text().replace("+files", ""))
+        files = [path for path in copy.tree if ".files/" in path]
+        for path in files:
+            (copy.folder / path).unlink()
+        asked(fake)
+        assert "3 fetched, 0 removed" in copy.run(fake.url).stdout
+        assert copy.tree == origin.mirrored() and files
+        assert {path for path in asked(fake) if ".files/" in path} == {*files}
+
+
 def test_what_is_gone_is_removed(copy: Copy, origin: Origin) -> None:
     with Fake(origin) as fake:
         copy.run(fake.url)
@@ -84,7 +98,7 @@ def check_notes(copy: Copy, origin: Origin) -> None:
     found, wanted = copy.tree, origin.mirrored()
     for line in map(json.loads, wanted[CATALOGUE].splitlines()):
         repo = "{owner}/{name}".format_map(line)
-        if known.get(repo) == line["digest"]:
+        if known.get(repo) == f"{line['digest']}+files":
             mine, theirs = (
                 {path: data for path, data in one.items() if path.startswith(f"{REPOS}/{repo}")}
                 for one in (found, wanted)
