@@ -4,7 +4,7 @@ They are most of a site, so their templates are filled as frames (builder.render
 this module applies the filters and loops that templates elsewhere apply to records.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
@@ -19,6 +19,7 @@ from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
+from builder.render.spark import spark
 from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
@@ -79,9 +80,10 @@ def repo_page(
     entries: list[ListedVersion],
     labels: Labels,
     found: Findings | None = None,
+    by_day: Sequence[tuple[int, int]] = (),
 ) -> bytes:
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
-    first; ``found`` as in ``version_page``.
+    first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
     """
     id = f"{repo.owner}/{repo.name}"
     marks = Marks()
@@ -111,7 +113,7 @@ def repo_page(
         use=_use(pages, repo, id, id, latest.raw_url),
         text=text,
         outline=outline,
-        facts=_facts(pages, repo, latest, shown_labels, pulls),
+        facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
         files=panels(pages, repo, repo.latest_version, found, marks),
         versions=lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
@@ -203,8 +205,11 @@ def _facts(
     publication: ListedVersion | Version,
     labels: Markup,
     pulls: str = "",
+    reads: Markup | str = "",
 ) -> Markup:
-    """The facts of a version: of its ``text``, and of its ``publication``."""
+    """The facts of a version: of its ``text``, and of its ``publication``. ``reads``: the picture
+    of its pulls.
+    """
     parameters = [
         pages.fill("parameter.html", name=name, value=as_text(value))
         for name, value in text.parameters.items()
@@ -223,6 +228,7 @@ def _facts(
         files_count=counted(len(text.files), "file") if text.files else "",
         license=text.license or "",
         pulls=pulls,
+        reads=reads,
         parameters=lines(parameters),
     )
 

@@ -40,17 +40,17 @@ def write_home(state: State, site: Site, pages: Pages) -> None:
     summaries = [msgspec.json.decode(summary, type=RepoSummary) for summary, _ in top]
     tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
     repos_count, _ = state.repos.totals()
-    newest = [card for _, card in rows("new", HOME_ROWS)]
     shown = [card for _, card in top[:HOME_ROWS]]
-    # A hub that is young has the same prompts on top.
-    shown = [] if sorted(shown) == sorted(newest) else shown
+    newest = [card for _, card in rows("new", HOME_ROWS)]
+    # On a young hub, both lists have the same prompts.
+    new = [] if sorted(shown) == sorted(newest) else newest
     page = pages.render_list(
         "home.html",
-        newest,
+        shown,
         intro=intro(state.home()[1]),
         tags=tags,
         repos_count=repos_count,
-        top=Markup(b"".join(shown).decode()),
+        new=Markup(b"".join(new).decode()),
         has_pulls=bool(summaries and summaries[0].pulls),
         trial=_trial(site, pages, summaries),
     )

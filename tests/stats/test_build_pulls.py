@@ -206,3 +206,14 @@ def test_where_nobody_counts_the_state_says_nothing(small):
     with State(small.state, read_only=True) as state:
         assert state.pulls.shown() == (0, None)
         assert state.pulls.of_owner("ann") is None
+
+
+def test_the_page_of_a_prompt_has_a_line_of_its_reads(four):
+    build_files(four)
+    for day, pulls in enumerate((3, 1)):
+        count(four, {"ann/a": pulls}, day)
+    files = build_files(four, changed=[])
+    line = b'aria-label="Pulls in the 30 days to 2025-01-02: from 0 to 3 a day"'
+    assert line in files["ann/a.html"] and b"4 pulls" in files["ann/a.html"]
+    assert b"Pulls in the 30 days" not in files["ann/b.html"]
+    assert read_tree(four.out) == freshly_built(four)
