@@ -80,7 +80,7 @@ def test_no_violation_in_the_ways_to_use_a_prompt(visits, axe):
 
 def test_no_violation_while_formats_are_offered(visits, axe):
     page = visits.open(PAGES["repo"], viewport=PHONE)
-    page.get_by_role("radio", name="Files").check()
+    page.get_by_role("radio", name="Formats").check()
     with page.expect_download():
         page.get_by_role("button", name="prompty").click()
     expect(page.locator(".download [role=status]")).to_contain_text("Downloaded sql-review.prompty")

@@ -69,7 +69,7 @@ def test_numbers_and_the_order_of_keys_are_those_of_the_record(visits):
 
 
 def open_menu(page: Page) -> None:
-    page.get_by_role("radio", name="Files").check()
+    page.get_by_role("radio", name="Formats").check()
 
 
 def download(page: Page, name: str) -> Download:
@@ -105,7 +105,7 @@ def test_an_older_version_is_saved_as_itself_by_keyboard(visits, hub):
     page = visits.open(f"/{SQL_REVIEW}/1.0.0")
     record = hub.get(f"/api/v1/repos/{SQL_REVIEW}/versions/1.0.0").json()["data"]
     open_menu(page)
-    page.get_by_role("radio", name="Files").focus()
+    page.get_by_role("radio", name="Formats").focus()
     for _ in range(2):  # the text itself, then the first of the formats
         page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="dotprompt")).to_be_focused()
