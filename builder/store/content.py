@@ -28,7 +28,7 @@ from builder.model import names
 from builder.model.errors import ContentError, Fault, Faults, OperatorError
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, StoredFile, VersionFile
-from builder.model.version_files import FOLDER_SUFFIX
+from builder.model.version_files import BYTES_MAX, FOLDER_SUFFIX
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import (
     files_in,
@@ -359,7 +359,7 @@ def read_version_file(
     hash.
     """
     file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{stored.path}"
-    data = read_record_file(root, file, bytes, stored.size)
+    data = read_record_file(root, file, bytes, BYTES_MAX)
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise ContentError([Fault(file, _CHANGED)])
     return data

@@ -31,6 +31,15 @@ def test_a_fault_is_reported_though_a_version_was_withdrawn(small):
         build(small, index=False)
 
 
+@pytest.mark.parametrize("data", [b"", b"cat", b"longer than it was"])
+def test_an_edited_file_of_a_version_is_named(small, data):
+    write_version(small.content, "ann", "review", "1.2.0", "Text.", {"a.sh": b"ls\n"})
+    build(small, index=False)
+    Path(small.content, "ann/review/1.2.0.files/a.sh").write_bytes(data)
+    with pytest.raises(ContentError, match=r"1\.2\.0\.files/a\.sh: changed after publication"):
+        build(small, index=False)
+
+
 BREAKS = {
     "hash": lambda root: Path(root, "ann/review/1.1.0.md").write_text("Edited.\n"),
     "record": lambda root: Path(root, "ann/review/1.1.0.json").write_text("{"),
