@@ -20,6 +20,7 @@ from builder.model.routes import (
     list_api,
     list_page,
     match_file,
+    version_file,
 )
 from builder.store.site import Site
 from builder.store.state import State
@@ -93,9 +94,12 @@ class Expected:
         if route.scope == "withdrawn":
             return version in self._withdrawn(repo_id) if version else self._is_withdrawn(repo_id)
         if route.scope == "files":
-            return route.file_for(**params) in files_of_version(
-                repo_id, version, self._files(repo_id).get(version, [])
-            )
+            paths = self._files(repo_id).get(version, [])
+            path = params.get("text_path") or params.get("file_path")
+            if path is None:
+                return bool(paths)  # the plugin
+            at = params["owner"], params["name"], version
+            return path in paths and version_file(*at, path).route == route
         if route.scope == "versions":
             return self._count(repo_id) >= COMPARED_MIN
         versions = self._versions(repo_id)
