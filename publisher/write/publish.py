@@ -149,8 +149,8 @@ def publish_past(
     """Stores versions that were published elsewhere, in their order. Yields the result of each, or
     the error that refused it.
 
-    Each version is complete, so nothing is inherited. One that equals the version before it is
-    stored all the same. Front matter is left alone.
+    The metadata of each version is complete, so none is inherited. Files are, as in ``publish``. A
+    version that equals the one before it is stored all the same. Front matter is left alone.
 
     They come ``after`` the latest version that the caller knows of. The repo is read once, and
     locked until the last version. Nothing waits for the disk: the caller calls ``os.sync()``.
@@ -170,7 +170,7 @@ def publish_past(
             try:
                 metadata, warnings = resolve(one.draft, name, None, front_matter=False)
                 stamp = _Stamp(publisher, records.format_time(one.at), ordinal=one.ordinal)
-                folder = Folder.of(one.draft)
+                folder = repo.folder_of(one.draft)
                 decision, record = _decide_version(
                     repo, one.draft, folder, metadata, warnings, stamp
                 )
@@ -179,7 +179,7 @@ def publish_past(
                 continue
             if not dry_run:
                 decision.write(store, False)
-            repo.add(Version.parse(decision.answer.version), record, one.draft.content)
+            repo.add(Version.parse(decision.answer.version), record, one.draft.content, folder)
             yield decision.answer
         if not (repo.versions or dry_run):
             store.remove_empty(owner, name)

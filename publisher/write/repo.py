@@ -34,6 +34,7 @@ class Repo:
         self.previous = (
             content.read_version(root, owner, name, self.versions[-1]) if self.versions else None
         )
+        self._added: Folder | None = None
         self.is_new = not self.versions and not self.withdrawn
         if self.is_new:
             names.check_new("prompt", name, "name")
@@ -66,7 +67,8 @@ class Repo:
         record = self.previous[0] if self.previous else None
         if draft.files is not UNSET or not record or not record.files:
             return Folder.of(draft)
-        data = content.read_files(self.root, self.owner, self.name, self.latest, record)
+        data = self._added and [*self._added.files.values()]
+        data = data or content.read_files(self.root, self.owner, self.name, self.latest, record)
         return Folder(draft.content, record.files, data)
 
     def next_version(self, bump: str) -> Version:
@@ -75,8 +77,9 @@ class Repo:
         count = len(self.versions) + len(self.withdrawn)
         return next_version(max(taken, default=None), count, bump, self.floor)
 
-    def add(self, version: Version, record: VersionFile, text: str) -> None:
+    def add(self, version: Version, record: VersionFile, text: str, folder: Folder) -> None:
         """Adds a version that has just been stored, without reading the folder again."""
+        self._added = folder
         self.versions.append(version)
         self.previous = record, text
         self.next_ordinal = record.ordinal + 1

@@ -36,8 +36,8 @@ from tests.moving.importers.histories import (
 from tests.support.calls import at, watched
 
 
-def publish_here(root: str, text: str) -> None:
-    draft = make_draft({"content": text})
+def publish_here(root: str, text: str, **fields: Any) -> None:
+    draft = make_draft({"content": text} | fields)
     publish(
         Folder(root), "imported", "greeting", draft, publisher="imported", terms=Terms(sync=False)
     )
@@ -67,6 +67,17 @@ def test_what_is_new_elsewhere_is_added(root):
     assert outcome == Outcome(updated=["imported/greeting with 2 versions"], versions=2)
     assert read_texts(root) == ["one", "two", "one", "three"]
     assert [record.ordinal for record, _ in versions(root)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_files_that_were_added_here_stay(root, dry_run: bool):
+    bring(root, texts("one"))
+    publish_here(root, "here", files=[{"path": "run.sh", "content": "ls", "executable": True}])
+    outcome = bring(root, texts("one", "two", "three"), dry_run=dry_run)
+    assert outcome.versions == 2 and "Kept 1 file" in str(outcome.warnings)
+    records = [record for record, _ in versions(root)]
+    assert len(records) == (2 if dry_run else 4)
+    assert all(record.files == records[1].files for record in records[1:])
 
 
 def test_other_parameters_are_another_version(root):
