@@ -8,10 +8,10 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +23,7 @@ from builder.render.envelopes import json_bytes
 from builder.text.formats import SUFFIXES, skill_parts, with_front
 from builder.text.messages import parse_messages
 from builder.text.prompts import parse_document
+from builder.text.skill_texts import is_skill
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 FILE = SUFFIXES["skill"]
@@ -103,6 +104,7 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
     version's own, whose bytes never change, so an old cached index still has the right digest.
     """
     owner, name, version, about, content, body = stored
+    own = _front_matter(content.removesuffix(body))
     record = {
         "owner": owner,
         "name": name,
@@ -113,12 +115,13 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
         "license": about.license,
         "variables": msgspec.to_builtins(about.variables),
         "parameters": about.parameters,
-        "is_described": has_description(content.removesuffix(body)),
+        "is_described": bool(own.get("description")),
         "body": body,
         "messages": msgspec.to_builtins(parse_messages(body)),
     }
     front, body = skill_parts(record, {})
-    text = with_front(front, body).encode()
+    as_it_is = is_skill(name, own) and own["description"].strip() == front["description"]
+    text = (content if as_it_is else with_front(front, body)).encode()
     both = zip(about.files or (), data, strict=True)
     files = [(one.path, raw, one.executable) for one, raw in both]
     at = {"owner": owner, "name": name, "version": version}
@@ -149,11 +152,9 @@ def _archive(text: bytes, files: Sequence[File], folder: str = "") -> bytes:
     return packed.getvalue()
 
 
-def has_description(front_matter: str) -> bool:
-    """True if a block of front matter has a description, in any form of YAML."""
-    if "description" not in front_matter:
-        return False
-    return bool((parse_document(front_matter).front or {}).get("description"))
+def _front_matter(block: str) -> Mapping[str, Any]:
+    """The values of a block of front matter, in any form of YAML; empty without a description."""
+    return (parse_document(block).front or {}) if "description" in block else {}
 
 
 def index(entries: Sequence[bytes]) -> bytes:

@@ -26,7 +26,8 @@ from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages
-from builder.text.prompts import body_of
+from builder.text.prompts import body_of, parse_document
+from builder.text.skill_texts import is_skill
 from moving.export.listing import ENDINGS, LIST_BYTES_MAX, LIST_FILE, Exported, read_list
 
 _TEMPORARY = ".hub-export.tmp"
@@ -175,7 +176,10 @@ class _Task:
         record = _record(owner, name, version, stored, text)
         if self._format != "skill":
             record["files"] = data
-        exported, losses = write_as(record, self._format)
+        if self._format == "skill" and is_skill(name, parse_document(text).front or {}):
+            exported, losses = text, []
+        else:
+            exported, losses = write_as(record, self._format)
         if self._write(f"{owner}/{name}{ENDINGS[self._format]}", exported.encode()):
             self._losses.update(losses)
         for one, raw in zip(stored.files or (), data, strict=True):

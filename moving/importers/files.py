@@ -21,6 +21,7 @@ from builder.text.core_yaml import load_yaml, spellings
 from builder.text.formats import asked_first
 from builder.text.messages import write_messages
 from builder.text.prompts import parse_document
+from builder.text.skill_texts import is_skill
 from builder.text.summary import clean_title, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import chats
@@ -203,10 +204,13 @@ def _read_text(
     document = parse_document(text, **limits)
     convert = chats.BY_SUFFIX.get(suffix)
     body = convert(document.body, is_ours) if convert else document.body
-    # Without a body, only the front matter can be published.
-    if not (is_ours and body.strip()):
+    front = document.front or {}
+    # Without a body, only the front matter can be published. The front matter of a skill that the
+    # hub serves as it is belongs to the text.
+    is_whole = suffix == ".md" and is_skill(str(front.get("name")), front)
+    if is_whole or not (is_ours and body.strip()):
         body = text[: len(text) - len(document.body)] + body
-    return body, document.front or {}, document.warnings
+    return body, front, document.warnings
 
 
 def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:

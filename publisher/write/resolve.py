@@ -9,6 +9,7 @@ from builder.model.errors import Detail, cut, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
+from builder.text.skill_texts import KEYS, is_skill
 from builder.text.summary import first_sentence, title_of
 from builder.text.values import as_text, inexact_integers
 from publisher.write.fields import METADATA_FIELDS, parse_loosely
@@ -50,7 +51,7 @@ def resolve(
                 "content with an empty line to publish it as text",
             )
         )
-    declared, warnings = _read_front(document) if front_matter else ({}, [])
+    declared, warnings = _read_front(name, document) if front_matter else ({}, [])
     for field in METADATA_FIELDS:
         if getattr(draft, field) is not UNSET:
             declared[field] = getattr(draft, field)
@@ -96,8 +97,11 @@ def _tell_inexact(metadata: Metadata) -> Iterator[str]:
             )
 
 
-def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
-    fields, notes = parse_loosely(document.front or {})
+def _read_front(name: str, document: Document) -> tuple[dict[str, Any], list[str]]:
+    front = document.front or {}
+    if is_skill(name, front):
+        front = {key: value for key, value in front.items() if key not in KEYS}
+    fields, notes = parse_loosely(front)
     return fields, document.warnings + [f"Front matter: {note}" for note in notes]
 
 

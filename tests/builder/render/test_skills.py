@@ -1,5 +1,6 @@
 """Skills: what does not follow from one catalogue."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -66,6 +67,36 @@ def test_a_description_in_front_matter_goes_without_the_title(front: str, is_des
     expected = "Greets." if is_described else "Use for: Greet. Greets."
     assert made.entry.description == expected
     assert parse_document(made.text.decode()).front["description"] == expected
+
+
+@pytest.mark.parametrize(
+    ("front", "is_kept"),
+    [
+        ("name: greet\ndescription: Greets.\nallowed-tools: Read", True),
+        ("name: greet\ndescription: >-\n  Greets.\ncompatibility: Linux", True),
+        ("name: other\ndescription: Greets.\nallowed-tools: Read", False),
+        ("name: greet\ndescription: Published with another one.", False),
+        ("name: greet\ndescription: Greets.\nvariables: [who]", False),
+        ("name: greet\ndescription: Greets.\nmetadata: {version: 2.0.0}", True),
+        (
+            "name: greet\ndescription: Greets.\nmetadata: {title: A, author: b, version: 2.0.0}",
+            False,
+        ),
+        ("description: Greets.", False),
+    ],
+)
+def test_a_text_that_is_a_skill_already_stays_byte_for_byte(front: str, is_kept: bool):
+    about = {
+        "publisher": "ann", "published_at": "2026-01-01T00:00:00Z", "sha256": "0" * 64,
+        "title": "Greet", "description": "Greets.",
+    }  # fmt: skip
+    record = msgspec.convert(about, VersionFile)
+    body = "Greet {{who}}.\n"
+    content = f"---\n{front}\n---\n{body}"
+    stored = Stored("ann", "greet", Version.parse("1.2.0"), record, content, body)
+    made = skills.skill_of(stored, [], LINKS)
+    assert (made.text.decode() == stored.content) is is_kept
+    assert made.entry.digest == f"sha256:{hashlib.sha256(made.text).hexdigest()}"
 
 
 def test_addresses_are_absolute_below_the_base_url():

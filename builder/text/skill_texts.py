@@ -1,0 +1,23 @@
+"""Texts that were written as Agent Skills, which the hub serves as they are. Pure.
+
+The format: https://agentskills.io/specification
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# The keys of the format beside those that are also metadata of a prompt.
+KEYS = frozenset({"name", "allowed-tools", "compatibility", "metadata"})
+# The keys of `metadata` in all skills that a hub writes.
+_WRITTEN = frozenset({"title", "author", "version"})
+
+
+def is_skill(name: str, front: Mapping[str, Any]) -> bool:
+    """True if front matter makes a text a whole skill of the prompt ``name``: it has this name and
+    a description. Not if it declares variables, which need a section that asks for them, nor if a
+    hub wrote it, as its version would be out of date.
+    """
+    described, metadata = front.get("description"), front.get("metadata")
+    has_both = front.get("name") == name and isinstance(described, str) and described.strip()
+    is_written = isinstance(metadata, dict) and metadata.keys() >= _WRITTEN
+    return bool(has_both) and "variables" not in front and not is_written
