@@ -61,8 +61,8 @@ class Folder:
 def tell_kept(stored: Sequence[StoredFile]) -> str:
     """The warning that a version keeps the files of the previous one."""
     return (
-        f"Kept {counted(len(stored), 'file')} of the previous version. Send `files` to replace "
-        "them, or an empty list to remove them."
+        f"Kept {counted(len(stored), 'file')} of the previous version. To replace them, send "
+        "`files` or push the folder; to remove them, send an empty list or push with --no-files."
     )
 
 
