@@ -157,8 +157,9 @@ def test_a_zip_sent_again_gets_its_first_answer(hub: Hub):
     headers = {"Idempotency-Key": "once"}
     first, again = (send(hub, packed, {"bump": "minor"}, **headers) for _ in range(2))
     assert first.json["data"]["version"] == again.json["data"]["version"]
-    other = send(hub, pack({"PROMPT.md": "One.", "a.txt": "2"}), {}, **headers)
-    assert code_of(other) == "idempotency_key_reused"
+    for files, draft in (({"a.txt": "2"}, {"bump": "minor"}), ({"a.txt": "1"}, {})):
+        other = send(hub, pack({"PROMPT.md": "One."} | files), draft, **headers)
+        assert code_of(other) == "idempotency_key_reused"
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,7 @@ HOSTILE = {
     "cut": (pack({"SKILL.md": "x", "a": "y"})[:-30], "files"),
     "no ZIP": (b"text", "files"),
     "empty": (b"", "files"),
+    "more": (pack({f"f{n}": "" for n in range(FILES_MAX + 1)}), "files"),
     "entries": (pack({f"f{n}": "" for n in range(10_000)}), "files"),
     "twice": (pack({"SKILL.md": "x", "aX": "y", "aY": "z"}).replace(b"aY", b"aX"), "files[aX]"),
     "NUL": (pack({"SKILL.md": "x", "aXb": "y"}).replace(b"aXb", b"a\0b"), "files[a]"),
