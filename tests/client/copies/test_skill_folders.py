@@ -372,3 +372,28 @@ def test_a_skill_comes_back_as_it_was_pushed(each: Client, publishing: Hub) -> N
         "run.sh", "scripts/deep/more.sh"
     }  # fmt: skip
     assert hub.run("sync", "--check").status == 0
+
+
+def test_a_text_that_is_a_skill_already_is_updated(to: Client, publishing: Hub) -> None:
+    """The hub serves it as it is, so it does not say its version."""
+    hub = to.to(publishing.url, HUB_TOKEN=publishing.token)
+    text = b"---\nname: own\ndescription: Does it.\n---\nText "
+
+    def push(more: bytes, name: str) -> None:
+        shutil.rmtree(hub.work / "s", ignore_errors=True)
+        (hub.work / "s").mkdir()
+        for path, raw in {"SKILL.md": text + more, name: b"x", "same": name.encode()}.items():
+            (hub.work / "s" / path).write_bytes(raw)
+        hub.run("push", "ada/own", "s")
+
+    push(b"1", "old")
+    assert hub.run("lock", "ada/own", "t/SKILL.md").status == hub.run("sync").status == 0
+    for more, name in ((b"2", "new"), (b"2", "newer")):  # then the text stays
+        push(more, name)
+        shutil.rmtree(hub.cache)
+        hub.run("update")
+        assert hub.run("sync").status == 0
+        assert (hub.work / "t/SKILL.md").read_bytes() == text + more
+        assert {one.name for one in (hub.work / "t").iterdir()} == {"SKILL.md", name, "same"}
+    (hub.work / "t/same").write_bytes(b"mine")
+    assert "t/same has your own changes" in hub.run("sync").err
