@@ -133,6 +133,7 @@ LIMITS_HIT = Counter(
         "failed-auth",
         "sign-in",
         "account",
+        "preview",
         "openid",
         "connections",
         "client-connections",

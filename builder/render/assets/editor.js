@@ -1,21 +1,24 @@
 // The editor of prompts. All of it works without this script, which keeps the text in this browser
-// while the user types, shows the result at once, has a form for each new variable, and marks
-// variables and Markdown in the text.
+// while the user types, shows after each pause what the hub makes of it, and marks variables and
+// Markdown in the text.
 
-import { VARIABLE, bodyOf, declaredIn, namesIn } from "./prompt_text.js";
+import { declaredIn, namesIn } from "./prompt_text.js";
 import { manageFiles } from "./editor_files.js";
 import { offerField } from "./text_field.js";
 
 const KEEP_MS = 400;
 const SHOW_MS = 150;
-// A longer text has no live preview, because its layout would delay typing.
-const LIVE_CHARS_MAX = 20_000;
+const LOOK_MS = 700;
+// A longer form is previewed only when the user presses Preview.
+const LOOK_BYTES_MAX = 100_000;
+// The parts of the page that a preview replaces.
+const SHOWN = ["warnings", "address", "reads", "differs", "next", "publish"];
 // Fields that a page adds to each form, and that are not the user's text.
-const OWN_FIELDS = ["csrf_token", "nonce", "seal", "action", "draft", "revision"];
+const OWN_FIELDS = [
+  "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision",
+];
 const SENT = "hub-sent";
 const NAMES_TOLD_MAX = 10;
-// A version has no more variables. The hub refuses a form with thousands of fields.
-const VARIABLES_MAX = 200;
 // The lines around each field of a form.
 const PART_BYTES = 120;
 
@@ -39,9 +42,6 @@ function start() {
   };
   const showAll = () => {
     files.commit();
-    const prompt = files.promptText();
-    showRows(prompt);
-    showLive(prompt);
     tellUnknown(markUnknown());
   };
   const keep = later(KEEP_MS, () => {
@@ -49,23 +49,30 @@ function start() {
     keepFields(key);
   });
   const show = later(SHOW_MS, showAll);
+  let isLooking = false;
+  const look = later(LOOK_MS, async () => {
+    if (isLooking) return look.soon();
+    isLooking = true;
+    files.commit();
+    showLook(await lookAt());
+    isLooking = false;
+    markUnknown();
+  });
   const files = manageFiles(form, text, {
     flush: () => marked?.write(),
     remount: (act) => remount(act),
-    changed: () => {
-      keep.soon();
-      show.soon();
-    },
+    changed,
   });
-  offerKept(key, files);
+  offerKept(key);
   showAll();
+  document.getElementById("preview").hidden = true;
+  if (text.value && !form.elements.namedItem("seal")) look.soon();
   const remount = offerField(text, document.getElementById("other-field"), local, (shown) => {
     marked = shown;
     markUnknown();
   });
   form.addEventListener("input", (event) => {
-    keep.soon();
-    show.soon();
+    if (event.target.name !== "see") changed();
     if (event.target === text) showSize(files.promptText());
   });
   form.addEventListener("submit", (event) => {
@@ -85,6 +92,12 @@ function start() {
   addEventListener("storage", (event) => {
     if (event.key === key && event.newValue) tellOfOther();
   });
+
+  function changed() {
+    keep.soon();
+    show.soon();
+    look.soon();
+  }
 }
 
 // The copy in this browser
@@ -120,12 +133,16 @@ function store(key, fields) {
 /** Tells the user if the hub would refuse a form, which is then not sent. */
 function isTooLarge(data) {
   const max = Number(form.dataset.requestMax);
-  const size = [...data].reduce((sum, [name, value]) => sum + PART_BYTES + name.length
-    + (typeof value === "string" ? encoder.encode(value).length : value.size), 0);
+  const size = bytesOf(data);
   if (size <= max) return false;
   tell(`This form has ${counted(size)} bytes, and ${counted(max)} is the limit. Send fewer files.`);
   document.getElementById("unsaved").scrollIntoView();
   return true;
+}
+
+function bytesOf(data) {
+  return [...data].reduce((sum, [name, value]) => sum + PART_BYTES + name.length
+    + (typeof value === "string" ? encoder.encode(value).length : value.size), 0);
 }
 
 /** Another tab has just replaced the one copy that the browser has of each edited prompt. */
@@ -142,7 +159,7 @@ function forgetSent() {
   local?.removeItem(keyOf(published.dataset));
 }
 
-function offerKept(key, files) {
+function offerKept(key) {
   const sent = session?.getItem(SENT);
   session?.removeItem(SENT);
   // The hub has a saved draft, so no copy is needed.
@@ -151,7 +168,7 @@ function offerKept(key, files) {
   if (!kept || isShown(kept)) return;
   const time = new Date(kept.at).toLocaleString();
   tell(`This browser has kept what you wrote until ${time}, which this page does not show. `, [
-    ["Use it", () => putBack(kept.fields, files)],
+    ["Use it", () => putBack(kept.fields)],
     ["Discard it", () => { local.removeItem(key); tell(""); }],
   ]);
 }
@@ -173,37 +190,22 @@ function isShown(kept) {
 function written(fields) {
   const said = fields.filter(([name, value]) => value !== "" && name !== "bump"
     && !["base_version", "variable-name", "variable-type", "variable-required"].includes(name));
-  return JSON.stringify(said.map(([name, value]) => [name, String(value).replaceAll("\r\n", "\n")]));
+  return said.map(([name, value]) => `${name}=${String(value).replaceAll("\r\n", "\n")}`).sort().join("\0");
 }
 
-function putBack(fields, files) {
-  const values = new Map();
-  for (const [name, value] of fields) values.set(name, [...(values.get(name) ?? []), value]);
-  files.putBack(values);
-  const text = values.get("content")?.[0] ?? "";
-  form.elements.namedItem("content").value = text;
-  addRows(new Set([...namesIn(text), ...(values.get("variable-name") ?? [])]));
-  const columns = [...values].filter(([name]) => name.startsWith("variable-"));
-  (values.get("variable-name") ?? []).forEach((name, at) => {
-    const row = rowOf(name);
-    for (const [field, column] of columns) {
-      const control = row?.querySelector(`[name="${field}"]`);
-      if (control && field !== "variable-name") control.value = column[at] ?? "";
-    }
-  });
-  for (const [name, given] of values) {
-    if (/^(variable|file)-/.test(name) || OWN_FIELDS.includes(name)) continue;
-    const controls = [...form.querySelectorAll(`[name="${CSS.escape(name)}"]`)];
-    controls.forEach((control, at) => {
-      if (control.type === "checkbox" || control.type === "radio") {
-        control.checked = given.includes(control.value);
-      } else {
-        control.value = given[at] ?? "";
-      }
-    });
+/** Sends the fields to the hub, whose answer is the editor with all of them. */
+function putBack(fields) {
+  const sent = form.cloneNode();
+  const own = [...new FormData(form)].filter(([name]) => OWN_FIELDS.includes(name));
+  for (const [name, value] of [...own, ...fields, ["action", "back"]]) {
+    const field = document.createElement("textarea");
+    field.hidden = true;
+    field.name = name;
+    field.value = value;
+    sent.append(field);
   }
-  tell("Your text is back. It is not saved yet.");
-  form.elements.namedItem("content").dispatchEvent(new Event("input", { bubbles: true }));
+  form.after(sent);
+  sent.submit();
 }
 
 function tell(told, buttons = []) {
@@ -218,13 +220,59 @@ function tell(told, buttons = []) {
   }));
 }
 
-// The preview of the text
+// What the hub makes of the text
+
+/** The editor as the hub shows it with these fields; null if there is none. */
+async function lookAt() {
+  const body = new FormData(form);
+  for (const name of ["upload", "zip"]) body.delete(name);
+  if (bytesOf(body) > LOOK_BYTES_MAX) return null;
+  body.set("action", "look");
+  try {
+    const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  } catch {
+    return null; // the hub cannot be reached
+  }
+}
+
+function showLook(there) {
+  document.getElementById("preview").hidden = there !== null;
+  document.getElementById("stale").textContent = there ? "" : "The preview is not up to date.";
+  if (!there) return;
+  for (const id of SHOWN) {
+    const mine = document.getElementById(id);
+    const its = there.getElementById(id);
+    if (its && !mine?.contains(document.activeElement)) mine?.replaceWith(its);
+  }
+  showRows(there);
+}
+
+/** A form for each variable of the text. Those of others are hidden and keep what describes them. */
+function showRows(there) {
+  const names = new Set();
+  for (const row of there.querySelectorAll(".variable-row")) {
+    names.add(row.dataset.name);
+    const summary = row.querySelector("summary");
+    const mine = rowOf(row.dataset.name);
+    if (mine) mine.querySelector("summary").replaceChildren(...summary.childNodes);
+    else document.getElementById("variable-rows")?.append(row);
+  }
+  for (const row of document.querySelectorAll(".variable-row")) {
+    row.hidden = !names.has(row.dataset.name);
+    if (row.hidden && !isDescribed(row)) row.remove();
+  }
+  const none = document.getElementById("no-variables");
+  if (none) none.hidden = names.size > 0;
+}
 
 function showSize(text) {
   const max = Number(form.dataset.bytesMax);
   const size = encoder.encode(text).length;
   const left = max - size;
-  document.getElementById("size").textContent =
+  const place = document.getElementById("size");
+  place.hidden = size * 2 < max;
+  place.textContent =
     `${counted(size)} of ${counted(max)} bytes, ${counted(Math.abs(left))} ${left < 0 ? "too many" : "left"}`;
 }
 
@@ -234,46 +282,6 @@ function counted(count) {
 
 function rowOf(name) {
   return document.querySelector(`.variable-row[data-name="${name}"]`);
-}
-
-function addRows(names) {
-  const rows = document.getElementById("variable-rows");
-  const pattern = document.getElementById("variable-template");
-  if (!rows || !pattern) return;
-  for (const name of names) {
-    if (rows.childElementCount >= VARIABLES_MAX) forgetHidden();
-    if (rows.childElementCount >= VARIABLES_MAX) return;
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(name) || rowOf(name)) continue;
-    const row = pattern.content.firstElementChild.cloneNode(true);
-    row.dataset.name = name;
-    row.querySelector("legend code").textContent = name;
-    row.querySelector('[name="variable-name"]').value = name;
-    for (const part of row.querySelectorAll("[id], [for]")) {
-      for (const attribute of ["id", "for"]) {
-        const value = part.getAttribute(attribute);
-        if (value) part.setAttribute(attribute, value.replace("variable---", `variable-${name}-`));
-      }
-    }
-    rows.append(row);
-  }
-}
-
-/** Removes the forms of variables that are not in the text, and that nothing describes. */
-function forgetHidden() {
-  for (const row of document.querySelectorAll("#variable-rows .variable-row[hidden]")) {
-    if (!isDescribed(row)) row.remove();
-  }
-}
-
-/** A form for each variable of the text; the forms of others are hidden and keep their values. */
-function showRows(text) {
-  const names = namesIn(text);
-  addRows(names);
-  for (const row of document.querySelectorAll("#variable-rows .variable-row")) {
-    row.hidden = !names.has(row.dataset.name);
-  }
-  const none = document.getElementById("no-variables");
-  if (none) none.hidden = names.size > 0;
 }
 
 /** Variables without a description: new ones, and misspelled ones. */
@@ -296,31 +304,6 @@ function tellUnknown(unknown) {
   const place = document.getElementById("unknown");
   // Screen readers repeat it whenever it is set.
   if (place.textContent !== told) place.textContent = told;
-}
-
-function showLive(text) {
-  const live = document.getElementById("live");
-  const body = bodyOf(text);
-  live.hidden = !body.trim();
-  const parts = [];
-  let end = 0;
-  const shown = body.slice(0, LIVE_CHARS_MAX);
-  for (const found of shown.matchAll(VARIABLE)) {
-    parts.push(shown.slice(end, found.index), found[1] ? markOf(found) : "{{");
-    end = found.index + found[0].length;
-  }
-  parts.push(shown.slice(end));
-  if (body.length > shown.length) parts.push(` … (Preview shows all ${counted(body.length)} characters)`);
-  document.getElementById("live-text").replaceChildren(...parts);
-}
-
-function markOf([placeholder, name]) {
-  const mark = document.createElement("mark");
-  const value = ["example", "default"]
-    .map((field) => document.getElementById(`variable-${name}-${field}`)?.value).find(Boolean);
-  mark.className = value ? "variable filled" : "variable";
-  mark.textContent = value ?? placeholder;
-  return mark;
 }
 
 // Helpers

@@ -42,7 +42,7 @@ export function manageFiles(form, field, { flush, remount, changed }) {
   upload.addEventListener("change", () => take(upload, null));
   choice.addEventListener("change", choose);
   update();
-  return { commit, isEdited: () => edited !== null, promptText, putBack };
+  return { commit, isEdited: () => edited !== null, promptText };
 
   function promptText() {
     return prompt ? prompt.value : field.value;
@@ -175,30 +175,6 @@ export function manageFiles(form, field, { flush, remount, changed }) {
     choice.replaceChildren(new Option(ownLabel, ""), ...offered.map(([row, at]) =>
       new Option(pathOf(row) || "File without a path", at, false, row === edited)));
     document.getElementById("text-choice").hidden = !rows.children.length;
-  }
-
-  /** Restores the rows of fields that the browser kept. */
-  function putBack(values) {
-    if (edited) show(null);
-    const paths = values.get("file-path");
-    if (!paths) return;
-    const known = new Map([...rows.children].map((row) => [pathOf(row), row]));
-    rows.replaceChildren();
-    paths.forEach((path, at) => {
-      const data = values.get("file-data")?.[at] ?? "";
-      const found = known.get(path);
-      if (!data && !found) return;
-      const row = found ?? blank();
-      rows.append(row);
-      pathField(row).value = path;
-      if (data) setData(row, data, bytesOf(data).length);
-      for (const field of ["executable", "removed"]) {
-        const box = checkbox(row, field);
-        box.checked = (values.get(`file-${field}`) ?? []).includes(String(at));
-        box.value = rows.children.length - 1;
-      }
-    });
-    update();
   }
 }
 

@@ -28,7 +28,6 @@ from publisher.web.editor.writing import (
     PARAMETERS,
     YES,
     Base,
-    VariableRow,
     Writing,
     rows_for,
 )
@@ -36,10 +35,8 @@ from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
 from server.bodies import PUBLICATION_BYTES_MAX
 
-# The form has at least so many fields for tags. More would not help a prompt with many tags.
-TAG_FIELDS_MIN = 4
-# The name in the row that a script copies for each new variable; no variable can have it.
-NAME_TO_COME = "-"
+# The form names so many of the tags in use.
+TAGS_NAMED_MAX = 12
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
 
@@ -73,10 +70,13 @@ class Page(NamedTuple):
 
 def show_editor(
     frame: Frame, page: Page, *, plan: PublicationPlan | None = None, errors: Errors | None = None,
-    note: str = "", status: int = HTTPStatus.OK, before: Base | None = None,
+    note: str = "", status: int = HTTPStatus.OK, before: Base | None = None, proposed: str = "",
+    is_preview: bool = False, is_look: bool = False,
 ) -> Response:  # fmt: skip
     """Shows the editor. With a ``plan``, also the result of a publication; with ``before``, also
-    the changes of others since then, to merge by hand.
+    the changes of others since then, to merge by hand. ``proposed``: the name for a new prompt;
+    ``is_preview``: a small screen shows the preview first; ``is_look``: a script takes the preview
+    from the page.
     """
     writing = page.writing
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
@@ -92,7 +92,8 @@ def show_editor(
     known = page.latest.shown.rows if page.latest else ()
     return frame.render(
         "editor.html", status, **_shared(frame, page),
-        plan=plan, errors=errors or {}, note=note, drafts=page.drafts,
+        plan=plan, errors=errors or {}, note=note, drafts=page.drafts, proposed=proposed,
+        is_preview=is_preview, is_look=is_look,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
@@ -101,9 +102,10 @@ def show_editor(
         files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
         new_file=ShownFile(FileRow(""), 0, is_fixed=False, state="new"),
         rows=rows_for(found, (*known, *writing.rows)), found=set(found),
-        tag_fields=_tag_fields(writing), offered_tags=tags_in_use(frame.settings),
-        types=TYPES, parameters=PARAMETERS,
-        new_row=VariableRow(NAME_TO_COME), required_choices=_CHOICES_OF_REQUIRED,
+        new_names={one for one in found if known and one not in {row.name for row in known}},
+        offered_tags=tags_in_use(frame.settings)[:TAGS_NAMED_MAX],
+        types=[(type, type) for type in TYPES], required_choices=_CHOICES_OF_REQUIRED,
+        parameters=PARAMETERS,
         theirs=before and page.latest and compare(
             before.text, page.latest.text, str(before.version), str(page.latest.version)
         ),
@@ -129,8 +131,6 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
         my_text=mine,
         their_files=base
         and sorted({path for path, _ in base.files.items() ^ latest.files.items()}),
-        types=TYPES,
-        parameters=PARAMETERS,
     )
 
 
@@ -167,10 +167,3 @@ def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
         url = "" if row.data or size is None else base_path + version_file(*at, row.path).url
         shown.append(ShownFile(row, size, row.path in files, state, url))
     return shown
-
-
-def _tag_fields(writing: Writing) -> list[str]:
-    """Returns the tags, and empty fields for more."""
-    tags = list(writing.tags[: names.TAGS_PER_REPO_MAX * 2])
-    empty = max(TAG_FIELDS_MIN - len(tags), 1)
-    return tags + [""] * min(empty, max(0, names.TAGS_PER_REPO_MAX - len(tags)))

@@ -16,6 +16,8 @@ from builder.model.names import Version
 from builder.model.records import Draft
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
+from builder.text.readable import readable
+from builder.text.summary import is_data
 from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.files import drafted
@@ -36,7 +38,9 @@ _SHOWN_FIELDS = ("title", "description", "tags", "license", "parameters")
 
 
 class Choice(NamedTuple):
-    """A step that the author may take, and the number that it leads to."""
+    """A step that the author may take, and the number that it leads to. ``bump`` is empty for the
+    proposed one, which follows later changes of the text.
+    """
 
     bump: str
     version: Version
@@ -64,6 +68,7 @@ class PublicationPlan(NamedTuple):
     size: int
     filled: Markup
     is_filled: bool
+    is_code: bool
     difference: VersionDifference
     changes: list[tuple[str, str, str]]
     seal: str
@@ -85,9 +90,10 @@ def make_plan(
         raise as_writing_error(error, name) from error
     done, metadata, step = found.decision.answer, found.metadata, found.step
     bump = writing.bump or (step.bump if step else "patch")
-    choices = _choices(base, bump) if base else []
+    choices = _choices(base, bump, step.bump if step else "patch") if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
-    filled, is_filled = _fill(draft.content, metadata)
+    body = body_of(draft.content, metadata.front_matter_bytes)
+    filled, is_filled = _fill(body, metadata)
     files = drafted(draft.files) if draft.files else {}
     if base and draft.files is UNSET:
         files = base.files
@@ -106,9 +112,10 @@ def make_plan(
         size=done.size,
         filled=filled,
         is_filled=is_filled,
+        is_code=is_data(body),
         difference=compare_versions(base.side if base else Side("", "", 0, {}), mine),
         changes=_changes(metadata, base) if base else [],
-        seal=seal_of(draft),
+        seal=seal_of(draft, name),
     )
 
 
@@ -137,20 +144,20 @@ def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:
     return {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
 
 
-def _choices(base: Base, chosen: str) -> list[Choice]:
+def _choices(base: Base, chosen: str, proposed: str) -> list[Choice]:
     """Returns the steps whose numbers are within the limits; there is always one."""
     choices = []
     for bump in reversed(names.BUMPS):
         try:
-            choices.append(Choice(bump, base.version.bump(bump), bump == chosen))
+            field = "" if bump == proposed else bump
+            choices.append(Choice(field, base.version.bump(bump), bump == chosen))
         except RequestError as error:
             if error.code != "version_conflict":
                 raise
     return choices
 
 
-def _fill(content: str, metadata: Metadata) -> tuple[Markup, bool]:
-    body = body_of(content, metadata.front_matter_bytes)
+def _fill(body: str, metadata: Metadata) -> tuple[Markup, bool]:
     values = {}
     for variable in metadata.variables:
         value = variable.example if variable.example is not None else variable.default
@@ -159,7 +166,10 @@ def _fill(content: str, metadata: Metadata) -> tuple[Markup, bool]:
     is_filled = filled_chars(body, values) <= FILLED_CHARS_MAX
     marks = Marks()
     shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}
-    return Markup(mark_variables(str(visible(body, marks)), _marker(shown))), is_filled
+    text = visible(body, marks)
+    # The blocks of the text, not those of a value.
+    blocks = text if is_data(body) else readable(text)[0]
+    return Markup(mark_variables(str(blocks), _marker(shown))), is_filled
 
 
 def _marker(shown: dict[str, Markup]) -> Callable[[str, str], str]:
@@ -188,7 +198,8 @@ def _shown(value: Any) -> str:
     return show_value(value or None) or "none"
 
 
-def seal_of(draft: Draft) -> str:
-    """Returns a hash of a publication's text, files and metadata."""
+def seal_of(draft: Draft, name: str) -> str:
+    """Returns a hash of a publication's name, text, files and metadata."""
     words = msgspec.structs.replace(draft, changelog="", bump="patch", labels=[])
-    return hashlib.sha256(msgspec.json.encode(words, order="deterministic")).hexdigest()[:32]
+    sealed = msgspec.json.encode((name, words), order="deterministic")
+    return hashlib.sha256(sealed).hexdigest()[:32]

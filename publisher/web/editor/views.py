@@ -17,14 +17,13 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import Draft
-from builder.model.routes import fits, version_file
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft
 from publisher.web.editor.files import add_uploads, faults_of
 from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.line_ends import with_line_feeds
-from publisher.web.editor.mine import Mine, list_mine
+from publisher.web.editor.naming import propose_name
 from publisher.web.editor.page import Page, show_conflict, show_editor
 from publisher.web.editor.plan import (
     PublicationPlan,
@@ -33,6 +32,7 @@ from publisher.web.editor.plan import (
     missing_changelog,
     seal_of,
 )
+from publisher.web.editor.shelf import discard, mine, published
 from publisher.web.editor.writing import (
     Base,
     Writing,
@@ -68,36 +68,6 @@ def add_to(frame: Frame) -> None:
     frame.add("/prompts/<whose>/<name>/published", published)
 
 
-def mine(frame: Frame, owner: str) -> Response:
-    words, page = request.args.get("q", "").strip(), request.args.get("page", "1")
-    number = int(page) if fits("page", page) else 1
-    try:
-        found, missing = list_mine(frame.settings, owner, words, number), ""
-    except RequestError as error:
-        # Drafts, and the link to the editor, are shown without the list too.
-        found, missing = Mine([], 1, 1, 0, False), str(error)
-    drafts = SavedDrafts(frame.database).of(owner)
-    return frame.render("prompts.html", mine=found, missing=missing, drafts=drafts, q=words)
-
-
-def discard(frame: Frame, owner: str, draft_id: str) -> Response:
-    is_gone = SavedDrafts(frame.database).discard(owner, draft_id)
-    return frame.redirect("/prompts", "The draft is discarded." if is_gone else "No such draft.")
-
-
-def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
-    check_owner(owner, whose)
-    version, root = request.args.get("version", ""), frame.settings.content
-    is_version = names.is_version(version)
-    found = is_version and read_base(root, owner, names.check_repo(name), Version.parse(version))
-    if not found:
-        raise RequestError(
-            "version_not_found", f"{owner}/{name} has no such version. Go to My prompts."
-        )
-    files = [version_file(owner, name, version, path).url for path in found.files]
-    return frame.render("published.html", name=name, version=version, files=files)
-
-
 def signed_out(frame: Frame, **_: str) -> Response:
     """Keeps a small form that arrives after its session is over."""
     is_kept = (request.content_length or 0) <= VISITOR_BYTES_MAX
@@ -130,9 +100,11 @@ class _Editor:
         self._drafts = SavedDrafts(frame.database)
         self._actions = {
             "preview": self._preview,
+            "look": partial(self._preview, is_preview=False),
             "publish": self._publish,
             "save": self._save,
             "files": partial(self._again, note=FILES_READ),
+            "back": partial(self._again, note="Your text is back. It is not saved yet."),
             "to_text": partial(self._move, is_into_text=True),
             "to_form": partial(self._move, is_into_text=False),
             "mine": self._take_mine,
@@ -143,8 +115,12 @@ class _Editor:
     def new(self, frame: Frame, owner: str) -> Response:
         if request.method == "POST":
             return self._receive(owner, None)
-        draft, writing = self._saved(owner, "")
-        return show_editor(frame, Page(owner, "", None, writing or Writing(), draft))
+        draft, saved = self._saved(owner, "")
+        writing = saved or Writing()
+        name = propose_name(self._root, owner, writing)
+        plan = self._first_plan(owner, name, writing, None) if saved else None
+        page = Page(owner, "", None, writing, draft)
+        return show_editor(frame, page, plan=plan, proposed=name if saved else "")
 
     def edit(self, frame: Frame, owner: str, whose: str, name: str) -> Response:
         check_owner(owner, whose)
@@ -159,7 +135,19 @@ class _Editor:
         draft, writing = self._saved(owner, name)
         drafts = [] if draft else self._drafts.of(owner, name)
         page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
-        return show_editor(frame, page)
+        plan = self._first_plan(owner, name, page.writing, latest)
+        return show_editor(frame, page, plan=plan)
+
+    def _first_plan(
+        self, owner: str, name: str, writing: Writing, base: Base | None
+    ) -> PublicationPlan | None:
+        """Returns the plan of a text as it was stored; None if it cannot be published as it is."""
+        if base and writing.base_version != str(base.version):
+            return None
+        try:
+            return make_plan(self._root, owner, name, writing, base)
+        except (WritingError, RequestError):
+            return None
 
     def _saved(self, owner: str, name: str) -> tuple[SavedDraft | None, Writing | None]:
         """Returns the saved draft that the URL names, and its fields. Raises RequestError if it is
@@ -180,8 +168,7 @@ class _Editor:
     # Sent forms
 
     def _receive(self, owner: str, repo: str | None) -> Response:
-        writing = read_writing(request.form)
-        name = writing.name.removeprefix(f"{owner}/") if repo is None else repo
+        writing, name = read_writing(request.form), repo or ""
         latest = read_base(self._root, owner, name) if repo else None
         base = latest
         if repo and latest and writing.base_version != str(latest.version):
@@ -193,26 +180,41 @@ class _Editor:
             sent = sent._replace(writing=_with_uploads(writing))
         except RequestError as error:
             return self._again(sent, errors={"files": faults_of(error)}, status=error.status)
+        sent = self._named(sent) if sent.is_new else sent
         if not self._frame.is_form_ours():
             return self._again(sent, note=EXPIRED, status=HTTPStatus.BAD_REQUEST)
-        wait_seconds = self._frame.changes_wait_seconds(owner)
+        action = request.form.get("action", "")
+        wait_seconds = self._frame.changes_wait_seconds(owner, is_preview=action == "look")
         if wait_seconds:
             return self._wait(sent, wait_seconds, "Too many changes to this account")
-        act = self._actions.get(request.form.get("action", ""), self._preview)
         try:
-            return act(sent)
-        except WritingError as error:
-            return self._again(sent, errors=error.errors, status=error.status)
-        except RequestError as error:
-            if error.code == "base_version_mismatch":
+            return self._actions.get(action, self._preview)(sent)
+        except (WritingError, RequestError) as error:
+            if isinstance(error, RequestError) and error.code == "base_version_mismatch":
                 return self._conflict(sent)
-            return self._again(sent, errors={"content": [str(error)]}, status=error.status)
+            errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
+            # A text that is not finished is no fault.
+            is_look = action == "look"
+            status = HTTPStatus.OK if is_look else error.status
+            return self._again(sent, errors=errors, status=status, is_look=is_look)
+
+    def _named(self, sent: _Sent) -> _Sent:
+        """Returns the form of a new prompt with its name. Without a typed one, it is that of the
+        page which the author publishes, or a new proposal.
+        """
+        writing, proposed = sent.writing, request.form.get("proposed", "")
+        if request.form.get("action") != "publish" or writing.name or not proposed:
+            proposed = propose_name(self._root, sent.owner, writing)
+        if writing.name:
+            writing = structs.replace(writing, name=proposed)
+        return sent._replace(name=proposed, writing=writing)
 
     def _again(self, sent: _Sent, writing: Writing | None = None, **shown: Any) -> Response:
         """Returns the editor with the fields that were sent, or with ``writing`` instead."""
         repo = "" if sent.is_new else sent.name
         page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
-        return show_editor(self._frame, page, **shown)
+        proposed = sent.name if sent.is_new else ""
+        return show_editor(self._frame, page, proposed=proposed, **shown)
 
     def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
         note = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
@@ -225,8 +227,8 @@ class _Editor:
             raise RequestError("base_version_mismatch", "This version is not there any more.")
         return make_plan(self._root, sent.owner, sent.name, writing or sent.writing, sent.base)
 
-    def _preview(self, sent: _Sent) -> Response:
-        return self._again(sent, plan=self._plan(sent))
+    def _preview(self, sent: _Sent, *, is_preview: bool = True) -> Response:
+        return self._again(sent, plan=self._plan(sent), is_preview=is_preview)
 
     def _save(self, sent: _Sent) -> Response:
         draft = self._keep(sent)
@@ -262,11 +264,14 @@ class _Editor:
     # Publish
 
     def _publish(self, sent: _Sent) -> Response:
-        seal = request.form.get("seal", "")
-        draft = to_draft(sent.writing, sent.name, sent.base)
-        if seal != seal_of(draft) or (sent.base and not sent.writing.bump):
-            return self._again(sent, plan=self._plan(sent), note=CHECK)
-        missing = missing_changelog(sent.base, sent.writing.bump, sent.writing.changelog)
+        step = request.form.get("step", "")
+        bump = sent.writing.bump or (step if step in names.BUMPS else "")
+        draft = to_draft(structs.replace(sent.writing, bump=bump), sent.name, sent.base)
+        if request.form.get("seal") != seal_of(draft, sent.name) or (sent.base and not bump):
+            if sent.is_new:
+                sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
+            return self._again(sent, plan=self._plan(sent), note=CHECK, is_preview=True)
+        missing = missing_changelog(sent.base, bump, sent.writing.changelog)
         if missing:
             return self._again(
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY

@@ -108,7 +108,7 @@ def read_writing(form: MultiDict[str, str]) -> Writing:
         content=text("content"),
         title=line("title"),
         description=text("description"),
-        tags=tuple(filter(None, map(str.strip, form.getlist("tags")))),
+        tags=tuple(" ".join(form.getlist("tags")).replace(",", " ").split()),
         license=line("license"),
         rows=rows[:VARIABLES_MAX],
         parameters={name: line(f"parameter-{name}") for name in PARAMETERS},

@@ -52,6 +52,8 @@ from server.throttle import Throttle
 
 # Forms that an owner may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
+# Previews that the editor's script may request a minute. They write nothing.
+PREVIEW_LIMIT = 60
 # The most parts of an editor's form: seven for each of 200 variables, four for each of 400 files,
 # uploads, and its other fields. A larger form is refused.
 PARTS_MAX = 4000
@@ -126,6 +128,7 @@ class Frame:
         self.issuers = {issuer.url: issuer for issuer in sign_in.issuers}
         self.attempts = Attempts(shared=limits.shared)
         self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
+        self._previews = Throttle(PREVIEW_LIMIT, "preview", shared=limits.shared)
         self._access = Access(
             settings.base_url, tuple(origin for origin in sign_in.origins if origin != ANY)
         )
@@ -206,9 +209,9 @@ class Frame:
             return False
         return True
 
-    def changes_wait_seconds(self, owner: str) -> int:
-        """Counts one more change of an owner. Returns 0, or the seconds to wait."""
-        return self._changes.hit(owner)
+    def changes_wait_seconds(self, owner: str, *, is_preview: bool = False) -> int:
+        """Counts one more change of an owner, or preview. Returns 0, or the seconds to wait."""
+        return (self._previews if is_preview else self._changes).hit(owner)
 
     @property
     def address(self) -> str:

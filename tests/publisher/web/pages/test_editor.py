@@ -7,6 +7,7 @@ import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.store.labels import read_labels
+from publisher.web.pages.frame import PREVIEW_LIMIT
 from server.bodies import PUBLICATION_BYTES_MAX
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.editor import (
@@ -29,13 +30,13 @@ def test_write_publish_and_correct(people: People, writer: Visitor) -> None:
     changed = set_variable(writer, "hero", example="Ada", description="Who")
     page = send(writer, "preview", **changed)
     assert "Tell Ada a story." in page.words
-    page = send(writer, "publish", title="A story", tags=["Bed Time", ""], license="CC0-1.0")
+    page = send(writer, "publish", title="A story", tags="Bed, time bed", license="CC0-1.0")
     assert "Check what will happen" in page.words, "the details changed after the preview"
     page = send(writer, "publish")
     assert page.path.endswith("/story/published") and "1.0.0 is published" in page.words
     record, text = stored(people, writer, "1.0.0")
     assert text == "Tell {{hero}} a story.\nEnd."
-    assert (record.title, record.tags, record.license) == ("A story", ["bed-time"], "CC0-1.0")
+    assert (record.title, record.tags, record.license) == ("A story", ["bed", "time"], "CC0-1.0")
     (hero,) = record.variables
     assert (hero.description, hero.example, hero.required) == ("Who", "Ada", True)
     assert "A story" in people.server.get(f"/{writer.handle}/story/1.0.0").text
@@ -46,6 +47,80 @@ def test_write_publish_and_correct(people: People, writer: Visitor) -> None:
     assert "<ins>" in page.html, "the difference is marked to the word"
     send(writer, "publish")
     assert stored(people, writer, "1.0.1")[0].variables == record.variables
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"title": "Reply To Customer"}, "reply-to-customer"),
+        ({"name": "Reply To Customer", "title": "Other"}, "reply-to-customer"),
+        ({"title": "  Ärger & Freude!  "}, "arger-freude"),
+        ({"title": "回复客户"}, "huifukehu"),
+        ({"title": "404"}, "404-prompt"),
+        ({"title": "x" * 90}, "x" * 59),
+        ({"content": "# A heading\n\nText."}, "a-heading"),
+        ({"content": "---\ntitle: In front\n---\n# A heading"}, "in-front"),
+        ({"content": "Say {{it}} in a friendly way to everyone."}, "say-it-in-a-friendly"),
+    ],
+)
+def test_a_name_is_proposed(writer: Visitor, changed: dict[str, str], name: str) -> None:
+    page = send(writer, "publish", **({"content": "Text."} | changed))
+    assert "Check what will happen" in page.words
+    assert f"{writer.handle}/{name} 1.0.0 will be published" in page.words
+    assert send(writer, "publish").path.endswith(f"/{name}/published")
+
+
+def test_a_proposed_name_is_free_and_follows_the_title(writer: Visitor) -> None:
+    publish(writer, title="A reply", content="One.")
+    writer.get(NEW)
+    page = send(writer, "preview", title="A reply", content="Two.")
+    assert "/a-reply-2 1.0.0 will be published" in page.words
+    page = send(writer, "publish", title="Another")
+    assert "Check what will happen" in page.words and "/another 1.0.0 will be" in page.words
+    assert send(writer, "publish").path.endswith("/another/published")
+
+
+def test_a_script_looks_at_texts_that_are_not_finished(writer: Visitor) -> None:
+    page = send(writer, "look", title="A reply", content="")
+    assert page.status == 200 and "Correct this" not in page.words
+    page = send(writer, "look", content="Hi {{x}}", more="{")
+    assert page.status == 200 and "cannot be published yet" in page.words
+    page = send(writer, "look", more="")
+    assert 'name="seal"' in page.html and "Publish 1.0.0" in page.html
+    assert send(writer, "publish").path.endswith("/a-reply/published"), "one step after a look"
+
+
+def test_previews_of_a_script_have_a_limit_of_their_own(writer: Visitor) -> None:
+    fields = [*fields_of(writer, content="Hi."), ("action", "look")]
+    statuses = [writer.post(NEW, fields).status for _ in range(PREVIEW_LIMIT)]
+    assert set(statuses) == {200}
+    assert writer.post(NEW, fields).status == 429
+    writer.get(NEW)
+    assert send(writer, "preview", content="Hi.").status == 200
+
+
+def test_what_a_browser_kept_comes_back(writer: Visitor) -> None:
+    page = send(writer, "back", title="Kept", content="", more="{")
+    assert page.status == 200 and "Your text is back" in page.words
+    assert dict(fields_of(writer))["title"] == "Kept"
+
+
+def test_after_publishing(people: People, writer: Visitor) -> None:
+    page = publish(
+        writer, title="Reply <b>to</b> a customer", content="Hi.", new_labels="production",
+        changelog="The first.", name="reply",
+    )  # fmt: skip
+    for words in (
+        "Reply <b>to</b> a customer", "1.0.0 is out. “The first.”", "production 1.0.0 this version",
+        f"{people.url}/{writer.handle}/reply", f"hub pull {writer.handle}/reply@1.0.0",
+    ):  # fmt: skip
+        assert words in page.words
+    assert "<title>Reply " in page.html and "<b>to" not in page.html
+    writer.get(f"{MINE}/{writer.handle}/reply")
+    page = publish(writer, content="Ho.", changelog="More.")
+    assert "production 1.0.0 → 1.0.1" in page.words
+    move = f"{MINE}/{writer.handle}/reply/labels/move?label=production&version=1.0.1"
+    assert move.replace("&", "&amp;") in page.html and writer.get(move).status == 200
 
 
 def test_what_will_happen(people: People, writer: Visitor) -> None:
@@ -126,8 +201,8 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
 @pytest.mark.parametrize(
     ("changed", "status", "message"),
     [
-        ({"name": "Story"}, 400, "lower case"),
-        ({"name": ""}, 400, "Invalid prompt name"),
+        ({"name": "!?"}, 400, "Invalid prompt name"),
+        ({"name": "index"}, 422, "plain web servers have a page"),
         ({"content": " "}, 422, "send the text of the prompt"),
         ({"content": "x" * (CONTENT_BYTES_MAX + 1)}, 413, "262,144 is the limit"),
         ({"tags": ["é!"]}, 422, "a-z, 0-9"),
@@ -135,7 +210,7 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
         ({"more": '{"model": 1}', "parameter-model": "m"}, 422, "only once"),
         ({"parameter-temperature": "warm"}, 422, "such as 0.7"),
         ({"new_labels": "latest"}, 422, "reserved"),
-        ({"title": "x" * 201}, 422, "length"),
+        ({"title": "x" * 201}, 422, "200 characters are the most"),
         ({"changelog": "x" * 9000}, 422, "8,192 bytes"),
     ],
 )

@@ -14,6 +14,7 @@ from tests.publisher.web.pages.test_editor_browser import (
     expect_kept,
     faults,
     preview,
+    shown,
     text_of,
 )
 from tests.publisher.web.pages.test_editor_files import IMAGE, RUN, files_of
@@ -52,7 +53,8 @@ def upload(page: Page, name: str, data: bytes, field: str = "#upload") -> None:
 
 def publish(page: Page, version: str) -> None:
     page.get_by_role("button", name=f"Publish {version}").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(f"story {version}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("story")
+    expect(page.get_by_role("main")).to_contain_text(f"{version} is out.")
 
 
 def choose(page: Page, text: str) -> None:
@@ -81,9 +83,9 @@ def test_add_replace_remove_and_make_executable(
     page.get_by_label("Remove: image.png").check()
     page.get_by_label("Folder for these files").fill("scripts")
     upload(page, "run.sh", b"echo ho\n")
-    preview(page)
+    preview(page, scripts)
     for words in ("new.md added", "image.png removed", "scripts/run.sh changed"):
-        expect(page.locator(".plan details").filter(has_text=words)).to_have_count(1)
+        expect(page.locator("#differs details").filter(has_text=words)).to_have_count(1)
     publish(page, "1.0.1")
     assert files_of(people, writer, "1.0.1") == {
         "new.md": (b"New.\n", True),
@@ -114,7 +116,7 @@ def test_edit_texts_of_files_in_the_field_of_the_prompt(
     page.get_by_role("button", name="New text file").click()
     page.keyboard.type("docs/new.md")
     choose(page, "docs/new.md")
-    expect(page.locator("#live-text")).to_have_text("Run it. Twice.")
+    expect(shown(page)).to_have_text("Run it. Twice.")
     text_of(page).press("Control+End")
     page.keyboard.type("New é")
     preview(page)
@@ -194,7 +196,7 @@ def test_limits_are_checked_before_anything_is_sent(page: Page, tmp_path: Path) 
 
 def test_a_wrong_path_is_named_as_by_the_api(page: Page, faults: list[str]) -> None:
     upload(page, "a b.md", b"x")
-    page.get_by_role("button", name="Preview").first.click()
+    page.locator("[value=preview]").first.evaluate("it => it.click()")
     expect(page.get_by_role("alert")).to_contain_text("files[a b.md]: is not a portable path")
     page.get_by_label("Path").fill("a-b.md")
     preview(page)

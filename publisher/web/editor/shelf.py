@@ -1,0 +1,53 @@
+"""The pages of an owner's prompts beside the editor: their list, and a version just published."""
+
+from flask import Response, request
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.plural import counted
+from builder.model.routes import fits, version_file
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.web.editor.mine import Mine, current_labels, list_mine
+from publisher.web.editor.writing import read_base
+from publisher.web.pages.frame import Frame, check_owner
+
+
+def mine(frame: Frame, owner: str) -> Response:
+    words, page = request.args.get("q", "").strip(), request.args.get("page", "1")
+    number = int(page) if fits("page", page) else 1
+    try:
+        found, missing = list_mine(frame.settings, owner, words, number), ""
+    except RequestError as error:
+        # Drafts, and the link to the editor, are shown without the list too.
+        found, missing = Mine([], 1, 1, 0, False), str(error)
+    drafts = SavedDrafts(frame.database).of(owner)
+    return frame.render("prompts.html", mine=found, missing=missing, drafts=drafts, q=words)
+
+
+def discard(frame: Frame, owner: str, draft_id: str) -> Response:
+    is_gone = SavedDrafts(frame.database).discard(owner, draft_id)
+    return frame.redirect("/prompts", "The draft is discarded." if is_gone else "No such draft.")
+
+
+def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
+    check_owner(owner, whose)
+    version, root = request.args.get("version", ""), frame.settings.content
+    is_version = names.is_version(version)
+    found = is_version and read_base(root, owner, names.check_repo(name), Version.parse(version))
+    if not found:
+        raise RequestError(
+            "version_not_found", f"{owner}/{name} has no such version. Go to My prompts."
+        )
+    return frame.render(
+        "published.html",
+        name=name,
+        version=version,
+        counted=counted,
+        record=found.record,
+        size=len(found.text.encode()),
+        labels=current_labels(frame.settings, owner, name),
+        protected=ProtectedLabels(frame.database).in_repo(owner, name),
+        files=[version_file(owner, name, version, path).url for path in found.files],
+    )
