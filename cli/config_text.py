@@ -23,6 +23,7 @@ EXAMPLES = {
     "database": "postgresql://hub@db.example.org/hub",
     "base-url": "https://prompts.example.org",
     "default-owner": "ada",
+    "accent": "#8a2f6b",
     "metrics": "127.0.0.1:9108",
     "redirect-from": "[::]:80",
     "upstream": "127.0.0.1:8000",

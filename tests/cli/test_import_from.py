@@ -149,8 +149,13 @@ def test_a_download_that_is_stopped(folder: Path):
         os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
         return Said(200, [])
 
-    with fake_api(stop) as api:
-        done = run("import", "--from", "opik", api.url, EXAMPLE_KEY=KEY)
+    # A job in the background of a shell ignores Ctrl-C, and so would the tests.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with fake_api(stop) as api:
+            done = run("import", "--from", "opik", api.url, EXAMPLE_KEY=KEY)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done.exit_code == 1 and "Run the same command again to continue." in done.stderr
 
 

@@ -145,7 +145,8 @@ def test_an_issuer_whose_pages_are_unknown_gives_no_link(site: Site):
     assert site.publish(token).status_code in (200, 201)
     source = site.server.get(VERSIONS.format("review")).json()["data"][0]["source"]
     assert (source["project"], source["run_url"]) == ("octo/prompts", None)
-    assert "Built from octo/prompts@1f2e3d4</span>" in site.server.get("/ann/review/1.0.0").text
+    page = site.server.get("/ann/review/1.0.0").text
+    assert "<dt>Built from</dt><dd>octo/prompts@1f2e3d4</dd>" in page
 
 
 def test_a_removal_holds_for_the_next_request(site: Site):
