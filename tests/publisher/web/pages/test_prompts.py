@@ -1,7 +1,7 @@
 """The list of a user's prompts."""
 
 from tests.publisher.web.pages.conftest import People, Visitor
-from tests.publisher.web.pages.editor import MINE, NEW, publish
+from tests.publisher.web.pages.editor import MINE, NEW, publish, send
 
 
 def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
@@ -18,3 +18,12 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
     assert "None of your prompts" in writer.get(f"{MINE}?q=nothing").words
     for odd in ("?page=99", "?page=x", "?page=0", "?q=" + "x" * 5000):
         assert writer.get(MINE + odd).status == 200
+
+
+def test_the_first_prompt_takes_two_steps(writer: Visitor) -> None:
+    writer.get(MINE)
+    page = send(writer, "preview", title="Reply To Customer", content="Answer {{message}}.")
+    assert f"{writer.handle}/reply-to-customer 1.0.0 will be published" in page.words
+    page = send(writer, "publish")
+    assert page.path.endswith("/reply-to-customer/published")
+    assert "Your first prompt" not in writer.get(MINE).words
