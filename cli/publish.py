@@ -1,5 +1,6 @@
 """``hubctl publish``: publishes a file as the next version of a prompt."""
 
+import os
 import shlex
 from typing import Any, BinaryIO
 
@@ -23,11 +24,25 @@ from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
 
+class _Text(click.File):
+    """A file, and not a folder: this command publishes no files beside a text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and os.path.isdir(value):
+            self.fail(
+                f"{value} is a folder. Publish it with its files by `hubctl import`, or by `hub "
+                "push` to a running hub.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 @click.command()
 @places_options
 @owner_option
 @click.argument("repo", metavar="[OWNER/]NAME")
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=_Text("rb"))
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
     "--bump",

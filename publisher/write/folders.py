@@ -84,12 +84,14 @@ def parse_files(value: Any) -> list[DraftFile]:
     if details:
         raise validation_failed(*details)
     check_files([(one.path, len(one.data)) for one in found])
-    for one in found:
-        if find_token(one.data.decode("latin-1")):
+    for place, one in enumerate(found):
+        # The message about a path with a token does not repeat it.
+        shown = f"The path files[{place}]" if find_token(one.path) else f"The file {one.path}"
+        if find_token(f"{one.path}\n{one.data.decode('latin-1')}"):
             raise RequestError(
                 "secret_detected",
-                f"The file {one.path} contains an access token of this hub. Remove it from the "
-                "file and revoke it: anyone who has seen it can publish as its owner.",
+                f"{shown} contains an access token of this hub. Remove it and revoke it: anyone "
+                "who has seen it can publish as its owner.",
             )
     return found
 

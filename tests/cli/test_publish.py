@@ -79,6 +79,7 @@ def test_publish_from_standard_input(folder: Path):
     [
         (["ann", "-"], 2, "OWNER/NAME"),
         (["ann/story", "missing.md"], 2, "missing.md"),
+        (["ann/story", "content"], 2, "content is a folder. Publish it"),
         (["Ann/story", "-"], 1, "Use 'ann'"),
         (["ann/a/b", "-"], 1, "prompt name"),
         (["api/story", "-"], 1, "another owner"),

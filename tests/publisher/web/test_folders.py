@@ -136,6 +136,13 @@ def test_a_token_in_a_file_is_refused(hub: Hub, encoded: bool):
     assert code_of(answer) == "secret_detected" and "conf/key.ini" in answer.text
 
 
+def test_a_token_in_a_path_is_refused_and_not_repeated(hub: Hub):
+    token = make_token()
+    answer = hub.post({"files": [{"path": f"keys/{token}.txt", "content": "x"}]})
+    assert code_of(answer) == "secret_detected" and "files[0]" in answer.text
+    assert token not in answer.text
+
+
 def test_a_zip_of_a_folder(hub: Hub):
     packed = pack({
         "skill/SKILL.md": "Do {{it}}.", "skill/a/b.py": "1", "__MACOSX/skill/._SKILL.md": "x",
