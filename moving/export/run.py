@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +139,10 @@ class _Task:
         listed = read_list(folder)
         # By path, the SHA-256 of each file as an export wrote it last.
         self._files = listed.files if listed else {}
+        # The same paths, by repo.
+        self._listed: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        for path in self._files:
+            self._listed[*re.split("[/.]", path)[:2]].add(path)
         self._done: set[str] = set()
         # Prompts with faults in the content, whose files stay as they are.
         self._faulty: set[tuple[str, str]] = set()
@@ -180,14 +184,18 @@ class _Task:
             exported, losses = text, []
         else:
             exported, losses = write_as(record, self._format)
-        if self._write(f"{owner}/{name}{ENDINGS[self._format]}", exported.encode()):
+        text_path = f"{owner}/{name}{ENDINGS[self._format]}"
+        paths = [f"{owner}/{name}/{one.path}" for one in stored.files or ()]
+        if self._format != "skill":
+            self._left_out += paths
+            paths = []
+        # Gone files first: a new folder may have the name of an old file.
+        for path in self._listed[owner, name] - {text_path, *paths}:
+            self._drop(path)
+        if self._write(text_path, exported.encode()):
             self._losses.update(losses)
-        for one, raw in zip(stored.files or (), data, strict=True):
-            path = f"{owner}/{name}/{one.path}"
-            if self._format == "skill":
-                self._write(path, raw, executable=one.executable)
-            else:
-                self._left_out.append(path)
+        for path, one, raw in zip(paths, stored.files or (), data, strict=False):
+            self._write(path, raw, executable=one.executable)
 
     def _write(self, path: str, data: bytes, *, executable: bool | None = None) -> bool:
         """Write a file unless it is current; returns True if it is now. ``executable``: None if the
@@ -238,18 +246,21 @@ class _Task:
 
     def remove_gone(self, owner: str | None) -> None:
         """Remove files of prompts, versions and formats that no longer exist."""
-        for path, wanted in [*self._files.items()]:
+        for path in [*self._files]:
             handle, name, *_ = re.split("[/.]", path)
             is_other = owner is not None and handle != owner
-            if path in self._done or is_other or (handle, name) in self._faulty:
-                continue
-            there = self._hash(path)
-            if there not in (None, wanted):
-                self._kept[path] = None
-                continue
-            if there:
-                self._remove(path)
-            del self._files[path]
+            if path not in self._done and not is_other and (handle, name) not in self._faulty:
+                self._drop(path)
+
+    def _drop(self, path: str) -> None:
+        """Remove a file that an export wrote, unless it is another now."""
+        there = self._hash(path)
+        if there not in (None, self._files[path]):
+            self._kept[path] = None
+            return
+        if there:
+            self._remove(path)
+        del self._files[path]
 
     def _remove(self, path: str) -> None:
         with explained("remove", f"{self._folder}/{path}", "Remove it by hand."):

@@ -258,6 +258,13 @@ def test_a_skill_has_its_files_beside_it(root):
     assert files("out/ann/lint") == {"SKILL.md", "assets/mine.txt", "x"}
 
 
+def test_a_file_becomes_a_folder_and_a_file_again(root):
+    for number, path in enumerate(("a", "a/b", "a")):
+        write_version("content", "ann", "lint", f"1.{number}.0", "Lint.", {path: b"1"})
+        assert export(format="skill").exit_code == 0
+        assert files("out/ann/lint") == {"SKILL.md", path}
+
+
 def test_a_mode_alone_is_a_change(root):
     write_version("content", "ann", "lint", "1.0.0", "Lint.", {"run.sh": b"x", "x": b"1"})
     export(format="skill")
