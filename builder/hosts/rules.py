@@ -19,6 +19,7 @@ from builder.model.routes import (
     GRAMMAR,
     GZIP,
     PATHS,
+    PNG,
     READ_ROUTES,
     ROUTES,
     SORTS,
@@ -35,7 +36,7 @@ from builder.render import envelopes
 CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
 
 # Media types worth compressing.
-TEXT_MEDIA = sorted({route.media for route in ROUTES} - {BYTES, GZIP, ZIP})
+TEXT_MEDIA = sorted({route.media for route in ROUTES} - {BYTES, GZIP, PNG, ZIP})
 
 # Values of a list's parameters that the query does not give.
 LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}

@@ -49,6 +49,7 @@ HTML = "text/html; charset=utf-8"
 CSS = "text/css; charset=utf-8"
 SCRIPT = "text/javascript; charset=utf-8"
 SVG = "image/svg+xml"
+PNG = "image/png"
 XML = "application/xml; charset=utf-8"
 ATOM = "application/atom+xml; charset=utf-8"
 GZIP = "application/gzip"
@@ -337,6 +338,7 @@ _ROWS = (
     _row("marked_text_script", "/assets/marked_text.js", SCRIPT, "list", "site"),
     _row("codemirror_script", "/assets/codemirror.js", SCRIPT, "list", "site"),
     _row("icon", "/assets/icon.svg", SVG, "list", "site"),
+    _row("picture", "/assets/picture.png", PNG, "list", "site"),
     # For crawlers and feed readers
     _row("feed", "/feed.xml", ATOM, "list", "list"),
     _row("owner_feed", "/{owner}/feed.xml", ATOM, "list", "owner"),

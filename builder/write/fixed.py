@@ -29,6 +29,7 @@ _ASSET_ROUTES = (
     "text_field_script",
     "marked_text_script",
     "codemirror_script",
+    "picture",
 )
 
 

@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 
 # Pages load these, and they link to nothing.
-_LOADED = (routes.CSS, routes.SCRIPT, routes.SVG)
+_LOADED = (routes.CSS, routes.SCRIPT, routes.SVG, routes.PNG)
 # Texts link to nothing. Records link to pages and texts, and programs begin with records.
 _KINDS = (
     routes.TEXT,

@@ -76,7 +76,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         {
             f"assets/{path.name}": path.read_bytes()
             for path in Path(ASSETS).iterdir()
-            if path.suffix == ".js"
+            if path.suffix in (".js", ".png")
         }
         | {BY_NAME[name].file: data for name, data in files.items()}
         | texts

@@ -226,7 +226,7 @@ events {{ }}
 http {{
     access_log off;
     types {{
-        text/html html; text/css css; text/javascript js; image/svg+xml svg;
+        text/html html; text/css css; text/javascript js; image/svg+xml svg; image/png png;
         application/json json; application/xml xml; text/plain txt;
     }}
     client_body_temp_path {folder}/body;

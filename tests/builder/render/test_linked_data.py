@@ -72,7 +72,8 @@ def head_of(pages: Pages, **values: Any) -> Head:
 def test_every_page_names_its_site(pages):
     head = Head(pages.render("plain.html").decode())
     assert head.meta["og:site_name"] == "A <Hub>"
-    assert head.meta["twitter:card"] == "summary"
+    assert head.meta["twitter:card"] == "summary_large_image"
+    assert head.meta["og:image"] == f"{BASE_URL}/assets/picture.png"
 
 
 def test_a_page_is_described(pages):
