@@ -68,17 +68,26 @@ class Page(NamedTuple):
     drafts: Sequence[SavedDraft] = ()
 
 
-def show_editor(
-    frame: Frame, page: Page, *, plan: PublicationPlan | None = None, errors: Errors | None = None,
-    note: str = "", status: int = HTTPStatus.OK, before: Base | None = None, proposed: str = "",
-    is_preview: bool = False, is_look: bool = False,
-) -> Response:  # fmt: skip
-    """Shows the editor. With a ``plan``, also the result of a publication; with ``before``, also
-    the changes of others since then, to merge by hand. ``proposed``: the name for a new prompt;
+class Shown(NamedTuple):
+    """What the editor shows beside the prompt: the ``plan`` of its publication; the changes of
+    others since ``before``, to merge by hand; a name ``proposed`` for a new prompt.
     ``is_preview``: a small screen shows the preview first; ``is_look``: a script takes the preview
     from the page.
     """
-    writing = page.writing
+
+    plan: PublicationPlan | None = None
+    errors: Errors | None = None
+    note: str = ""
+    status: int = HTTPStatus.OK
+    before: Base | None = None
+    proposed: str = ""
+    is_preview: bool = False
+    is_look: bool = False
+
+
+def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
+    """The editor's page."""
+    writing, before = page.writing, shown.before
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
     document = parse_document(text)
     front = {
@@ -91,9 +100,9 @@ def show_editor(
     found = variable_names(document.body)
     known = page.latest.shown.rows if page.latest else ()
     return frame.render(
-        "editor.html", status, **_shared(frame, page),
-        plan=plan, errors=errors or {}, note=note, drafts=page.drafts, proposed=proposed,
-        is_preview=is_preview, is_look=is_look,
+        "editor.html", shown.status, **_shared(frame, page),
+        plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
+        proposed=shown.proposed, is_preview=shown.is_preview, is_look=shown.is_look,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,

@@ -24,7 +24,7 @@ from publisher.web.editor.files import add_uploads, faults_of
 from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.naming import propose_name
-from publisher.web.editor.page import Page, show_conflict, show_editor
+from publisher.web.editor.page import Page, Shown, show_conflict, show_editor
 from publisher.web.editor.plan import (
     PublicationPlan,
     as_writing_error,
@@ -120,7 +120,7 @@ class _Editor:
         name = propose_name(self._root, owner, writing)
         plan = self._first_plan(owner, name, writing, None) if saved else None
         page = Page(owner, "", None, writing, draft)
-        return show_editor(frame, page, plan=plan, proposed=name if saved else "")
+        return show_editor(frame, page, Shown(plan, proposed=name if saved else ""))
 
     def edit(self, frame: Frame, owner: str, whose: str, name: str) -> Response:
         check_owner(owner, whose)
@@ -136,7 +136,7 @@ class _Editor:
         drafts = [] if draft else self._drafts.of(owner, name)
         page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
         plan = self._first_plan(owner, name, page.writing, latest)
-        return show_editor(frame, page, plan=plan)
+        return show_editor(frame, page, Shown(plan))
 
     def _first_plan(
         self, owner: str, name: str, writing: Writing, base: Base | None
@@ -214,7 +214,7 @@ class _Editor:
         repo = "" if sent.is_new else sent.name
         page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
         proposed = sent.name if sent.is_new else ""
-        return show_editor(self._frame, page, proposed=proposed, **shown)
+        return show_editor(self._frame, page, Shown(proposed=proposed, **shown))
 
     def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
         note = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
