@@ -2,19 +2,13 @@
 // invisible characters (builder/text/hidden_chars.py). Texts are inserted as text only.
 
 import { CONTROL, INVISIBLE, MARKS_MAX, SUSPECT } from "./changes.js";
+import { element } from "./site.js";
 
 const suspect = new RegExp(SUSPECT, "u");
 // A run of the same character is one mark.
 const invisible = new RegExp(`(${INVISIBLE})\\1*`, "gu");
 const invisibleOrReturn = new RegExp(`(${INVISIBLE}|\\r)\\1*`, "gu");
 const control = new RegExp(`^${CONTROL}`, "u");
-
-/** An element with properties, and with nodes and texts in it. */
-export function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
 
 export function counted(count, what) {
   return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;

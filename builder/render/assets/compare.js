@@ -2,7 +2,8 @@
 // versions are in the URL, so that it can be shared.
 
 import { compareTexts } from "./changes.js";
-import { Marks, changesTable, counted, element, humanSize, visible } from "./changes_table.js";
+import { Marks, changesTable, counted, humanSize, visible } from "./changes_table.js";
+import { element } from "./site.js";
 
 const LATEST = "latest";
 const REF_CHARS_MAX = 80;

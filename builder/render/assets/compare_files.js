@@ -2,7 +2,8 @@
 // what templates/files.html and can_do.html show for a version and the one before.
 
 import { compareTexts } from "./changes.js";
-import { changesTable, counted, element, humanSize } from "./changes_table.js";
+import { changesTable, counted, humanSize } from "./changes_table.js";
+import { element } from "./site.js";
 
 // Beyond these limits, files are shown by size and hash. The host limits reads, so files are few.
 const LOADED_MAX = 30, LOADED_BYTES_MAX = 512 * 1024, ROWS_MAX = 1000, MS_MAX = 1000;

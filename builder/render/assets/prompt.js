@@ -1,6 +1,7 @@
 // The page of a prompt: fills in variables while they are typed, and copies the text.
 //
-// Values are kept in the fragment of the address, which no server sees. The copied text comes from the published bytes, not from the page, because HTML has no CRLF.
+// Values are in the fragment of the address, which no server sees. The copied text comes from the
+// published bytes, because HTML has no CRLF.
 
 import { copyText } from "./site.js";
 
@@ -11,62 +12,67 @@ const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 const NAMED_MAX = 4;
 // Browsers and assistants take addresses of this length.
 const ADDRESS_MAX = 8000;
+const NOT_LOADED = "The text could not be loaded. Try again in a moment.";
 
 const shown = document.getElementById("prompt");
+const { raw, skip } = shown.dataset;
 const panel = shown.closest(".text");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
 const menu = document.querySelector(".download");
 const marks = new Map(); // the places of each variable, in the text and in its messages
 const controls = new Map();
-const defaults = new Map();
+const fetched = new Map(); // texts, by address
 const left = document.getElementById("left");
 let timer = 0;
-let raw = null;
-let messages = null;
 
 for (const mark of panel.querySelectorAll("mark.variable")) {
   const { name } = mark.dataset;
   mark.dataset.placeholder = mark.textContent;
-  if (!marks.has(name)) marks.set(name, []);
-  marks.get(name).push(mark);
+  marks.get(name)?.push(mark) ?? marks.set(name, [mark]);
 }
 
 // By a data attribute, because a variable's name could be that of a property of the form.
 for (const control of document.querySelectorAll("#fill [data-variable]")) {
   const { variable } = control.dataset;
   controls.set(variable, control);
-  defaults.set(variable, control.value);
+  control.dataset.given = control.value;
   control.addEventListener("input", () => showValue(variable));
   control.addEventListener("change", keepValues);
-  control.addEventListener("focus", () => point(variable, true));
-  control.addEventListener("blur", () => point(variable, false));
+  for (const type of ["focus", "blur"]) {
+    control.addEventListener(type, () => {
+      for (const mark of marksOf(variable)) mark.classList.toggle("current", type === "focus");
+    });
+  }
 }
 readValues();
 addEventListener("hashchange", readValues);
 panel.addEventListener("click", ({ target }) => {
   const control = controls.get(target.closest("mark")?.dataset.name);
-  if (!control) return;
   unfold(control);
-  control.focus();
+  control?.focus();
 });
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
   copyFilled();
 });
-document.getElementById("copy-filled").addEventListener("click", copyFilled);
-document.getElementById("copy-raw")?.addEventListener("click", () => copy(fetchRaw));
+onClick("copy-filled", copyFilled);
+onClick("copy-raw", () => copy(() => fetchText(raw)));
+onClick("copy-link", () => {
+  keepValues();
+  copy(() => location.href);
+});
 for (const button of panel.querySelectorAll("[data-message]")) {
   button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
 }
-document.getElementById("copy-link")?.addEventListener("click", () => {
-  keepValues();
-  copy(async () => location.href);
-});
 for (const link of document.querySelectorAll("[target=_blank]")) {
   link.addEventListener("click", (event) => {
-    const address = link.getAttribute("href").replace(/=.*/s, `=${encodeURIComponent(shown.textContent.trim())}`);
-    if (address.length <= ADDRESS_MAX) return void (link.href = address);
+    const text = encodeURIComponent(shown.textContent.trim());
+    const address = link.getAttribute("href").replace(/=.*/s, `=${text}`);
+    if (address.length <= ADDRESS_MAX) {
+      link.href = address;
+      return;
+    }
     event.preventDefault();
     say("The text is too long for a link. Copy it, and paste it there.");
   });
@@ -75,23 +81,31 @@ for (const button of menu?.querySelectorAll("[data-format]") ?? []) {
   button.addEventListener("click", () => download(button.dataset.format));
 }
 
+function onClick(id, action) {
+  document.getElementById(id)?.addEventListener("click", action);
+}
+
 function copyFilled() {
-  copy(async () => fillIn((await fetchRaw()).slice(Number(shown.dataset.skip))), unfilled());
+  copy(async () => fillIn((await fetchText(raw)).slice(Number(skip))), unfilled());
 }
 
 function copyMessage(at) {
-  const here = panel.querySelectorAll(".messages > li")[at].querySelectorAll("mark.variable");
-  const names = new Set([...here].map((mark) => mark.dataset.name));
-  copy(
-    async () => fillIn((await fetchMessages())[at].content),
-    unfilled().filter((name) => names.has(name)),
-  );
+  const message = panel.querySelectorAll(".messages > li")[at];
+  const isHere = (name) => marksOf(name).some((mark) => message.contains(mark));
+  copy(async () => {
+    const { data } = JSON.parse(await fetchText(panel.dataset.record));
+    return fillIn(data.messages[at].content);
+  }, unfilled().filter(isHere));
+}
+
+function marksOf(name) {
+  return marks.get(name) ?? [];
 }
 
 /** The variables in the text without a value. */
 function unfilled() {
-  return [...controls].filter(([name, control]) => (marks.has(name) || shown.contains(control)) && valueOf(name) === null)
-    .map(([name]) => name);
+  return [...controls.keys()].filter((name) => valueOf(name) === null
+    && (marks.has(name) || shown.contains(controls.get(name))));
 }
 
 function stillToFill(open) {
@@ -117,13 +131,13 @@ function readValues() {
 
 /** Keeps in the fragment what differs from the page. */
 function keepValues() {
-  const changed = [...controls].filter(([name, { value }]) => value !== defaults.get(name));
-  const values = new URLSearchParams(changed.map(([name, { value }]) => [name, value]));
+  const values = new URLSearchParams();
+  for (const [name, { value, dataset }] of controls) if (value !== dataset.given) values.set(name, value);
   history.replaceState(null, "", values.size ? `#${values}` : location.pathname + location.search);
 }
 
 function unfold(control) {
-  control.closest("details")?.setAttribute("open", "");
+  control?.closest("details")?.setAttribute("open", "");
 }
 
 /** The text in place of a variable; null if it stays as it is. */
@@ -135,7 +149,7 @@ function valueOf(name) {
 
 function showValue(name) {
   const value = valueOf(name);
-  for (const mark of marks.get(name) ?? []) {
+  for (const mark of marksOf(name)) {
     mark.textContent = value ?? mark.dataset.placeholder;
     mark.classList.toggle("filled", value !== null);
     mark.classList.toggle("empty", value === "");
@@ -144,28 +158,19 @@ function showValue(name) {
   left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
 }
 
-function point(name, isCurrent) {
-  for (const mark of marks.get(name) ?? []) mark.classList.toggle("current", isCurrent);
-}
-
 function fillIn(text) {
-  return text.replace(VARIABLE, (placeholder, name) => {
-    if (name === undefined) return "{{";
-    return valueOf(name) ?? placeholder;
-  });
+  return text.replace(VARIABLE, (placeholder, name) => (name ? valueOf(name) ?? placeholder : "{{"));
 }
 
 /** Copies the text that `load` resolves to; `open` are the variables left in it. */
 async function copy(load, open = []) {
-  let told;
   try {
-    told = (await copyText(await load()))
+    say((await copyText(await load()))
       ? `Copied${stillToFill(open)}`
-      : "The browser did not allow copying. Select the text and copy it by hand.";
+      : "The browser did not allow copying. Select the text and copy it by hand.");
   } catch {
-    told = "The text could not be loaded. Try again in a moment.";
+    say(NOT_LOADED);
   }
-  say(told);
 }
 
 function say(told) {
@@ -180,29 +185,19 @@ async function download(format) {
   told.textContent = "";
   try {
     const { saveAs } = await import("./download.js");
-    told.textContent = await saveAs(format, await (await fetchFile(menu.dataset.record)).text());
+    told.textContent = await saveAs(format, await fetchText(menu.dataset.record));
   } catch {
-    told.textContent = "The text could not be loaded. Try again in a moment.";
+    told.textContent = NOT_LOADED;
   }
 }
 
-/** The published text, to the byte. A version never changes, so it is fetched once. */
-async function fetchRaw() {
-  if (raw === null) {
-    const bytes = await (await fetchFile(shown.dataset.raw)).arrayBuffer();
-    raw = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+/** A file of the version, to the byte. It never changes, so it is fetched once. */
+async function fetchText(url) {
+  if (!fetched.has(url)) {
+    const answer = await fetch(url);
+    if (!answer.ok) throw new Error(answer.statusText);
+    const bytes = await answer.arrayBuffer();
+    fetched.set(url, new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
   }
-  return raw;
-}
-
-/** The messages of the published text. */
-async function fetchMessages() {
-  messages ??= (await (await fetchFile(panel.dataset.record)).json()).data.messages;
-  return messages;
-}
-
-async function fetchFile(url) {
-  const answer = await fetch(url);
-  if (!answer.ok) throw new Error(answer.statusText);
-  return answer;
+  return fetched.get(url);
 }

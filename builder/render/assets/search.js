@@ -3,12 +3,13 @@
 // It queries the host; the answer shows if the host understood. On other hosts, catalogue.js
 // searches the catalogue, a file with some words of each text.
 
+import { element } from "./site.js";
+
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
 const SHOWN_AT_ONCE = 50;
 const SUGGESTED = 9;
 const LIKENESS_MIN = 0.5;
-const NOTHING = { repos: [] };
 
 const { root, queries } = document.documentElement.dataset;
 const field = document.getElementById("q");
@@ -16,6 +17,7 @@ const list = document.getElementById("results");
 const status = document.getElementById("search-status");
 const found = document.getElementById("found"); // on the search page only
 const told = document.getElementById("told");
+const more = document.getElementById("more");
 const instead = document.getElementById("instead"); // shown where nothing is found
 const suggested = document.getElementById("suggested");
 const which = document.getElementById("which"); // names the suggestions on the 404 page
@@ -52,7 +54,7 @@ export function startSearch() {
       field.value = new URLSearchParams(location.search).get("q") ?? "";
       update();
     };
-    document.getElementById("more").addEventListener("click", showMore);
+    more.addEventListener("click", showMore);
     addEventListener("popstate", readAddress);
     readAddress();
   }
@@ -61,22 +63,19 @@ export function startSearch() {
 
 function onKey(event) {
   const options = optionsShown();
-  if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-    if (list.hidden || !options.length) return;
-    event.preventDefault();
-    const step = event.key === "ArrowDown" ? 1 : -1;
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && options.length) {
     select((selected + step + options.length + 1) % (options.length + 1));
-  } else if (event.key === "Enter" && !list.hidden && options[selected]) {
-    event.preventDefault();
+  } else if (event.key === "Enter" && options[selected]) {
     options[selected].click();
   } else if (event.key === "Escape") {
-    event.preventDefault();
     if (list.hidden) {
       field.value = "";
       if (found) update();
     }
     close();
-  }
+  } else return;
+  event.preventDefault();
 }
 
 function onSubmit(event) {
@@ -87,78 +86,57 @@ function onSubmit(event) {
 }
 
 function optionsShown() {
-  return list.querySelectorAll("[role=option]");
+  return list.hidden ? [] : list.querySelectorAll("[role=option]");
 }
 
 /** Moves the selection; the position after the last option selects none. */
 function select(index) {
-  const options = optionsShown();
-  options[selected]?.setAttribute("aria-selected", "false");
-  const option = options[index];
+  const option = optionsShown()[index];
+  list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
+  option?.setAttribute("aria-selected", "true");
+  option?.scrollIntoView({ block: "nearest" });
   selected = option ? index : -1;
-  if (option) {
-    option.setAttribute("aria-selected", "true");
-    option.scrollIntoView({ block: "nearest" });
-    field.setAttribute("aria-activedescendant", option.id);
-  } else {
-    field.removeAttribute("aria-activedescendant");
-  }
+  if (option) field.setAttribute("aria-activedescendant", option.id);
+  else field.removeAttribute("aria-activedescendant");
 }
 
 function close() {
-  list.hidden = true;
-  field.setAttribute("aria-expanded", "false");
-  select(-1);
+  suggest([]);
 }
 
 async function update() {
   const q = field.value.trim();
   const turn = ++asked;
   if (found) {
-    const address = new URL(location);
-    if (q) address.searchParams.set("q", q);
-    else address.searchParams.delete("q");
-    history.replaceState(null, "", address);
+    history.replaceState(null, "", q ? `?${new URLSearchParams({ q })}` : location.pathname);
     document.title = q ? `${q} · ${title}` : title;
   }
-  if (!q) {
-    close();
-    say("");
-    if (found) show([], 0, "");
-    return;
-  }
-  let answer;
-  try {
-    answer = await search(q, 1);
-  } catch (error) {
-    if (turn === asked) {
-      say(error.message);
-      if (found) show([], 0, error.message);
-    }
-    return;
-  }
+  const answer = q ? await search(q, 1) : { repos: [], total: 0, message: "" };
   if (turn !== asked) return; // something newer was typed
-  const count = answer.total ? answer.total.toLocaleString("en") : "No";
-  const many = `${count} prompt${answer.total === 1 ? "" : "s"}`;
-  const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
-  const taken = (answer.corrected ?? []).map(
-    ({ from, to }) => ` Searched for “${to}” instead of “${from}”.`,
-  );
-  const closest =
-    answer.total && answer.match === "some" ? "No prompt has all of these words. Closest matches: " : "";
-  const message = `${closest}${many} for “${q}”.${taken.join("")}${where}`;
-  say(message);
-  if (found) show(answer.repos, answer.total, message);
+  status.textContent = answer.message ?? messageOf(q, answer);
+  if (found) show(answer);
   else suggest(answer.repos.slice(0, SUGGESTIONS));
 }
 
-function say(text) {
-  status.textContent = text;
+function messageOf(q, { total, match, corrected, partly }) {
+  const closest = total && match === "some" ? "No prompt has all of these words. Closest matches: " : "";
+  const many = `${total ? total.toLocaleString("en") : "No"} prompt${total === 1 ? "" : "s"}`;
+  const taken = (corrected ?? []).map(({ from, to }) => ` Searched for “${to}” instead of “${from}”.`);
+  const where = partly ? " This host searches titles, descriptions and tags only." : "";
+  return `${closest}${many} for “${q}”.${taken.join("")}${where}`;
 }
 
 /** One page of the matching repos, the total, and `match` and `corrected` as
- * in the API. */
+ * in the API; or no repos, and a `message` that says why. */
 async function search(q, page) {
+  try {
+    return await ask(q, page);
+  } catch (error) {
+    return { repos: [], total: 0, message: error.message };
+  }
+}
+
+async function ask(q, page) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers && (page === 1 || !isPartly)) {
     const answer = await get(`/api/v1/repos?${new URLSearchParams({ q, page })}`);
@@ -196,7 +174,7 @@ async function get(path) {
 }
 
 async function fetchCatalogue() {
-  say("Loading the catalogue…");
+  status.textContent = "Loading the catalogue…";
   const answer = await get("/api/v1/catalogue.jsonl");
   if (!answer.ok) throw new Error("The catalogue cannot be loaded. Try again in a moment.");
   const { Catalogue } = await import("./catalogue.js");
@@ -205,26 +183,24 @@ async function fetchCatalogue() {
 
 function suggest(repos) {
   list.replaceChildren(...repos.map((repo, index) => {
-    const row = make("li", { role: "presentation" });
-    const option = make("a", { id: `result-${index}`, role: "option", href: pageOf(repo), tabIndex: -1 });
-    option.setAttribute("aria-selected", "false");
     const about = aboutOf(repo.description);
-    option.append(make("b", { dir: "auto", textContent: repo.title }), `${repo.owner}/${repo.name}`);
-    if (isFound(about)) option.append(make("span", { dir: "auto" }));
-    option.lastElementChild.append(...(isFound(about) ? marked(about) : []));
-    row.append(option);
-    return row;
+    const option = element(
+      "a", { id: `result-${index}`, role: "option", ariaSelected: "false", href: pageOf(repo), tabIndex: -1 },
+      element("b", { dir: "auto" }, repo.title), `${repo.owner}/${repo.name}`,
+      isFound(about) ? element("span", { dir: "auto" }, ...marked(about)) : "",
+    );
+    return element("li", { role: "presentation" }, option);
   }));
-  selected = -1;
-  field.removeAttribute("aria-activedescendant");
   list.hidden = !repos.length;
   field.setAttribute("aria-expanded", String(!list.hidden));
+  select(-1);
 }
 
-function show(repos, total, message) {
+function show({ repos, total }) {
+  const message = status.textContent;
   told.textContent = message || hint;
   found.replaceChildren(...repos.map(row));
-  document.getElementById("more").hidden = found.children.length >= total;
+  more.hidden = found.children.length >= total;
   instead.hidden = total > 0;
   document.getElementById("tips").hidden = !message;
   if (!total) showNew();
@@ -243,7 +219,7 @@ async function showNew() {
 async function showSimilar() {
   const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
-  const { repos } = words && hostAnswers ? await search(words, 1).catch(() => NOTHING) : NOTHING;
+  const { repos } = words && hostAnswers ? await search(words, 1) : { repos: [] };
   const near = repos
     .map((repo) => [likeness(wrong, `${repo.owner}/${repo.name}`), repo])
     .filter(([degree]) => degree >= LIKENESS_MIN)
@@ -268,44 +244,33 @@ function likeness(one, other) {
 async function showMore() {
   const turn = asked;
   const shown = found.children.length;
-  let answer;
-  try {
-    answer = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
-  } catch (error) {
-    say(error.message);
-    told.textContent = error.message;
+  const { repos, total, message } = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
+  if (turn !== asked) return;
+  if (message) {
+    told.textContent = status.textContent = message;
     return;
   }
-  if (turn !== asked) return;
-  const { repos, total } = answer;
   found.append(...repos.map(row));
   found.children[shown]?.querySelector("a").focus();
-  document.getElementById("more").hidden = !repos.length || found.children.length >= total;
+  more.hidden = !repos.length || found.children.length >= total;
 }
 
 /** A repo as in the pages of lists, with what matched; a line of the catalogue has no times. */
 function row(repo) {
-  const item = make("li");
-  const heading = make("h3", { dir: "auto" });
-  heading.append(make("a", { href: pageOf(repo) }));
-  heading.firstChild.append(...marked(repo.title));
-  const path = make("p", { className: "path" });
-  path.append(make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }), "/", ...marked(repo.name));
-  const end = make("p", { className: "end" });
-  end.append(make("code", { textContent: repo.latest_version }));
-  if (repo.updated_at) end.append(make("time", { textContent: repo.updated_at.slice(0, 10) }));
-  const why = make("dl", { className: "why" });
-  const tags = repo.tags.filter((tag) => isFound(tag)).join(", ");
+  const { title: name, owner, updated_at: at } = repo;
   const about = aboutOf(repo.description);
-  const isInText = field.value && ![repo.title, repo.name, repo.owner, tags, about].some(isFound);
-  for (const [name, text] of [["tag", tags], ["text", isInText && "Found in the text."], ["about", about]]) {
-    if (!text) continue;
-    const told = make("dd", { dir: "auto" });
-    told.append(...marked(text));
-    why.append(make("dt", { textContent: name }), told);
-  }
-  item.append(heading, path, end, why);
-  return item;
+  const tags = repo.tags.filter(isFound).join(", ");
+  const isInText = field.value && ![name, repo.name, owner, tags, about].some(isFound);
+  const why = Object.entries({ tag: tags, text: isInText && "Found in the text.", about })
+    .filter(([, text]) => text)
+    .flatMap(([term, text]) => [element("dt", {}, term), element("dd", { dir: "auto" }, ...marked(text))]);
+  return element(
+    "li", {},
+    element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name))),
+    element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, owner), "/", ...marked(repo.name)),
+    element("p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", {}, at.slice(0, 10)) : ""),
+    element("dl", { className: "why" }, ...why),
+  );
 }
 
 /** What begins with a word of the query, without its ending. */
@@ -324,7 +289,7 @@ function marked(text) {
   const parts = [];
   let end = 0;
   for (const { 0: word, index } of text.matchAll(wanted())) {
-    parts.push(text.slice(end, index), make("mark", { textContent: word }));
+    parts.push(text.slice(end, index), element("mark", {}, word));
     end = index + word.length;
   }
   return [...parts, text.slice(end)];
@@ -338,8 +303,4 @@ function aboutOf(description) {
 
 function pageOf(repo) {
   return `${root}/${repo.owner}/${repo.name}`;
-}
-
-function make(tag, properties = {}) {
-  return Object.assign(document.createElement(tag), properties);
 }

@@ -7,10 +7,7 @@ startSearch();
 
 for (const snippet of document.querySelectorAll(".snippet")) {
   const text = snippet.textContent;
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy";
+  const button = element("button", { type: "button", className: "copy" }, "Copy");
   button.addEventListener("click", async () => {
     button.textContent = (await copyText(text)) ? "Copied" : "Not copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
@@ -26,4 +23,11 @@ export async function copyText(text) {
   } catch {
     return false;
   }
+}
+
+/** An element with properties, and with nodes and texts in it. */
+export function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
 }
