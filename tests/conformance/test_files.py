@@ -18,6 +18,7 @@ from builder.model.routes import (
     JSON,
     JSON_LINES,
     PAGE_SIZE,
+    PNG,
     READ_ROUTES,
     XML,
     ZIP,
@@ -61,6 +62,8 @@ def check_is_whole(check: Check, answer: Answer, media: str) -> None:
     elif media == ZIP:
         with zipfile.ZipFile(io.BytesIO(answer.body)) as file:
             check.that(answer, file.testzip() is None, "a whole archive")
+    elif media == PNG:
+        check.that(answer, answer.body.endswith(b"IEND\xaeB`\x82"), "a whole picture")
     elif media in (XML, ATOM):
         root = parse_xml(answer.body)
         check.that(answer, root is not None, "well-formed XML")

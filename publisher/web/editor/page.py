@@ -69,7 +69,7 @@ class Page(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What the editor shows beside the prompt: the ``plan`` of its publication; the changes of
+    """The parts of the editor beside the prompt: the ``plan`` of its publication; the changes of
     others since ``before``, to merge by hand; a name ``proposed`` for a new prompt.
     ``is_preview``: a small screen shows the preview first; ``is_look``: a script takes the preview
     from the page.
