@@ -11,6 +11,7 @@ from builder.model import routes
 from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from builder.render.pages import pages_of
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
     build_files,
@@ -116,7 +117,10 @@ def test_an_empty_catalogue_is_a_site(empty):
     assert json.loads(site["api/v1/tags.json"])["data"] == []
     assert site["api/v1/catalogue.jsonl"] == b""
     assert json.loads(site["api/v1/hub.json"])["data"]["serial"] == 0
-    assert b"no prompts yet" in site["index.html"]
+    home = site["index.html"]
+    assert b"no prompts yet" in home and b">0 prompts" not in home and b"/account" not in home
+    with_accounts = pages_of(empty._replace(queries=True))
+    assert 'href="/account/prompts/new"' in with_accounts.macro("macros.html", "no_prompts")()
     assert build(empty).written == 0
 
 
