@@ -1,8 +1,8 @@
 """The files of a version: their paths, limits and media types, and the version's hash. Pure.
 
-A version is a text, and may be a folder: ``SKILL.md`` or ``PROMPT.md`` is its text, and the other
-files of the folder are its files. Every system, archive and URL takes their paths unchanged, so
-nothing escapes or renames them.
+A version is a text, or a folder: then ``SKILL.md`` or ``PROMPT.md`` is its text, and the others are
+its files. Every file system, archive and URL accepts their paths unchanged, so no code escapes or
+renames them.
 """
 
 import hashlib
@@ -13,17 +13,17 @@ from typing import Protocol
 from builder.model.names import DEVICE_NAMES
 
 FILES_MAX = 200
-# The limit of all files of a version together. More are `content_too_large`.
+# The limit for all files of a version together. More bytes are refused: `content_too_large`.
 BYTES_MAX = 1_000_000
 PATH_CHARS_MAX = 200
-# The end of the name of the folder with a version's files, after the version.
+# The files of a version are in the folder `{version}.files`.
 FOLDER_SUFFIX = ".files"
 
 # POSIX' portable characters, "+" and "@". No name begins with a dot, which hides it, or with a
 # hyphen, which programs read as an option; none ends with a dot, which Windows removes.
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])?"
 PATH_PATTERN = f"{_NAME}(?:/{_NAME})*"
-# Names of the text in the folder of a version.
+# The file names of the text in a published folder.
 TEXT_NAMES = ("SKILL.md", "PROMPT.md")
 
 # Extensions of files that are served as text, with the media type in the record.
@@ -118,7 +118,7 @@ _DATA_MEDIA = {
 # Names without an extension that are served as text.
 _TEXT_FILES = "AUTHORS CHANGELOG COPYING Dockerfile Justfile LICENSE Makefile NOTICE README VERSION"
 
-# Paths that are served as text. The URL alone decides, so every host can.
+# The paths of files that are served as text. The path alone decides, so any host can apply it.
 TEXT_PATTERN = (
     rf"(?:{_NAME}/)*(?:[A-Za-z0-9_][A-Za-z0-9._+@-]*\.(?:{'|'.join(_TEXT_MEDIA)})"
     rf"|{'|'.join(_TEXT_FILES.split())})"
@@ -173,8 +173,8 @@ def content_sha256(text_sha256: str, files: Iterable[Named]) -> str:
 
 
 def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The paths that cannot be files of one version together, each with the reason. A single fault
-    with an empty path if there are too many.
+    """The paths that cannot be files of one version together, each with the reason. If there are
+    too many files, yields a single fault with an empty path.
     """
     if len(paths) > FILES_MAX:
         yield "", f"has {len(paths):,} files, but {FILES_MAX} is the limit: send fewer"

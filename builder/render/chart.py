@@ -1,7 +1,7 @@
 """The picture of a prompt's history: its versions as rows, and labels that move along them. Pure.
 
-Places are in percent from left to right and in pixels from top to bottom, so that the picture is as
-wide as its page while its words keep their size.
+Horizontal positions are in percent, vertical ones in pixels. The picture is as wide as its page,
+and its words keep their size.
 """
 
 from collections.abc import Iterable
@@ -16,20 +16,22 @@ from builder.model.records import LabelMove, ListedVersion
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
-# Moves in the title, which stands for the picture where it cannot be seen.
+# The title describes the picture to screen readers. It names only the newest moves of a label.
 TOLD_MAX = 20
 PRODUCTION = "production"
 
 LEFT, RIGHT = 14.0, 97.0
 HEAD, FOOT = 44, 28
-# The legend: where each label begins, and how much of a long one is shown.
+# The legend: its position, the width of a label in percent, and the most characters of one.
 LEGEND_Y, LEGEND_WIDTH, LEGEND_CHARS = 10, 33, 16
 ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 40, 420
 DATES_APART = 24.0
 
 
 class Picture(NamedTuple):
-    """Places in the picture: ``place`` in percent for each time, ``rows`` in pixels by version."""
+    """The layout: ``place`` has the position of each time in percent, ``rows`` that of each version
+    in pixels.
+    """
 
     place: dict[str, float]
     rows: dict[str, int]
@@ -37,8 +39,8 @@ class Picture(NamedTuple):
 
 
 def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
-    """The newest versions of a prompt that can be read, with the moves of its first labels.
-    ``entries`` are oldest first.
+    """The picture of a prompt's newest readable versions, with the moves of up to LABELS_MAX
+    labels. ``entries`` are oldest first.
     """
     shown = [one for one in entries if not one.withdrawn][-VERSIONS_MAX:]
     moves = shown_moves(labels)
@@ -65,13 +67,13 @@ def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> P
     )
     seconds = [datetime.fromisoformat(time).timestamp() for time in times]
     span = max(seconds[-1] - seconds[0], 1)
-    # As far apart as the times are, but never so near that they cover each other.
+    # Distances are proportional to the time between events, with a minimum to avoid overlaps.
     least = 0.5 / len(times)
     at, places = 0.0, [0.0]
     for before, after in pairwise(seconds):
         at += max((after - before) / span, least)
         places.append(at)
-    # What holds after the last event is seen, too.
+    # Leaves room after the last event for the current state.
     scale = (RIGHT - LEFT) / (at + 2 * least)
     row = max(ROW_MIN, min(ROW_MAX, ROWS_HEIGHT // len(shown)))
     rows = {one.version: HEAD + row * number for number, one in enumerate(reversed(shown))}
@@ -101,7 +103,7 @@ def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
 
 
 def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
-    """The way of a label; none where it names no version of the picture."""
+    """The line of a label, with gaps while it names no version in the picture."""
     # Labels that name the same version run beside each other.
     shift = -5 * (number - 1)
     left = LEGEND_WIDTH * (number - 1)

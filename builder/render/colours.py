@@ -1,6 +1,6 @@
 """The style sheet and the icon of a site, in the operator's colour. Pure.
 
-Texts have a contrast of at least 4.5:1, as WCAG 2.2 asks, in both colour schemes.
+Text has a contrast of at least 4.5:1 (WCAG 2.2, 1.4.3) in both colour schemes.
 """
 
 import os
@@ -11,9 +11,9 @@ from builder.model.errors import OperatorError
 
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 CONTRAST_MIN = 4.5
-# The share of the accent in the ground of chosen and filled-in things; see tokens.css.
+# The share of the accent in the ground of chosen and filled-in elements; see tokens.css.
 TINT = 0.09
-# A dark page has the accent mixed with so much white, in steps.
+# An accent is mixed with white or black in steps of this share until its contrast suffices.
 STEP = 0.04
 
 Colour = tuple[int, int, int]
@@ -44,7 +44,7 @@ def check_accent(text: str) -> str:
 
 
 def stylesheet(accent: str) -> bytes:
-    """The whole style sheet, with this accent; empty: the site's own."""
+    """The whole style sheet with this accent, or with the default one if it is empty."""
     sheet = b"\n".join(_read(name) for name in ("tokens.css", "style.css"))
     if not accent:
         return sheet
@@ -80,12 +80,12 @@ def schemes() -> tuple[dict[str, Colour], dict[str, Colour]]:
 
 
 def _grounds() -> list[list[Colour]]:
-    """The grounds on which links are, of light and of dark pages; the last is the tint's."""
+    """The grounds of links on light and on dark pages. The tint is mixed with the last of each."""
     return [[one[name] for name in ("ground", "sunken", "raised")] for one in schemes()]
 
 
 def _worst(accent: Colour, grounds: list[Colour]) -> tuple[Colour, float]:
-    """The ground on which this accent has the least contrast, and that."""
+    """The ground with the least contrast to this accent, and that contrast."""
     all_grounds = [*grounds, _mix(grounds[-1], accent, TINT)]
     return min(((one, contrast(accent, one)) for one in all_grounds), key=lambda pair: pair[1])
 

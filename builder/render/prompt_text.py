@@ -1,4 +1,4 @@
-"""The text of a prompt on its pages, and the form that fills in its variables. Pure, as
+"""The text of a prompt on its pages, and the form that fills in its variables. Pure, like
 builder.render.pages.
 """
 
@@ -21,7 +21,7 @@ from builder.text.values import as_text
 # text.
 MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
-# With more optional variables, the form folds them.
+# A form with more optional variables than this folds them.
 UNFOLDED_MAX = 2
 
 

@@ -1,4 +1,4 @@
-"""A small line of how often a prompt was read, with a point for each day. Pure."""
+"""A sparkline of a prompt's pulls, with a point for each day. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,8 +12,8 @@ WIDTH, HEIGHT = 116, 24
 
 
 def spark(by_day: Sequence[tuple[int, int]]) -> Markup | str:
-    """The 30 days up to the last pull; empty without pulls on two of them. ``by_day`` as in
-    ``PullCounts``.
+    """The sparkline of the 30 days up to the last pull; empty if fewer than two of them have pulls.
+    ``by_day``: as in ``PullCounts``.
     """
     counts = dict(by_day)
     last = max(counts, default=0)

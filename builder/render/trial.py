@@ -1,4 +1,4 @@
-"""A short prompt on the home page that its readers fill in. Pure, as builder.render.pages."""
+"""A short prompt on the home page that visitors can fill in. Pure, like builder.render.pages."""
 
 from markupsafe import Markup, escape
 
@@ -9,13 +9,13 @@ from builder.text.hidden_chars import visible
 from builder.text.prompts import mark_variables, variable_names
 from builder.text.values import as_text
 
-# A longer text would not show that it can be filled in.
+# Visitors would miss the fields of a longer text.
 CHARS_MAX = 2_500
 VARIABLES_MAX = 4
 
 
 def suits_trial(repo: Repo) -> bool:
-    """True for a text of moderate length with a few variables, which are words or sentences."""
+    """True for a short text with a few string variables, no messages and no hidden characters."""
     names = {one.name for one in repo.variables}
     return (
         0 < len(names) <= VARIABLES_MAX
@@ -28,7 +28,7 @@ def suits_trial(repo: Repo) -> bool:
 
 
 def trial(pages: Pages, repo: Repo) -> Markup:
-    """The text with a field at the first place of each variable."""
+    """The text, with a field where each variable first appears."""
     left = {one.name: one for one in repo.variables}
 
     def mark(name: str, placeholder: str) -> str:

@@ -1,10 +1,10 @@
 """The abilities of a version, as far as fixed rules find them in its text and files. Pure.
 
-For people who review a version before an agent uses it. The rules look for words, so they miss what
-is disguised. A version in which they find nothing may still be unsafe.
+Reviewers read the findings before an agent uses the version. The rules match words, so they miss
+disguised code. A version without findings may still be unsafe.
 
-The time is linear in the size of a version, whose limits are those of its text and files. So all of
-it is read, and no part can be beyond a limit of its own.
+The time is linear in the size of a version, which is limited. The rules have no limit of their own
+beyond which code could hide.
 """
 
 import re
@@ -21,18 +21,18 @@ from builder.text.prompts import parse_document
 
 # The name of the text among the files of a version.
 TEXT = "SKILL.md"
-# The most places of a finding that are kept; others are counted.
+# The most places that a finding lists; further ones are only counted.
 PLACES_MAX = 3
 # The longest name of a host (RFC 1035 §2.3.4); longer findings are cut.
 NAME_CHARS_MAX = 253
 
-# A path, bytes, and whether they are executable.
+# The path of a file, its bytes, and True if it is executable.
 File = tuple[str, bytes, bool]
 
 
 class Rule(NamedTuple):
-    """``title`` is the heading of its findings; ``words`` say what it finds. ``is_always_shown``:
-    even if it finds nothing.
+    """``title`` is the heading of its findings, and ``words`` describe them. ``is_always_shown``:
+    pages show the rule even without findings.
     """
 
     title: str
@@ -54,8 +54,8 @@ RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
 
 @dataclass
 class Finding:
-    """``places``: the first files, each with a line from 1, or 0 for the whole file; ``count``: in
-    how many lines or files it is.
+    """``places``: the first PLACES_MAX places, each a path and a line from 1, or 0 for the whole
+    file. ``count``: the number of all its places.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Finding:
 
 # The findings of each rule, by their names.
 Findings = dict[Rule, dict[str, Finding]]
-# A rule, what it finds only in the new version, and only in the old one.
+# A rule, its findings that only the new version has, and those that only the old one has.
 FindingChange = tuple[Rule, list[Finding], list[Finding]]
 
 _has_key_of_skill = re.compile(r"^(?:name|allowed-tools)[ \t]*:", re.MULTILINE)
@@ -91,13 +91,13 @@ _fence = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w-]*)")
 _SHELL_FENCES = ("bash", "console", "sh", "shell", "shell-session", "terminal", "zsh")
 # A here-document, unless a shell may run it.
 _here = re.compile(r"(?!.*(?:\(\(|\b(?:ba|da|k|z|s)?sh\b)).*<<-?[ \t]*(['\"]?)(\w++)\1")
-# Also a character after a backslash. A quote that does not end is a character, too.
+# Also matches an escaped character. A quote without an end is an ordinary character.
 _comment_or_quoted = re.compile(
     r"""\\.|(?<!\S)#[^\n]*+|'[^']*+'|\$'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.DOTALL
 )
 _one_word = re.compile(r"[^\s|;&()<>`]+")
 _BEFORE_COMMAND = "do|elif|else|env|exec|if|sudo|then|time|until|while|xargs"
-# At the start of a line, after a pattern of `case`, or after what a command may follow.
+# At the start of a line, after a pattern of `case`, or after a sign or word before commands.
 _command = re.compile(
     rf"""(?:(?<!\\\n)^(?:[ \t]*+[^\s()]++\))?+|[|;&(`]|[{{!](?=\s)"""
     rf"""|(?<!\S)(?:{_BEFORE_COMMAND})(?=\s)(?:[ \t]++-\S*+)*+)"""
@@ -112,7 +112,7 @@ _SYNTAX = frozenset(
     "read readonly return select set shift shopt test then times trap true type typeset ulimit "
     "umask unset until wait while".split()
 )
-# Without those that are also words of English.
+# Well-known programs, except those whose names are also English words.
 _KNOWN = (
     "apt|apt-get|aws|az|base64|bash|brew|bunx?|cargo|chmod|chown|crontab|curl|deno|docker|ffmpeg|"
     "gcloud|gh|git|gpg|helm|jq|kubectl|launchctl|mkdir|mysql|ncat?|npm|npx|openssl|osascript|pandoc|"
@@ -126,7 +126,7 @@ _known = re.compile(
 
 
 def is_examined(front: str, files: Sequence[object]) -> bool:
-    """True for versions with files, and for skills by the keys of their front matter."""
+    """True for a version with files, or with a key of skills in its front matter."""
     return bool(files) or _has_key_of_skill.search(front) is not None
 
 
@@ -138,9 +138,9 @@ def examine(text: str, files: Sequence[File]) -> Findings:
         is_script = data.startswith(b"#!")
         if executable or is_script:
             _add(found[RUNS], path, path)
-        # A byte that is no text must not hide the rest of a script.
+        # An invalid byte must not hide the rest of a script.
         if is_script or is_text(path) or _is_utf8(data):
-            # An executable that names no program is run by the shell.
+            # The shell itself runs an executable without `#!`.
             is_shell = executable and not is_script and "." not in path
             _examine_text(found, path, data.decode(errors="replace"), is_shell)
         else:
@@ -149,7 +149,7 @@ def examine(text: str, files: Sequence[File]) -> Findings:
 
 
 def compare(old: Findings, new: Findings) -> Iterator[FindingChange]:
-    """The findings that are new and those that are gone, of each rule that has such."""
+    """The new and the gone findings of each rule whose findings have changed."""
     for rule in RULES:
         added = [one for key, one in new[rule].items() if key not in old[rule]]
         gone = [one for key, one in old[rule].items() if key not in new[rule]]
@@ -190,7 +190,7 @@ def _find(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[s
 
 
 def _add_all(found: dict[str, Finding], path: str, named: Iterable[tuple[int, str]]) -> None:
-    """Add what lines of a file name, once for each line."""
+    """Add the findings in a file, each once per line."""
     for line, name in sorted({*named}):
         _add(found, name, path, line)
 
@@ -210,7 +210,9 @@ def _host_of(authority: str) -> str:
 
 
 def _hidden_characters(path: str, text: str) -> Iterator[tuple[int, str]]:
-    """The name says how many a file has, so that more of them are new in a difference."""
+    """The hidden characters, with their lines. Their names include the count in the file, so a
+    comparison shows one more of them as new.
+    """
     runs = [(line, one[0]) for line, one in _find(_hidden, text)]
     counts = Counter("".join(run for _, run in runs))
     for line, (character, *_) in runs:
@@ -243,7 +245,7 @@ def _shell_blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _commands(text: str, start: int = 1) -> Iterator[tuple[int, str]]:
-    """The first words of the commands of a shell script, but for syntax and its functions.
+    """The first words of the commands of a shell script, except syntax and its own functions.
     ``start``: the number of its first line.
     """
     shell = _comment_or_quoted.sub(_without_words, _without_documents(text))
@@ -269,8 +271,8 @@ def _without_documents(text: str) -> str:
 
 
 def _without_words(found: re.Match[str]) -> str:
-    """Nothing instead of a comment or quoted text, unless that is one word or runs commands. Lines
-    keep their numbers.
+    """The replacement of a comment or quoted text. A single word stays, and so does text that runs
+    commands. Lines keep their numbers.
     """
     if found[0].startswith(("#", "\\")):
         return found[0] if found[0].startswith("\\") else ""

@@ -42,8 +42,9 @@ class YamlError(ValueError):
 
 
 class Plain(str):
-    """The spelling of a scalar that the core schema reads as a number, a boolean or null. It is
-    kept for fields that take text. ``core_values`` and ``spellings`` replace it by one of the two.
+    """The spelling of a scalar that the core schema reads as a number, a boolean or null. Fields
+    that take text need the spelling. ``core_values`` replaces it by its value, and ``spellings`` by
+    a plain text.
     """
 
     __slots__ = ()

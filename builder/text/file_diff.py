@@ -24,10 +24,10 @@ File = TypeVar("File", bound=Named)
 
 
 class FileChange(NamedTuple, Generic[File]):
-    """A file that is not the same in two versions; ``old`` or ``new`` is None where it does not
-    exist. ``lines``: the difference of its texts. ``reason``: why there is none. "mode": only the
-    executable bit has changed. "bytes": a file is no text in UTF-8. "long": the files before it
-    used up the limit.
+    """A file that differs between two versions; ``old`` or ``new`` is None if that version lacks
+    it. ``lines``: the difference of its texts. ``reason``: why there is no such difference. "mode":
+    only the executable bit has changed. "bytes": one side is not UTF-8 text. "long": the files
+    before it used up the limit.
     """
 
     old: File | None
@@ -82,7 +82,7 @@ def compare_files(
 
 def unified(changes: Sequence[FileChange]) -> str:
     """The changes as ``git diff`` prints them (https://git-scm.com/docs/diff-format), which ``git
-    apply`` takes. A file whose lines are not compared has a line that says so.
+    apply`` takes. For a file whose lines are not compared, one line says so.
     """
     return "".join(line for change in changes for line in _unified(change))
 
@@ -109,5 +109,5 @@ def _mode(file: Named) -> str:
 
 
 def _text(file: File | None, read: Callable[[File], bytes]) -> str | None:
-    """The text of a file, empty if it does not exist; None for one that is no text."""
+    """The text of a file, empty if it does not exist; None if it is not text."""
     return text_of(read(file)) if file else ""

@@ -1,6 +1,6 @@
 """Marks the headings, lists and code of a Markdown text for its readers, and keeps every character.
 
-A prompt is read by a model as it is written, so nothing of it is hidden or replaced.
+A model reads every character of a prompt, so none is hidden or replaced.
 """
 
 import re
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-# Marks take many times the bytes of a short heading.
+# Further headings have no marks, which take many times the bytes of a short heading.
 HEADINGS_MAX = 100
 
 _block = re.compile(
@@ -34,7 +34,8 @@ class Heading(NamedTuple):
 def readable(text: Markup) -> tuple[Markup, list[Heading]]:
     """A text in HTML with its blocks marked, and its first headings.
 
-    Headings are ``b``, items of lists ``i``, and code is ``code``: all that ``pre`` allows.
+    Headings are ``b``, items of lists ``i``, and code is ``code``, because HTML allows only
+    phrasing content in ``pre``.
     """
     headings: list[Heading] = []
 

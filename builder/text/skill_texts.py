@@ -13,9 +13,9 @@ _WRITTEN = frozenset({"title", "author", "version"})
 
 
 def is_skill(name: str, front: Mapping[str, Any]) -> bool:
-    """True if front matter makes a text a whole skill of the prompt ``name``: it has this name and
-    a description. Not if it declares variables, which need a section that asks for them, nor if a
-    hub wrote it, as its version would be out of date.
+    """True if the front matter has the name of the prompt and a description, as a whole skill does.
+    False if it declares variables, which need a section that asks for them. False also if a hub
+    wrote it, because its version would be out of date.
     """
     described, metadata = front.get("description"), front.get("metadata")
     has_both = front.get("name") == name and isinstance(described, str) and described.strip()

@@ -123,7 +123,7 @@ def summarize(description: str, body: str) -> str:
 
 
 def is_data(body: str) -> bool:
-    """True for a body of JSON or HTML, which is no prose."""
+    """True for a body of JSON or HTML rather than prose."""
     text = _visible(without_markers(body))
     return bool(_loose_json.match(text) or _html.match(text))
 

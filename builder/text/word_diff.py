@@ -29,8 +29,8 @@ def mark_words(
     """The segments of some lines, and of the lines that replace them; joined, they are the lines.
 
     All lines of a side are one run of words, so text that only wraps differently has no mark. A
-    line that keeps little counts as another line, so nothing in it is marked. ``steps``: as for
-    builder.text.line_diff.opcodes.
+    line that keeps little of its text counts as replaced, so nothing in it is marked. ``steps``: as
+    for builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall("".join(old)), _token.findall("".join(new))
     old_words = [token.lstrip() for token in old_tokens]

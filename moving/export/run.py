@@ -36,8 +36,8 @@ _AGAIN = "Fix that, and export again."
 
 class Report(NamedTuple):
     """The result of an export. ``losses``: the number of files that lack what their format cannot
-    hold. ``left_out``: the files beside prompts, if the format has none, as ``owner/name/path``.
-    ``kept``: files that were not replaced or removed, since their bytes are not an export's.
+    hold. ``left_out``: the files of versions that the format cannot have, as ``owner/name/path``.
+    ``kept``: files that were not replaced or removed, because no export wrote their bytes.
     """
 
     files: int
@@ -189,7 +189,7 @@ class _Task:
         if self._format != "skill":
             self._left_out += paths
             paths = []
-        # Gone files first: a new folder may have the name of an old file.
+        # Removes gone files first, because a new folder may have the name of an old file.
         for path in self._listed[owner, name] - {text_path, *paths}:
             self._drop(path)
         if self._write(text_path, exported.encode()):
@@ -198,8 +198,8 @@ class _Task:
             self._write(path, raw, executable=one.executable)
 
     def _write(self, path: str, data: bytes, *, executable: bool | None = None) -> bool:
-        """Write a file unless it is current; returns True if it is now. ``executable``: None if the
-        file's mode does not matter.
+        """Write a file unless it is current. Returns False if it keeps a file that no export wrote.
+        ``executable``: None if the file's mode does not matter.
         """
         wanted = hashlib.sha256(data).hexdigest()
         there = self._hash(path)
@@ -239,7 +239,7 @@ class _Task:
             with open(temporary, "wb", opener=_open_no_link) as file:
                 file.write(data)
                 mode = os.fstat(file.fileno()).st_mode
-                # Executable for all who may read it.
+                # Everyone who may read the file may execute it.
                 executables = (mode & 0o444) >> 2 if executable else 0
                 os.fchmod(file.fileno(), stat.S_IMODE(mode) & ~0o111 | executables)
             os.replace(temporary, target)
@@ -253,7 +253,7 @@ class _Task:
                 self._drop(path)
 
     def _drop(self, path: str) -> None:
-        """Remove a file that an export wrote, unless it is another now."""
+        """Remove a file that an export wrote, unless it has changed since."""
         there = self._hash(path)
         if there not in (None, self._files[path]):
             self._kept[path] = None

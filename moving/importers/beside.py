@@ -1,8 +1,8 @@
-"""The files beside the text of a skill, or of another prompt that is a folder: those that become
-files of its version, and why others do not.
+"""The files beside the text of a skill, or of another prompt in a folder of its own: those that
+become files of its version, and the reasons why others are left out.
 
-The rules are those of ``hub push`` with a folder. Where that refuses a folder, an import leaves out
-what is too much, the largest files first.
+The rules are those of ``hub push``, except for the limits: ``hub push`` refuses a folder that
+exceeds them, and an import leaves out the largest files.
 """
 
 import os
@@ -22,19 +22,19 @@ from builder.store.plain_files import read_file
 SKILL_FILE, PROMPT_FILE = "skill.md", "PROMPT.md"
 IGNORE_FILE = ".hubignore"
 _IGNORE_BYTES_MAX = 8 * 1024
-# Tools make these again, so they are no source.
+# Tools create these folders, so they are left out.
 TOOL_FOLDERS = ("node_modules", "__pycache__")
-# Hidden in many folders of prompts, and never part of one.
+# Left out without a warning, because many folders have them and no prompt needs them.
 _KNOWN_HIDDEN = (IGNORE_FILE, ".git")
 _SHOWN = 3
 _special = re.compile(r"[\[\]\\]|\*\*")
 
-# Paths of what is left out, by the reason, a verb with its object.
+# The paths that are left out, by reason: a verb phrase, such as "is hidden".
 _Left = dict[str, list[str]]
 
 
 class File(NamedTuple):
-    """A file of a version-to-be."""
+    """A file of a version to publish."""
 
     path: str
     size: int
@@ -73,7 +73,7 @@ class Beside(NamedTuple):
 
 
 def have_same_files(one: Beside | None, other: Beside | None) -> bool:
-    """False also for files that cannot be read: publishing them says why."""
+    """True if both have the same files; False if one cannot be read. Publishing reports why."""
     try:
         return (one.read() if one else []) == (other.read() if other else [])
     except OperatorError:
@@ -81,8 +81,8 @@ def have_same_files(one: Beside | None, other: Beside | None) -> bool:
 
 
 def text_in(entries: Collection[Path]) -> Path | None:
-    """The text of a folder that is one prompt; None if it is none. ``PROMPT.md`` has capitals,
-    since many documents are called ``prompt.md``.
+    """The text of a folder that is one prompt; None for another folder. ``PROMPT.md`` must be in
+    capitals, because many documents are called ``prompt.md``.
     """
     named = [one for one in entries if one.name.lower() == SKILL_FILE]
     named += [one for one in entries if one.name == PROMPT_FILE]
@@ -90,8 +90,8 @@ def text_in(entries: Collection[Path]) -> Path | None:
 
 
 def find_beside(text: Path, *, has_others: bool) -> Beside:
-    """The files beside a text and below. ``has_others``: other prompts with folders lie below it.
-    Raises OSError; ValueError for rules that cannot be read.
+    """The files beside a text, with those in folders. ``has_others``: leave out folders below that
+    are prompts of their own. Raises OSError; ValueError for an invalid ignore file.
     """
     folder, left, found = text.parent, defaultdict[str, list[str]](list), []
     rules = _read_rules(folder / IGNORE_FILE)
@@ -155,8 +155,9 @@ def _within_limits(found: list[File], left: _Left) -> Iterator[File]:
 
 
 class _Rules:
-    """The rules of an ignore file: ``*`` and ``?`` match no slash, ``/`` at the end means folders,
-    one elsewhere the path from the top, and ``!`` takes back. The last rule that matches counts.
+    """The rules of an ignore file. ``*`` and ``?`` match no slash; a ``/`` at the end matches
+    folders only; with any other ``/``, the path begins at the top; ``!`` makes an exception. The
+    last rule that matches counts.
     """
 
     def __init__(self, text: str) -> None:
@@ -174,7 +175,7 @@ class _Rules:
             self._rules.append((keeps, is_of_folders, pattern))
 
     def has(self, path: str, is_folder: bool) -> bool:
-        """True if the rules ignore a path in folders that they do not ignore."""
+        """True if the rules ignore a path. They must not ignore the folders above it."""
         is_ignored = False
         for keeps, is_of_folders, pattern in self._rules:
             if is_folder >= is_of_folders and pattern.fullmatch(path):
@@ -183,7 +184,9 @@ class _Rules:
 
 
 def _pattern_of(rule: str) -> str:
-    """As ``fnmatch.translate``: atomic groups, so that no rule takes time without end."""
+    """A rule as a regular expression. Atomic groups prevent backtracking, as in
+    ``fnmatch.translate``.
+    """
     first, *rest = (re.escape(part).replace(r"\?", "[^/]") for part in rule.split("*"))
     last = [f"[^/]*{rest.pop()}"] if rest else []
     return "".join([first, *(f"(?>[^/]*?{part})" for part in rest), *last])

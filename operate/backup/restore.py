@@ -114,8 +114,7 @@ def restore(
 
 def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
     """Collect the content, except files that a killed restore has collected; returns its highest
-    number. Older releases must not read files of versions, so the format of the content says that
-    it has some.
+    number. If versions have files, writes the format of the content that older releases refuse.
     """
     objects = Objects(place)
     with contextlib.suppress(FileNotFoundError):  # from a killed restore

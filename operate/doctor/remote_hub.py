@@ -85,7 +85,7 @@ class RemoteHub:
 
 class Sample(NamedTuple):
     """The prompt for the checks: the one with the most versions among the first of the site.
-    ``file``: a file of a version of one of them.
+    ``file``: a file of any of these prompts, if one has files.
     """
 
     owner: str

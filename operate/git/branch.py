@@ -29,7 +29,7 @@ class Moved(Exception):
 
 
 class Entry(NamedTuple):
-    """A file on the branch, and its size in bytes (0 if it is no file)."""
+    """A file on the branch, and its size in bytes (0 if it is not a file)."""
 
     blob: Blob
     size: int

@@ -66,7 +66,7 @@ def commits_of(
     strays: frozenset[str],
 ) -> list[Commit]:
     """The commits that bring a place on the branch (``theirs``) to its state here (``ours``).
-    ``before``: its state when both were the same. ``strays``: as of ``strays_in``. Raises
+    ``before``: its state when both were the same. ``strays``: from ``strays_in``. Raises
     ContentError, OSError.
     """
     writes = {
@@ -99,7 +99,7 @@ def commits_of(
     if writes or stale or strays:
         deletes = sorted({*stale, *strays})
         what, body = "restored", _RESTORED
-        # A clone in which a version was published: the content itself has no executable files.
+        # Only modes differ if a version was published in a clone, which stores no executable files.
         if not deletes and all(
             path in theirs and theirs[path].blob.id == blob.id for path, blob in writes.items()
         ):
@@ -109,7 +109,7 @@ def commits_of(
 
 
 def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
-    """The record. Raises ContentError, also if the text or a file is not that of the record."""
+    """The record. Raises ContentError, also if the text or a file does not match it."""
     path = f"{place.path}/{version}.md"
     at = root, *place, Version.parse(version)
     record = content.read_record(*at)

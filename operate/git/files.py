@@ -77,7 +77,7 @@ def version_in(path: str) -> str | None:
 
 
 def file_in(path: str) -> str | None:
-    """The path inside the folder of a version's files, if it is one of them."""
+    """The path of a version's file in its folder; None for other paths."""
     found = _version_file.fullmatch(path)
     return found and found[2]
 
@@ -151,7 +151,7 @@ def modes_in(root: str, place: Place) -> dict[str, str]:
 def strays_in(
     root: str, place: Place, ours: Container[str], theirs: Iterable[str]
 ) -> frozenset[str]:
-    """The paths of the branch that are in the folder of a version here, and not in its record.
+    """The paths on the branch in the folder of a version that exists here, but not in its record.
     Raises ContentError.
     """
     found = set[str]()

@@ -51,7 +51,7 @@ class _Line(Struct):
 
     @property
     def state(self) -> str:
-        """The digest, marked: a release before files of versions noted it without their files."""
+        """The digest with a mark. An older release noted only the digest, and copied no files."""
         return f"{self.digest}+files"
 
     @property

@@ -1,6 +1,6 @@
-"""The text and the files of a version to publish, and the fields of a request that have them.
+"""The text and the files of a version to publish, and their fields in a request.
 
-Pure: does not know the files that a repo already has.
+Pure: reads no files of earlier versions.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class Folder:
 
     @cached_property
     def content_sha256(self) -> str | UnsetType:
-        """The record's field: UNSET without files."""
+        """The record's field of this name; UNSET without files."""
         if not self.stored:
             return UNSET
         return version_files.content_sha256(self.text_sha256, self.stored)
@@ -67,8 +67,9 @@ def tell_kept(stored: Sequence[StoredFile]) -> str:
 
 
 def parse_files(value: Any) -> list[DraftFile]:
-    """The field ``files`` of a publication. Raises RequestError ``validation_failed`` that names
-    the path of each wrong file, and as ``check_files``.
+    """The field ``files`` of a publication. Raises ValueError for a wrong list, RequestError
+    ``validation_failed`` with the path of each wrong file, ``secret_detected``, and the errors of
+    ``check_files``.
     """
     if not isinstance(value, list):
         raise ValueError('must be a list of files: [{"path": "run.sh", "content": "…"}]')
@@ -98,7 +99,7 @@ def parse_files(value: Any) -> list[DraftFile]:
 
 def check_files(files: Iterable[tuple[str, int]]) -> None:
     """Raises RequestError ``validation_failed`` if files with these paths cannot be in one version;
-    ``content_too_large`` if their sizes exceed the limit together.
+    ``content_too_large`` if their total size exceeds the limit.
     """
     sizes = [*files]
     if faults := [*version_files.find_faults([path for path, _ in sizes])]:

@@ -81,7 +81,7 @@ def _paths_in(names: Sequence[str]) -> list[str]:
 
 
 def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> None:
-    """Checks all entries by what the ZIP declares of them."""
+    """Checks the declarations of all entries."""
     faults = [
         Detail(field_of(path), fault)
         for entry, path in zip(entries, paths, strict=True)
@@ -103,7 +103,7 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> 
 
 
 def _fault_of(entry: zipfile.ZipInfo) -> str:
-    """The reason why an entry cannot be a file of a version; empty if its declaration can."""
+    """The reason why a declared entry cannot be a file of a version; empty if it can."""
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if entry.filename != entry.orig_filename:
         return "has a NUL character in its name: rename it"
@@ -117,7 +117,7 @@ def _fault_of(entry: zipfile.ZipInfo) -> str:
 
 
 def _read(file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """The bytes of an entry, at most as many as it declares. Raises what zipfile does."""
+    """The bytes of an entry, at most as many as it declares. Raises the errors of zipfile."""
     with file.open(entry) as opened:
         # zipfile extracts no more than this, and compares the checksum at its end.
         data = opened.read(entry.file_size)

@@ -1,5 +1,5 @@
-"""The files of a version in the editor: the rows of its form, uploads, and their changes. Pure, but
-for reading what was uploaded.
+"""The files of a version in the editor: the rows of its form, uploads, and their changes. Pure,
+except that it reads uploads.
 """
 
 from base64 import b64decode, b64encode
@@ -17,7 +17,7 @@ from publisher.web.pages.difference import File, Files
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip
 
-# How the data of a row begins: as a text of the editor's field, or as the bytes of an upload.
+# The prefixes of a row's data: for a text from the editor's field, and for the bytes of an upload.
 TEXT, BASE64 = "text,", "base64,"
 
 
@@ -54,8 +54,8 @@ def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:
 def add_uploads(
     rows: tuple[FileRow, ...], uploads: MultiDict[str, FileStorage], folder: str
 ) -> tuple[tuple[FileRow, ...], str | None]:
-    """The rows with the uploaded files, which replace those of the same path, and the text of an
-    uploaded ZIP, None without one. A ZIP replaces all files.
+    """The rows with the uploaded files, and the text of an uploaded ZIP (None without one). A file
+    replaces the one at the same path; a ZIP replaces all files.
 
     Raises RequestError as ``read_zip``.
     """
@@ -99,8 +99,8 @@ def to_files(
 ) -> list[DraftFile] | UnsetType:
     """The files to publish; UNSET if they are those of the ``base``. Faults go to ``errors``.
 
-    A form without rows is none of a version with files, which has a row for each of them, and
-    leaves them alone.
+    A form without rows leaves the files alone. The form of a version with files has a row for each,
+    including removed ones.
     """
     found, faults = [], []
     for row in rows:
@@ -140,10 +140,10 @@ def drafted(files: Iterable[DraftFile]) -> Files:
 def rebase_rows(
     mine: tuple[FileRow, ...], old: tuple[FileRow, ...], new: tuple[FileRow, ...]
 ) -> tuple[FileRow, ...]:
-    """The author's rows as a change of other files: rows that equal ``old`` become ``new``."""
+    """The author's changes to ``old``, applied to ``new``. Other rows become those of ``new``."""
     before = {row.path: row for row in old}
     changed = {row.path: row for row in mine if before.get(row.path) != row}
     found = {row.path: row for row in new} | changed
     kept = {row.path for row in new}
-    # A row without data is gone if the file that it means is.
+    # A row without data stands for a file of the version, and goes when that file has gone.
     return tuple(row for row in found.values() if row.data or row.path in kept)

@@ -11,14 +11,15 @@ from builder.text.summary import title_of
 from publisher.web.editor.fields import front_fields
 from publisher.web.editor.writing import Writing
 
-# For a title without a letter, and after a name that is reserved.
+# The name for a title without letters, and the suffix after a reserved name.
 _NAMELESS = "prompt"
 _TITLE_WORDS = 5
 
 
 def propose_name(root: str, owner: str, writing: Writing) -> str:
-    """Returns a name that the owner has not used, from the title, the heading or the first words
-    of a text. One that was typed only takes the form of a name, as it may name a prompt on purpose.
+    """Returns a name that the owner has not used, from the title, the heading or the first words of
+    a text. A typed name is only corrected to a valid one, because it may name an existing prompt on
+    purpose.
     """
     if writing.name:
         typed = writing.name.removeprefix(f"{owner}/")

@@ -35,16 +35,16 @@ from publisher.web.pages.difference import compare
 from publisher.web.pages.frame import Frame
 from server.bodies import PUBLICATION_BYTES_MAX
 
-# The form names so many of the tags in use.
+# The most tags in use that the form suggests.
 TAGS_NAMED_MAX = 12
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
 
 
 class ShownFile(NamedTuple):
-    """A row of a file. ``size`` is None if its data cannot be read; ``is_fixed``: its path is that
-    of a file of the latest version, and cannot be edited; ``url``: that of a file of the base
-    version, empty for others.
+    """A row of a file. ``size`` is None if its data cannot be read; ``is_fixed``: the latest
+    version has a file at this path, so the path cannot be edited. ``url``: the address of a file of
+    the base version; empty for others.
     """
 
     row: FileRow
@@ -69,10 +69,10 @@ class Page(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The parts of the editor beside the prompt: the ``plan`` of its publication; the changes of
-    others since ``before``, to merge by hand; a name ``proposed`` for a new prompt.
-    ``is_preview``: a small screen shows the preview first; ``is_look``: a script takes the preview
-    from the page.
+    """Additions to the editor's page. ``plan``: that of the publication. ``before``: others have
+    published since this version, and the author merges their changes by hand. ``proposed``: the
+    name of a new prompt. ``is_preview``: small screens show the preview first. ``is_look``: a
+    script requests the page for its preview.
     """
 
     plan: PublicationPlan | None = None
@@ -164,7 +164,7 @@ def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
     files = page.latest.files if page.latest else {}
     at = page.owner, page.repo, page.writing.base_version
     shown = []
-    # A draft of a release without this form has no rows.
+    # A draft that an older release saved has no rows.
     for row in page.writing.files or rows_of(files):
         if row.removed and row.path not in files:
             continue

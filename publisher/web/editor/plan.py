@@ -38,7 +38,7 @@ _SHOWN_FIELDS = ("title", "description", "tags", "license", "parameters")
 
 
 class Choice(NamedTuple):
-    """A step that the author may take, and the number that it leads to. ``bump`` is empty for the
+    """A step that the author may take, and the version that it leads to. ``bump`` is empty for the
     proposed one, which follows later changes of the text.
     """
 
@@ -51,9 +51,9 @@ class PublicationPlan(NamedTuple):
     """The result that a publication would have.
 
     ``base`` is None for a first version. ``filled``: the text with the examples filled in;
-    ``is_filled`` is False where that would be too long. ``difference`` is that to ``base``,
-    or to nothing. ``changes``: metadata before and after. ``seal`` changes with text, files and
-    metadata.
+    ``is_filled`` is False where that would be too long. ``difference``: the change from ``base``,
+    or from an empty text. ``changes``: metadata before and after. ``seal`` changes with text, files
+    and metadata.
     """
 
     draft: Draft
@@ -167,7 +167,7 @@ def _fill(body: str, metadata: Metadata) -> tuple[Markup, bool]:
     marks = Marks()
     shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}
     text = visible(body, marks)
-    # The blocks of the text, not those of a value.
+    # Marks blocks before the variables are filled in, so a value adds none.
     blocks = text if is_data(body) else readable(text)[0]
     return Markup(mark_variables(str(blocks), _marker(shown))), is_filled
 

@@ -1,4 +1,4 @@
-"""The pages of an owner's prompts beside the editor: their list, and a version just published."""
+"""The pages around the editor: the list of an owner's prompts, and the page after a publication."""
 
 from flask import Response, request
 

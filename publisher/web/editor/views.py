@@ -141,7 +141,7 @@ class _Editor:
     def _first_plan(
         self, owner: str, name: str, writing: Writing, base: Base | None
     ) -> PublicationPlan | None:
-        """Returns the plan of a text as it was stored; None if it cannot be published as it is."""
+        """Returns the plan of a stored text; None if it cannot be published unchanged."""
         if base and writing.base_version != str(base.version):
             return None
         try:
@@ -193,14 +193,14 @@ class _Editor:
             if isinstance(error, RequestError) and error.code == "base_version_mismatch":
                 return self._conflict(sent)
             errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
-            # A text that is not finished is no fault.
+            # An unfinished text is not an error while the author writes.
             is_look = action == "look"
             status = HTTPStatus.OK if is_look else error.status
             return self._again(sent, errors=errors, status=status, is_look=is_look)
 
     def _named(self, sent: _Sent) -> _Sent:
-        """Returns the form of a new prompt with its name. Without a typed one, it is that of the
-        page which the author publishes, or a new proposal.
+        """Returns the form of a new prompt with its name: the typed one, the one that the author
+        saw and publishes, or a new proposal.
         """
         writing, proposed = sent.writing, request.form.get("proposed", "")
         if request.form.get("action") != "publish" or writing.name or not proposed:

@@ -83,7 +83,7 @@ class Base(NamedTuple):
 
     @property
     def side(self) -> Side:
-        """The version, to compare it."""
+        """The version as a side of a comparison."""
         return Side(str(self.version), self.text, self.record.front_matter_bytes, self.files)
 
 
@@ -183,7 +183,7 @@ def row_of(variable: Variable) -> VariableRow:
 
 def rows_for(found: Iterable[str], known: Iterable[VariableRow]) -> tuple[VariableRow, ...]:
     """Returns a row for each variable ``found`` in a text: a known one (the last of its name), or a
-    new one. Then the known ones that are not in the text. No more than a version may have.
+    new one. The known ones that are not in the text follow. At most VARIABLES_MAX rows.
     """
     rows = {row.name: row for row in known}
     used = [rows.pop(name, None) or VariableRow(name) for name in found]

@@ -94,8 +94,8 @@ class Side(NamedTuple):
 
 
 class VersionDifference(NamedTuple):
-    """The change from a version to another: of the text; of files, each with its rows; and of
-    abilities, None if both versions are only texts.
+    """The change from one version to another. ``files``: each change with its rows. ``found``: the
+    changed findings; None if neither version is examined.
     """
 
     text: TextDifference
@@ -104,7 +104,7 @@ class VersionDifference(NamedTuple):
 
 
 def compare_versions(old: Side, new: Side) -> VersionDifference:
-    """Compares two versions, in bounded time for any."""
+    """Compares two versions in bounded time."""
     found = None
     if old.is_examined or new.is_examined:
         before, after = (abilities.examine(one.text, [*one.files.values()]) for one in (old, new))
