@@ -36,7 +36,7 @@ SUBJECT_CHARS_MAX = 120
 LINE_CHARS_MAX = 1000
 HUB = "hub"
 _RESTORED = "The published files were changed or removed on this branch, and are back."
-_MODES = "The files are executable that are so in the records of their versions."
+_MODES = "The records of the versions say which files are executable."
 
 
 class ContentChanged(Exception):

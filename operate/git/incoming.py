@@ -64,7 +64,7 @@ def take_in(
         return faults
     for path in came:
         if file_in(path) and f"{place.path}/{version_in(path)}.json" not in came:
-            return [Fault(path, "missing here, and the record is not: restore it")]
+            return [Fault(path, "missing here, although its record exists: restore it")]
     if place.name:
         _put_repo(store, place, ours, came)
     else:

@@ -149,8 +149,9 @@ def publish_past(
     """Stores versions that were published elsewhere, in their order. Yields the result of each, or
     the error that refused it.
 
-    The metadata of each version is complete, so none is inherited. Files are, as in ``publish``. A
-    version that equals the one before it is stored all the same. Front matter is left alone.
+    The metadata of each version is complete, so none is inherited. Files are inherited as in
+    ``publish``. A version that equals the one before it is stored all the same. Front matter is
+    left alone.
 
     They come ``after`` the latest version that the caller knows of. The repo is read once, and
     locked until the last version. Nothing waits for the disk: the caller calls ``os.sync()``.

@@ -89,7 +89,7 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> 
     ]
     texts = [path for path in paths if path in TEXT_NAMES]
     if len(texts) > 1:
-        faults.append(Detail("content", f"is there twice, as {' and '.join(texts)}: send one"))
+        faults.append(Detail("content", f"is in the ZIP twice, as {' and '.join(texts)}: send one"))
     if faults:
         raise validation_failed(*faults)
     sizes = [(path, entry.file_size) for entry, path in zip(entries, paths, strict=True)]
