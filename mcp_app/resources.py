@@ -72,7 +72,7 @@ async def list_templates(
     return {
         "resourceTemplates": [
             {"uriTemplate": uri, "name": name, "title": title, "description": description}
-            # Files have the media types that get_prompt lists.
+            # The media types of files differ: get_prompt lists them.
             | ({} if "{+path}" in uri else {"mimeType": MEDIA})
             for uri, (name, title, description) in _TEMPLATES.items()
         ]

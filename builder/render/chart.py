@@ -55,7 +55,9 @@ def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
 
 
 def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
-    """The moves of the labels in the picture, oldest first; production first."""
+    """The moves of up to LABELS_MAX labels, ``production`` first. Each label's moves are oldest
+    first.
+    """
     names = sorted(labels.current, key=lambda label: label != PRODUCTION)[:LABELS_MAX]
     return {name: labels.history[name][::-1] for name in names}
 

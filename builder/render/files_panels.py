@@ -20,9 +20,9 @@ from builder.text.abilities import FindingChange, Findings
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks
 
-# With more files than these, the list is folded.
+# A list of more files is folded.
 UNFOLDED_MAX = 12
-# The target of a link, or code, which are the same in HTML.
+# The target of a Markdown link, or inline code. Escaping for HTML changes neither.
 _names_file = re.compile(rf"(?<=[(`])((?:\./)?({PATH_PATTERN}))(?=[)`# ])")
 
 
@@ -65,7 +65,7 @@ def panels(
 
 
 def changes_since(pages: Pages, since: Since, previous: str, version: str, marks: Marks) -> Markup:
-    """The changes since the previous version, for people."""
+    """The changes since the previous version, as HTML."""
     text = pages.macro("changes.html", "changes")
     if since.found is None:
         return text(since.rows, previous, version, marks)

@@ -50,7 +50,7 @@ def hunks(diff: LineDiff) -> list[Row]:
 
 def file_hunks(changes: Sequence[FileChange]) -> list[list[Row]]:
     """The rows that show each change of a file; empty if its lines are not compared. All files
-    together have the limits of one text.
+    share the limits of one text.
     """
     budget = _Budget()
     return [_readable(change.lines, budget) if change.lines else [] for change in changes]

@@ -26,7 +26,7 @@ from builder.text.one_line import one_line
 from builder.text.sources import built_from
 from builder.text.values import as_text
 
-# The moves of labels in the table below their picture.
+# The most moves of labels in the table below their picture.
 MOVES_MAX = 60
 
 

@@ -44,8 +44,8 @@ def files_in(
     root: str, folder: str, match: Callable[[str], Matched | None], faults: list[Fault]
 ) -> Iterator[tuple[Matched, os.DirEntry[str]]]:
     """The plain files in a folder below ``root`` whose names match, and the folders of versions'
-    files; none if there is no folder. Adds to ``faults`` for other things with such a name, a link,
-    or an unreadable folder.
+    files; none if there is no folder. Links, unreadable folders and other things with such a name
+    are noted in ``faults``.
     """
     path = f"{root}/{folder}"
     try:

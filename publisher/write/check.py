@@ -56,7 +56,7 @@ def _compare(root: str, found: Preview, text: str) -> tuple[int, str | None]:
     record, before = found.previous
     changes = LineDiff(before, text)
     names = (f"{done.owner}/{done.name}/{one}.md" for one in (done.previous_version, done.version))
-    # No file is read where nothing changes: the version before the latest may not be there.
+    # If nothing changes, no file is read: the version before the latest may not exist.
     place = root, done.owner, done.name, done.previous_version
     files = compare_files(
         record.files or (),

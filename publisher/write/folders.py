@@ -121,7 +121,7 @@ def field_of(path: str | int) -> str:
 
 
 def _parse_file(value: Any) -> DraftFile:
-    """Raises ValueError."""
+    """A file of the request. Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError('must be an object: {"path": "run.sh", "content": "…"}')
     for field in value:

@@ -145,5 +145,5 @@ def rebase_rows(
     changed = {row.path: row for row in mine if before.get(row.path) != row}
     found = {row.path: row for row in new} | changed
     kept = {row.path for row in new}
-    # A row without data stands for a file of the version, and goes when that file has gone.
+    # A row without data stands for a file of the version. If that file is gone, so is the row.
     return tuple(row for row in found.values() if row.data or row.path in kept)
