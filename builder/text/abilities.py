@@ -3,8 +3,8 @@
 Reviewers read the findings before an agent uses the version. The rules match words, so they miss
 disguised code. A version without findings may still be unsafe.
 
-The time is linear in the size of a version, which is limited. The rules have no limit of their own
-beyond which code could hide.
+The time is linear in the size of a version, which is limited. The rules therefore read all of it,
+and code cannot hide beyond a limit.
 """
 
 import re
@@ -77,7 +77,7 @@ FindingChange = tuple[Rule, list[Finding], list[Finding]]
 
 _has_key_of_skill = re.compile(r"^(?:name|allowed-tools)[ \t]*:", re.MULTILINE)
 _tool = re.compile(r"[^\s,()]++(?:\([^()]*+\))?")
-# An authority (RFC 3986 §3.2) without its user, up to what ends an address in texts.
+# An authority (RFC 3986 §3.2) without its user, up to a character that ends an address in prose.
 _host = re.compile(
     r"(?<=[A-Za-z0-9]://)(?:[^\s/?#\\\"'<>`]*@)?"
     r"(\[[0-9A-Fa-f:.]++\](?::\d++)?|(?:\$?\{++[^{}\s/]*+\}++|[^\s/?#\\\"'<>`()\[\]{},;|*])++)"

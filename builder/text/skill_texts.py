@@ -6,7 +6,7 @@ The format: https://agentskills.io/specification
 from collections.abc import Mapping
 from typing import Any
 
-# The keys of the format beside those that are also metadata of a prompt.
+# The keys of the format that are not also metadata of a prompt.
 KEYS = frozenset({"name", "allowed-tools", "compatibility", "metadata"})
 # The keys of `metadata` in all skills that a hub writes.
 _WRITTEN = frozenset({"title", "author", "version"})

@@ -175,7 +175,7 @@ class _Rules:
             self._rules.append((keeps, is_of_folders, pattern))
 
     def has(self, path: str, is_folder: bool) -> bool:
-        """True if the rules ignore a path. They must not ignore the folders above it."""
+        """True if the rules ignore a path. Callers skip ignored folders first."""
         is_ignored = False
         for keeps, is_of_folders, pattern in self._rules:
             if is_folder >= is_of_folders and pattern.fullmatch(path):

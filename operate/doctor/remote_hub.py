@@ -54,8 +54,8 @@ class RemoteHub:
         return self.is_private
 
     def ask(self, method: str, path: str, **headers: str) -> requests.Response:
-        """The answer at a path below the base URL. Follows no redirect, and waits once if a rate
-        limit requests it. Raises requests.RequestException.
+        """The answer at a path below the base URL. Follows no redirect, and waits once for a rate
+        limit. Raises requests.RequestException.
         """
         send = functools.partial(
             self._session.request,

@@ -39,8 +39,8 @@ Entries = dict[str, Entry]
 
 
 class Branch:
-    """A branch of the remote. ``name``: of the branch. ``prefix``: of the content's paths there,
-    empty or with a slash at the end.
+    """A branch of the remote. ``prefix``: the start of the content's paths on it, empty or with a
+    slash at the end.
     """
 
     def __init__(self, git: Git, name: str, prefix: str) -> None:

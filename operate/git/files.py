@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """A repo's folder in the content folder; else the one file, which may change."""
+        """The path in the content folder: a repo's folder, or the single file of another place."""
         return f"{self.owner}/{self.name or OWNER_FILE}" if self.owner else HOME_FILE
 
 
@@ -57,7 +57,7 @@ class Blob(NamedTuple):
 
 
 def place_of(path: str) -> Place | None:
-    """The place of a file of the content folder; None if it is no content."""
+    """The place of a file of the content folder; None if it is not content."""
     if path == HOME_FILE:
         return HOME
     owner, _, rest = path.partition("/")
