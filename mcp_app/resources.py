@@ -118,8 +118,8 @@ async def read_resource(
 
 
 async def _find_content(reader: Reader, uri: str) -> tuple[dict[str, str], str]:
-    """The media type and the text or bytes of a resource, and its class of ``CACHE_CONTROL``.
-    Raises RequestError.
+    """The media type and the text or bytes of a resource, and its key in ``CACHE_CONTROL``. Raises
+    RequestError.
     """
     if uri.startswith("skill:"):
         prompt, path = await _find_skill(reader, uri)

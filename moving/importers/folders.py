@@ -105,7 +105,7 @@ def _has_form(name: str) -> bool:
 
 def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | PassedOver]:
     """The files below a folder with names of prompts, in the order of their paths. If the folder
-    itself is a prompt: that one, and others below it that are folders.
+    itself is a prompt, yields it and the folders below it that are prompts.
     """
     is_one = text_in([*root.iterdir()]) is not None
     waiting, passed = [root], []

@@ -69,7 +69,7 @@ class Page(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """Additions to the editor's page. ``plan``: that of the publication. ``before``: others have
+    """Additions to the editor's page. ``plan``: what publishing would do. ``before``: others have
     published since this version, and the author merges their changes by hand. ``proposed``: the
     name of a new prompt. ``is_preview``: small screens show the preview first. ``is_look``: a
     script requests the page for its preview.

@@ -146,8 +146,8 @@ class Frame:
         app.after_request(self._add_headers)
 
     def idempotency_key(self, owner: str, key: str, mark: bytes) -> IdempotencyKey:
-        """Returns the key of a publication. Keys are limited for one window more than fits into the
-        time for which answers are kept, because that time does not begin with a window.
+        """Returns the key of a publication. Keys are limited for one window more than the time for
+        which answers are kept, because that time may begin within a window.
         """
         kept_max = self.limits.publications * (KEPT_SECONDS // WINDOW_SECONDS + 1)
         return IdempotencyKey(self.database, owner, key, mark, kept_max)
