@@ -17,7 +17,7 @@ from builder.model.records import LabelMove, ListedVersion
 VERSIONS_MAX = 30
 LABELS_MAX = 3
 # The title describes the picture to screen readers. It names only the newest moves of a label.
-TOLD_MAX = 20
+MOVES_NAMED_MAX = 20
 PRODUCTION = "production"
 
 LEFT, RIGHT = 14.0, 97.0
@@ -51,7 +51,7 @@ def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
     return Markup(
         '<svg class="chart" width="100%" height="{}" role="img" aria-labelledby="chart">'
         '<title id="chart">{}</title>{}</svg>'
-    ).format(picture.height, _told(shown, moves), Markup("").join(parts))
+    ).format(picture.height, _in_words(shown, moves), Markup("").join(parts))
 
 
 def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
@@ -138,10 +138,10 @@ def _axis(picture: Picture) -> Markup:
     return Markup("").join(parts)
 
 
-def _told(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
+def _in_words(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
     """The picture in words."""
     sentences = [f"Versions {', '.join(one.version for one in shown)}."]
     for label, one in moves.items():
         ways = [f"{move.version or 'removed'} from {move.moved_at[:10]}" for move in one]
-        sentences.append(f"{label}: {', '.join(ways[-TOLD_MAX:])}.")
+        sentences.append(f"{label}: {', '.join(ways[-MOVES_NAMED_MAX:])}.")
     return " ".join(sentences)

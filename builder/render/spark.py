@@ -26,8 +26,8 @@ def spark(by_day: Sequence[tuple[int, int]]) -> Markup | str:
         for number, count in enumerate(days)
     )
     date = datetime.fromtimestamp(last * DAY_SECONDS, UTC).date()
-    told = f"Pulls in the 30 days to {date}: from {min(days):,} to {most:,} a day"
+    title = f"Pulls in the 30 days to {date}: from {min(days):,} to {most:,} a day"
     return Markup(
         '<svg width="{}" height="{}" role="img" aria-label="{}">'
         '<path d="M{}" fill="none" stroke="currentColor"/></svg>'
-    ).format(WIDTH, HEIGHT, told, points)
+    ).format(WIDTH, HEIGHT, title, points)

@@ -48,7 +48,7 @@ COMMANDS = Rule(
 )
 HOSTS = Rule("Names a host", "“https://…” in the text or a file.")
 HIDDEN = Rule("Hidden characters", "No width, or they reorder others. Models read them.")
-UNREAD = Rule("Not read", "No text, so no rule looked into it.", False)
+UNREAD = Rule("Not read", "Not text, so the rules did not read it.", False)
 RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
 
 

@@ -59,8 +59,8 @@ def find_prompts(
     """The prompts below a folder in the order of their paths; and other files, with the reason.
 
     A folder with a SKILL.md or PROMPT.md is one prompt, and has the files beside and below that.
-    Folders that hold no source are passed over; ``own``: their real paths. ``listed``: files that
-    are prompts in any case. ``markdown``: plain Markdown files are prompts, too.
+    ``own``: the real paths of the hub's own folders, which are skipped. ``listed``: files that are
+    prompts whatever their names. ``markdown``: plain Markdown files are prompts, too.
     """
     found: list[Found] = []
     for one in _walk(root, own):

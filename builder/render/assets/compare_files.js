@@ -8,7 +8,7 @@ import { element } from "./site.js";
 // Beyond these limits, files are shown by size and hash. The host limits reads, so files are few.
 const LOADED_MAX = 30, LOADED_BYTES_MAX = 512 * 1024, ROWS_MAX = 1000, MS_MAX = 1000;
 const REASONS = {
-  bytes: "No text, so there are no lines to compare.",
+  bytes: "Not text, so there are no lines to compare.",
   long: "Not compared here, because the files before it were too long or too many.",
 };
 

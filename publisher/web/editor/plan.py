@@ -51,7 +51,7 @@ class PublicationPlan(NamedTuple):
     """The result that a publication would have.
 
     ``base`` is None for a first version. ``filled``: the text with the examples filled in;
-    ``is_filled`` is False where that would be too long. ``difference``: the change from ``base``,
+    ``is_filled`` is False if that text would be too long. ``difference``: the change from ``base``,
     or from an empty text. ``changes``: metadata before and after. ``seal`` changes with text, files
     and metadata.
     """

@@ -80,7 +80,7 @@ def test_a_skill_without_files_has_the_box(empty):
     assert "Names a host x.example SKILL.md:6" in box
     assert "Hidden characters U+200B ZERO WIDTH SPACE, 1 in SKILL.md SKILL.md:6" in box
     assert "Runs none" in box and "Allowed tools none" in box
-    assert box.endswith("It is no judgement that this is safe.")
+    assert box.endswith("It does not mean that this is safe.")
 
 
 def test_a_hidden_character_in_a_finding_is_shown(empty):
@@ -109,7 +109,7 @@ def test_changed_files_are_shown(empty):
     changes = html.partition('<section id="changes"')[2]
     assert "The text is unchanged." in changes and "metadata" not in changes
     shown = [words(one) for one in changes.split('<details class="file"')[1:]]
-    assert "a.png changed No text, so there are no lines to compare. 1.0.0 4 bytes" in shown[0]
+    assert "a.png changed Not text, so there are no lines to compare. 1.0.0 4 bytes" in shown[0]
     assert shown[0].count("SHA-256") == 2
     assert "three" in shown[1] and "<b>three" not in changes
     assert "c added" in shown[2] and "c.sh removed" in shown[3]
