@@ -86,8 +86,8 @@ def test_add_replace_remove_and_make_executable(people: People, writer: Visitor)
         **check(writer, "file-removed", "image.png"),
     )
     for words in (
-        "docs/new.md added · executable No text",
-        "image.png removed No text",
+        "docs/new.md added · executable Not text",
+        "image.png removed Not text",
         "scripts/run.sh changed",
         "1 removed #!/bin/sh 2 removed echo hi 1 added echo ho",
     ):
