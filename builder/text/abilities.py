@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from builder.model.plural import counted
-from builder.model.version_files import is_text
+from builder.model.version_files import is_text, text_of
 from builder.text.hidden_chars import INVISIBLE
 from builder.text.prompts import parse_document
 
@@ -139,7 +139,7 @@ def examine(text: str, files: Sequence[File]) -> Findings:
         if executable or is_script:
             _add(found[RUNS], path, path)
         # An invalid byte must not hide the rest of a script.
-        if is_script or is_text(path) or _is_utf8(data):
+        if is_script or is_text(path) or text_of(data) is not None:
             # The shell itself runs an executable without `#!`.
             is_shell = executable and not is_script and "." not in path
             _examine_text(found, path, data.decode(errors="replace"), is_shell)
@@ -155,13 +155,6 @@ def compare(old: Findings, new: Findings) -> Iterator[FindingChange]:
         gone = [one for key, one in old[rule].items() if key not in new[rule]]
         if added or gone:
             yield rule, added, gone
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        return "\0" not in data.decode()
-    except UnicodeDecodeError:
-        return False
 
 
 def _examine_text(found: Findings, path: str, text: str, is_shell: bool = False) -> None:

@@ -246,11 +246,11 @@ class _Task:
 
     def remove_gone(self, owner: str | None) -> None:
         """Remove files of prompts, versions and formats that no longer exist."""
-        for path in [*self._files]:
-            handle, name, *_ = re.split("[/.]", path)
-            is_other = owner is not None and handle != owner
-            if path not in self._done and not is_other and (handle, name) not in self._faulty:
-                self._drop(path)
+        for repo, paths in self._listed.items():
+            is_other = owner is not None and repo[0] != owner
+            if not is_other and repo not in self._faulty:
+                for path in (paths - self._done) & self._files.keys():
+                    self._drop(path)
 
     def _drop(self, path: str) -> None:
         """Remove a file that an export wrote, unless it has changed since."""
