@@ -7,6 +7,8 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from playwright.sync_api import Page
+
 from tests.site.browser import DESKTOP, PHONE, Visits, chromium
 from tests.site.catalogue import PAGES, write_more
 from tests.support.servers import sample_settings, serving
@@ -39,7 +41,12 @@ def main() -> None:
 
 def take(visits: Visits, kind: str, folder: Path) -> None:
     """Four pictures of one kind of page."""
-    page = visits.open(PAGES[kind])
+    name = kind.replace(", ", "-").replace(" ", "-").lower()
+    take_sizes(visits.open(PAGES[kind]), folder, name)
+
+
+def take_sizes(page: Page, folder: Path, name: str) -> None:
+    """Pictures of an open page: on a desk and on a phone, light and dark."""
     page.wait_for_load_state("networkidle")
     for size, viewport in (("desk", DESKTOP), ("phone", PHONE)):
         for scheme in ("light", "dark"):
@@ -47,7 +54,6 @@ def take(visits: Visits, kind: str, folder: Path) -> None:
             page.set_viewport_size(viewport)
             height = page.evaluate("document.documentElement.scrollHeight")
             page.set_viewport_size({**viewport, "height": min(height, HEIGHT_MAX)})
-            name = kind.replace(", ", "-").replace(" ", "-").lower()
             page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
             print(folder / f"{name}-{size}-{scheme}.png")
 

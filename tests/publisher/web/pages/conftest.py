@@ -10,8 +10,10 @@ import re
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -61,6 +63,7 @@ class Page(NamedTuple):
     words: str
     forms: list[Form]
     response: requests.Response
+    cookies: dict[str, str]
 
 
 class Visitor:
@@ -133,6 +136,7 @@ class Visitor:
             " ".join("".join(reader.words).split()),
             [Form(action, frozenset(names), fields) for action, names, fields in reader.forms],
             response,
+            self.session.cookies.get_dict(),
         )
         return self.page
 
@@ -222,16 +226,22 @@ def writer(people: People) -> Visitor:
 @pytest.fixture(scope="session")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     """One hub for all tests: each makes the accounts that it needs."""
-    settings = settings_in(tmp_path_factory.mktemp("people"))
+    with people_in(tmp_path_factory.mktemp("people"), "--open-signup") as people:
+        yield people
+
+
+@contextmanager
+def people_in(folder: Path, *more: str) -> Iterator[People]:
+    settings = settings_in(folder)
     write_small_catalogue(settings.content)
     # Limits count by address, and the proxy's header has the address.
     with issuer() as github, issuer() as gitlab:
         options = (
-            "--open-signup", "--trusted-proxy", "127.0.0.1",
+            "--trusted-proxy", "127.0.0.1", "--rate-limit", "0",
             "--trusted-issuer", f"github={github.url}", "--trusted-issuer", f"gitlab={gitlab.url}",
         )  # fmt: skip
-        command = [sys.executable, cheap_hashes.__file__, *serve_command(settings, *options)[1:]]
-        with running([*command, "--rate-limit", "0"], settings) as server:
+        command = serve_command(settings, *options, *more)[1:]
+        with running([sys.executable, cheap_hashes.__file__, *command], settings) as server:
             yield People(server, github, gitlab)
 
 
