@@ -323,7 +323,6 @@ _ROWS = (
     _row("search_script", "/assets/search.js", SCRIPT, "list", "site"),
     _row("catalogue_script", "/assets/catalogue.js", SCRIPT, "list", "site"),
     _row("prompt_script", "/assets/prompt.js", SCRIPT, "list", "site"),
-    _row("download_script", "/assets/download.js", SCRIPT, "list", "site"),
     _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),
     _row("compare_script", "/assets/compare.js", SCRIPT, "list", "site"),
     _row("changes_script", "/assets/changes.js", SCRIPT, "list", "site"),

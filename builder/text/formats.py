@@ -1,9 +1,9 @@
 r"""Writes a version of a prompt as a file of another format, and reports what that format cannot
 hold.
 
-The formats are dotprompt, prompty (version 2) and skills. Browsers write the first two in
-JavaScript; `clients/exports.json` has the cases for both. The build inserts this module into the
-shell client, so it uses only Python 3.7 and its standard library.
+The formats are dotprompt, prompty (version 2) and skills; `clients/exports.json` has cases. The
+build inserts this module into the shell client, so it uses only Python 3.7 and its standard
+library.
 
 A *record* is a version or a repo, as the API returns it. The formats use its owner, name, version,
 title, description, tags, license, variables, parameters, body and messages. A skill also uses

@@ -16,7 +16,6 @@ _ASSET_ROUTES = (
     "site_script",
     "search_script",
     "prompt_script",
-    "download_script",
     "version_script",
     "compare_script",
     "changes_table_script",

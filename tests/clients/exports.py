@@ -1,7 +1,6 @@
-"""The cases of `clients/exports.json`, which every implementation of the formats passes. `python -m
-tests.clients.exports` writes texts and losses again, for review as a diff.
+"""The cases of `clients/exports.json` for the formats.
 
-`python -m tests.clients.exports` writes texts and losses anew, to be looked at as a difference.
+`python -m tests.clients.exports` writes texts and losses again, for review as a diff.
 """
 
 import json

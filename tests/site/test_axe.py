@@ -76,15 +76,3 @@ def test_no_violation_in_the_ways_to_use_a_prompt(visits, axe):
         for tab in ("Assistant", "Agents", "API", "Clients"):
             page.get_by_role("radio", name=tab).check()
             assert violations(page) == violations(page, SIZE_RULE) == [], tab
-
-
-def test_no_violation_while_formats_are_offered(visits, axe):
-    page = visits.open(PAGES["repo"], viewport=PHONE)
-    page.get_by_role("radio", name="Formats").check()
-    with page.expect_download():
-        page.get_by_role("button", name="prompty").click()
-    expect(page.locator(".download [role=status]")).to_contain_text("Downloaded sql-review.prompty")
-    page.evaluate(axe)
-    assert violations(page) == violations(page, SIZE_RULE) == []
-    page.emulate_media(color_scheme="dark")
-    assert violations(page, *COLOUR_RULES) == []

@@ -15,13 +15,12 @@ from tests.support.servers import DEADLINE_SECONDS
 
 CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 CHECKED = {".html", ".svg", ".css"}
-# Compressed: on any page, to search a catalogue by itself, to compare versions and their files, to
-# save one in another format, and to write.
+# Compressed: on any page, to search a catalogue by itself, to compare versions and their files, and
+# to write.
 SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 9_000, 10_000, 13_000
-COMPARING_FILES_BYTES_MAX, SAVING_BYTES_MAX, WRITING_BYTES_MAX = 3_000, 7_000, 115_000
+COMPARING_FILES_BYTES_MAX, WRITING_BYTES_MAX = 3_000, 115_000
 SEARCHING = {"catalogue.js"}
 COMPARING = {"compare.js", "changes.js", "changes_table.js", "jsdiff.js"}
-SAVING = {"download.js"}
 WRITING = {"editor.js", "editor_files.js", "prompt_text.js", "text_field.js", "marked_text.js"}
 WRITING |= {"codemirror.js"}
 HOME_BYTES_MAX = 30_000
@@ -97,12 +96,10 @@ def test_scripts_are_small(hosts):
     searching = sum(sizes.pop(name) for name in SEARCHING)
     comparing = sum(sizes.pop(name) for name in COMPARING)
     assert sizes.pop("compare_files.js") < COMPARING_FILES_BYTES_MAX
-    saving = sum(sizes.pop(name) for name in SAVING)
     # No page that people read loads these.
     writing = sum(sizes.pop(name) for name in WRITING)
     assert sum(sizes.values()) < SCRIPTS_BYTES_MAX
     assert searching < SEARCHING_BYTES_MAX and comparing < COMPARING_BYTES_MAX
-    assert saving < SAVING_BYTES_MAX
     assert writing < WRITING_BYTES_MAX
 
 

@@ -1,6 +1,7 @@
 """The page of a prompt: filling its variables in, and taking the text home, exact to the byte."""
 
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -176,6 +177,24 @@ def test_an_older_version_is_taken_as_itself(visits, hub):
     assert copy(page, "raw") == raw != raw_text(hub, SQL_REVIEW)
     page.locator("#fill [data-variable=query]").fill("SELECT 1")
     assert "SELECT 1" in copy(page, "filled")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("path", [FRONT, f"{SQL_REVIEW}/1.0.0"])
+def test_the_text_and_the_skill_are_downloaded_with_and_without_scripts(visits, hub, path, scripts):
+    page = visits.open(f"/{path}", scripts=scripts)
+    owner, name, *version = path.split("/")
+    raw = hub.get(f"/api/v1/repos/{owner}/{name}/raw" + "".join(f"?version={v}" for v in version))
+    assert download(page, "Copy", "Download") == (f"{name}.md", raw.content)
+    skill = hub.get(f"/{path}/SKILL.md").content
+    assert download(page, "Agents", "Download SKILL.md") == ("SKILL.md", skill)
+
+
+def download(page: Page, tab: str, link: str) -> tuple[str, bytes]:
+    page.get_by_role("radio", name=tab, exact=True).check()
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name=link, exact=True).click()
+    return downloading.value.suggested_filename, Path(downloading.value.path()).read_bytes()
 
 
 def test_front_matter_is_folded(visits):

@@ -19,7 +19,6 @@ const { raw, skip } = shown.dataset;
 const panel = shown.closest(".text");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
-const menu = document.querySelector(".download");
 const marks = new Map(); // the places of each variable, in the text and in its messages
 const controls = new Map();
 const fetched = new Map(); // texts, by address
@@ -76,9 +75,6 @@ for (const link of document.querySelectorAll("[target=_blank]")) {
     event.preventDefault();
     say("The text is too long for a link. Copy it, and paste it there.");
   });
-}
-for (const button of menu?.querySelectorAll("[data-format]") ?? []) {
-  button.addEventListener("click", () => download(button.dataset.format));
 }
 
 function onClick(id, action) {
@@ -177,18 +173,6 @@ function say(told) {
   copied.textContent = told;
   clearTimeout(timer);
   timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);
-}
-
-/** Saves the published text as a file of a format, and lists what that format cannot hold. */
-async function download(format) {
-  const told = menu.querySelector("[role=status]");
-  told.textContent = "";
-  try {
-    const { saveAs } = await import("./download.js");
-    told.textContent = await saveAs(format, await fetchText(menu.dataset.record));
-  } catch {
-    told.textContent = NOT_LOADED;
-  }
 }
 
 /** A file of the version, to the byte. It never changes, so it is fetched once. */
