@@ -20,8 +20,7 @@ from builder.model.settings import Settings
 from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.context import Named
 from builder.pipeline.rebuild import Outcome
-from builder.store.locks import lock_file, try_lock
-from builder.store.site import read_hub
+from builder.store.locks import is_building, last_build, lock_file, try_lock
 from operate.git.branch import Branch, Moved
 from operate.git.commits import ContentChanged
 from operate.git.files import Place
@@ -61,9 +60,10 @@ MOVES_MAX = 5
 GATHER_SECONDS = 1.0
 # The interval of fetching from the remote.
 FETCH_SECONDS = 60.0
-# The shortest interval of comparing everything, after another process has published or a build has
-# failed.
-LOOK_SECONDS = 300.0
+# The longest time until a build of another process is noticed. Everything is compared then, so the
+# next look is later by a multiple of the time that this took, up to a limit.
+LOOK_SECONDS = 10.0
+LOOK_FACTOR, LOOK_SECONDS_MAX = 20, 300.0
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
 # The interval at which one of several nodes tries to get the turn.
 TURN_SECONDS = 10.0
@@ -99,7 +99,8 @@ class GitFollower(Background):
         self._is_all = True
         self._since: float | None = None
         self._fetch_at = self._look_at = 0.0
-        self._serial: int | None = None
+        # The last known build.
+        self._build = 0
         self._failures = Failures()
         self._last_push: str | None = None
         self._last_check: str | None = None
@@ -119,8 +120,11 @@ class GitFollower(Background):
             if isinstance(outcome, Exception) or len(outcome.changed) > PLACES_MAX:
                 self._is_all = True  # the published prompts are unknown
             else:
+                # The builds before it that this service did not make are of other processes.
+                self._is_all = self._is_all or outcome.number > self._build + 1
+                self._build = max(self._build, outcome.number)
                 self._places.update(Place(owner, name or "") for owner, name in outcome.changed)
-                if not outcome.changed:
+                if not (outcome.changed or self._is_all):
                     return
             self._since = self._since or time.monotonic()
             self._changed.notify_all()
@@ -183,6 +187,7 @@ class GitFollower(Background):
                 self._turn.take()  # renews this node's turn
             with self._changed:
                 now = time.monotonic()
+                self._look(now)
                 is_to_push = self._since is not None and not self._failures.count
                 if self._is_stopping:
                     return is_to_push
@@ -191,8 +196,18 @@ class GitFollower(Background):
                     at = min(at, self._since + GATHER_SECONDS)
                 if at <= now:
                     return True
-                longest = TURN_SECONDS if self._turn else FETCH_SECONDS
-                self._changed.wait(min(at - now, longest))
+                self._changed.wait(min(at - now, TURN_SECONDS if self._turn else LOOK_SECONDS))
+
+    def _look(self, now: float) -> None:
+        """Mark everything for comparison after a build of another process. A build of this service
+        is running, or `tell` gets it. The caller holds the lock.
+        """
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_SECONDS
+        state = self._settings.state
+        if last_build(state) > self._build and not is_building(state):
+            self._is_all, self._since = True, self._since or now
 
     def _is_our_turn(self) -> bool:
         """True if this node exchanges now. Otherwise another node does, and this one tries again
@@ -209,7 +224,9 @@ class GitFollower(Background):
     def _exchange(self) -> None:
         """Make both sides the same. Raises GitError, GitStopped, OperatorError, RequestError."""
         with self._changed:
-            self._note_others()
+            if self._is_all:
+                # Read first: each change is in the content before its build gets a number.
+                self._build = max(self._build, last_build(self._settings.state))
             is_all, places = self._is_all, self._places | self._problems.keys()
             taken, self._places, self._is_all = self._places, set(), False
             since, self._since = self._since, None
@@ -223,7 +240,12 @@ class GitFollower(Background):
                 self._is_all = self._is_all or is_all
                 self._since = since or self._since
             raise
-        self._note_success(done, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        if is_all:
+            self._look_at = time.monotonic() + min(
+                max(LOOK_SECONDS, LOOK_FACTOR * seconds), LOOK_SECONDS_MAX
+            )
+        self._note_success(done, seconds)
         if done.commits:
             self._branch.tidy()
 
@@ -233,16 +255,6 @@ class GitFollower(Background):
                 return self._sync.run(places)
             time.sleep(random.uniform(0, 0.2))
         raise GitError(f"The branch or the content changed in each of {MOVES_MAX} attempts")
-
-    def _note_others(self) -> None:
-        """Mark everything for comparison if another process may have published."""
-        now = time.monotonic()
-        hub = read_hub(self._settings.out)
-        serial = hub.serial if hub else None
-        if now >= self._look_at and serial != self._serial:
-            self._is_all = True
-        if self._is_all:
-            self._look_at, self._serial = now + LOOK_SECONDS, serial
 
     def _note_success(self, done: Done, seconds: float) -> None:
         for place, reason in done.problems.items():

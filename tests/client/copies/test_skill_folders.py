@@ -120,6 +120,87 @@ def test_a_check_sees_each_file(to: Client, site: Site) -> None:
     assert to.run("sync", "--check").status == 0 and files(to) == whole(site, "1.0.0", FILES)
 
 
+def test_a_check_names_files_that_no_line_has(each: Client, site: Site, host: Fake) -> None:
+    to = each.to(host.url)
+    inner = f"{PLACE}/lib"  # a skill in the folder of another, whose files have lines
+    write_lock(to, line(site) + line(site, path=inner))
+    to.run("sync")
+    for path in ("z", "notes", "a/b/d e", "lib/more", ".hidden/x", "1", "2", "3"):
+        (to.work / PLACE / path).parent.mkdir(exist_ok=True)
+        (to.work / PLACE / path).write_text("Mine.")
+    (to.work / "beside").write_text("Mine.")
+    before = files(to)
+    done = to.run("sync", "--check")
+    assert done.status == 0 and done.err.splitlines() == [
+        f"{PLACE}/ has files that are not of {TOOL} 1.0.0: 1, 2, 3, a/b/d e, lib/more and 2 more",
+        f"{inner}/ has files that are not of {TOOL} 1.0.0: more",
+        "every file is as prompts.lock says",
+    ]
+    assert to.run("sync").err == "every file is as prompts.lock says\n" and files(to) == before
+
+
+BY_FILE = {"a": b"file", "b/c/d": b"deep", "b/e": b"more", "run.sh": b"x"}
+BY_FOLDER = {"a/x/y": b"inside", "a/z": b"more", "b": b"file", "run.sh": b"x"}
+
+
+@pytest.mark.parametrize("command", ["sync", "pull"])
+def test_a_file_becomes_a_folder_and_the_reverse(
+    each: Client, site: Site, host: Fake, command: str
+) -> None:
+    to = each.to(host.url)
+    for version, of in (("2.0.0", BY_FILE), ("3.0.0", BY_FOLDER), ("4.0.0", BY_FILE)):
+        site.publish(TOOL, version, f"Text {version}.\n".encode(), of)
+        write_lock(to, line(site, version))
+        done = to.run("sync", "--check")
+        assert done.status == 1 and f"{PLACE}/SKILL.md" in done.err
+        if command == "sync":
+            assert to.run("sync").status == 0
+        else:
+            assert to.run("pull", TOOL, "--as", "skill", "-o", ".agents/skills").status == 0
+        assert files(to) == whole(site, version, of)
+    (to.work / PLACE / "b/e").unlink()
+    shutil.rmtree(to.work / PLACE / "b")
+    (to.work / PLACE / "b/c/d/e").mkdir(parents=True)
+    assert to.run("sync", "--check").err.splitlines() == [
+        f"{PLACE}/b/c/d is missing, and something else is in its place. Run `hub sync`",
+        f"{PLACE}/b/e is missing. Run `hub sync`",
+    ]
+
+
+@pytest.mark.parametrize("mine", ["a", "b/e", "b/mine", "b/empty/", "b/link"])
+def test_a_file_of_the_user_in_the_place_of_another_stops_a_sync(
+    each: Client, site: Site, host: Fake, mine: str
+) -> None:
+    to = each.to(host.url)
+    site.publish(TOOL, "2.0.0", b"Two.\n", BY_FILE)
+    write_lock(to, line(site, "2.0.0"))
+    to.run("sync")
+    place = to.work / PLACE / mine
+    if mine.endswith("/"):
+        place.mkdir()
+    elif mine == "b/link":
+        place.symlink_to("nowhere")
+    else:
+        place.write_text("Mine.")
+    site.publish(TOOL, "3.0.0", b"Three.\n", BY_FOLDER)
+    write_lock(to, line(site, "3.0.0"))
+    before = files(to)
+    for command in ("sync", "sync --force"):
+        done = to.run(*command.split())
+        assert done.status == 1 and "is not a file, or goes through one. Move it away" in done.err
+        assert files(to) == before and os.path.lexists(place)
+
+
+def test_the_file_of_a_line_is_no_folder_of_another(to: Client, site: Site) -> None:
+    site.publish("ann/story", "1.0.0", STORY)
+    write_lock(to, f"{TOOL} latest {PLACE}/SKILL.md\nann/story latest {PLACE}/A\n")
+    assert to.run("lock").status == 0
+    before = files(to)
+    done = to.run("sync")
+    assert done.err == f"{PLACE}/A belongs to two lines. Change the path of one\n"
+    assert done.status == 1 and files(to) == before
+
+
 def test_only_the_executable_bit_of_a_file_changes(to: Client, site: Site) -> None:
     site.publish(TOOL, "1.0.0", TEXT, {"run.sh": b"x", "x": b"y"})
     write_lock(to, line(site))

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 import requests
+from click.testing import CliRunner
 
 from builder.pipeline.build import Built, build
+from builder.store.locks import last_build
+from cli.hubctl import main
 from operate.git import branch, follower
 from operate.git.follower import GitFollower
 from operate.git.options import GitOptions
@@ -36,7 +39,8 @@ from tests.support.servers import (
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "GATHER_SECONDS", 0.01)
     monkeypatch.setattr(follower, "FETCH_SECONDS", 0.1)
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS_MAX", 0.1)
     monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.1)
     monkeypatch.setattr(follower, "STOP_SECONDS", 60.0)
 
@@ -47,8 +51,8 @@ def following(place: Place, remote: str = "", turn: Turn | None = None) -> GitFo
     return GitFollower(place.settings, store, options, place.rebuild, turn)
 
 
-def report(*changed: tuple[str, str | None]) -> Built:
-    return Built(0, 0, 0, 0, 0, 0, 0, True, 0.0, 0.0, changed)
+def report(*changed: tuple[str, str | None], number: int = 0) -> Built:
+    return Built(0, 0, 0, 0, 0, 0, 0, True, 0.0, 0.0, changed, number=number)
 
 
 def hook(place: Place, script: str) -> Path:
@@ -175,11 +179,40 @@ def test_a_damaged_repository_is_replaced(place: Place) -> None:
     assert place.files() == read_tree(place.content)
 
 
-def test_what_another_process_publishes_is_found(place: Place) -> None:
+WITHDRAW = ("withdraw", "ann/story@1.1.0", "--reason", "secret", "--yes")
+LABEL = ("label", "set", "ann/story", "live", "1.0.0")
+
+
+@pytest.mark.parametrize(("command", "file"), [(WITHDRAW, "withdrawn/1.1.0"), (LABEL, "labels/1")])
+def test_a_change_by_another_process_is_pushed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], file: str
+) -> None:
+    monkeypatch.setattr(follower, "FETCH_SECONDS", 1e9)
+    settings = place.settings
+    write_version(place.content, "ann", "story", "1.1.0", "More.\n")
+    build(settings, index=False)
     with following(place) as one:
-        wait_until(lambda: one.status()["status"] == "ok", "the first push")
+        wait_until(lambda: "ann/story/1.1.0.md" in pushed(place), "the first push")
+        places = ("--content", settings.content, "--out", settings.out, "--state", settings.state)
+        done = CliRunner().invoke(main, [*command, *places])
+        assert done.exit_code == 0, done.output
+        wait_until(lambda: f"ann/story/{file}.json" in place.files(), "the second push")
+        assert one.status()["failures"] == 0
+    assert place.files() == read_tree(place.content)
+
+
+def test_a_gap_in_the_numbers_of_builds_is_of_another_process(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 1e9)
+    monkeypatch.setattr(follower, "FETCH_SECONDS", 1e9)
+    with following(place) as one:
+        wait_until(lambda: one.status()["last_push"], "the first push")
         write_version(place.content, "ann", "story", "1.1.0", "More.\n")
-        build(place.settings._replace(state=f"{place.settings.state}-2"), index=False)
+        last = last_build(place.settings.state)
+        one.tell(report(number=last + 1))  # the service's next build, which changed nothing
+        assert one.status()["waiting_seconds"] == 0
+        one.tell(report(number=last + 3))
         wait_until(lambda: "ann/story/1.1.0.md" in place.files(), "the second push")
 
 
