@@ -53,9 +53,9 @@ FORMAT_FILE = ".hub-format"
 # In a folder that is a copy of a shared store: the store's name, and the last change copied.
 STORE_FILE = ".hub-store"
 _FORMAT_BYTES_MAX = 20
-_CHANGED = (
-    "changed after publication: its hash differs from the record; restore it, and publish the "
-    "change as a new version"
+CHANGED = (
+    "changed after publication: its hash differs from the record; restore it from a backup, "
+    "and publish the change as a new version"
 )
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
@@ -208,7 +208,8 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     if not all(_is_there(f"{path}/{text}.json") for text in lost):
         return list_versions(root, owner, name)  # A withdrawal has removed both meanwhile.
     faults += [
-        Fault(f"{repo}/{text}.json", f"record without text; restore {text}.md") for text in lost
+        Fault(f"{repo}/{text}.json", f"record without text; restore {text}.md from a backup")
+        for text in lost
     ]
     if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
@@ -326,7 +327,7 @@ def read_text(root: str, owner: str, name: str, version: Version, record: Versio
     stem = f"{owner}/{name}/{version}"
     raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
-        raise ContentError([Fault(f"{stem}.md", _CHANGED)])
+        raise ContentError([Fault(f"{stem}.md", CHANGED)])
     try:
         text = raw_text.decode()
     except UnicodeDecodeError as error:
@@ -361,7 +362,7 @@ def read_version_file(
     file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{stored.path}"
     data = read_record_file(root, file, bytes, BYTES_MAX)
     if hashlib.sha256(data).hexdigest() != stored.sha256:
-        raise ContentError([Fault(file, _CHANGED)])
+        raise ContentError([Fault(file, CHANGED)])
     return data
 
 

@@ -14,6 +14,7 @@ from builder.model.version_files import FOLDER_SUFFIX
 
 Record = TypeVar("Record")
 Matched = TypeVar("Matched")
+MISSING = "missing; restore it from a backup"
 
 
 def read_file(path: str, bytes_max: int) -> bytes:
@@ -77,6 +78,8 @@ def read_record_file(
     """
     try:
         return decode(read_file(f"{root}/{file}", bytes_max))
+    except FileNotFoundError:
+        reason = MISSING
     except OSError as error:
         reason = error.strerror or "unreadable"
     except UnicodeDecodeError as error:

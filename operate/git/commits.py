@@ -114,7 +114,7 @@ def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
     at = root, *place, Version.parse(version)
     record = content.read_record(*at)
     if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
-        raise ContentError([Fault(path, "changed after publication; restore it")])
+        raise ContentError([Fault(path, content.CHANGED)])
     content.read_files(*at, record)
     return record
 

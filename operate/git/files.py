@@ -20,7 +20,7 @@ from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
 from builder.store.content import HOME_BYTES_MAX, HOME_FILE, OWNER_FILE, RECORD_BYTES_MAX
 from builder.store.label_files import EVENT_BYTES_MAX
-from builder.store.plain_files import read_file
+from builder.store.plain_files import MISSING, read_file
 from builder.store.withdrawn_files import FILE_BYTES_MAX, NOTHING_WITHDRAWN, WithdrawnListing
 
 PLAIN, EXECUTABLE = "100644", "100755"
@@ -179,7 +179,7 @@ def blobs_in(root: str, place: Place) -> dict[str, Blob]:
             blobs[path] = Blob(mode, blob_id(read(root, path)))
         except FileNotFoundError:
             if file_in(path) and path in modes_in(root, place):  # else it was withdrawn meanwhile
-                raise ContentError([Fault(path, "missing; restore it")]) from None
+                raise ContentError([Fault(path, MISSING)]) from None
             raise
     return blobs
 

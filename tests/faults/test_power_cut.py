@@ -71,7 +71,7 @@ def test_on_a_disk_without_order(writers: Writers, situation: Situation, tmp_pat
     disk = prepare(situation, root, ordered=False)
     *calls, answer = writers.run("hub", str(root), situation.work).calls
     found = list(cut(disk, calls, situation))
-    known = re.compile(r"record without text|\.files/.*: No such file", re.DOTALL)
+    known = re.compile(r"record without text|\.files/.*: missing; restore", re.DOTALL)
     assert [complaint for complaint in found if not known.search(complaint)] == []
     assert list(cut(disk, [answer], situation)) == []
 

@@ -31,12 +31,20 @@ def test_a_fault_is_reported_though_a_version_was_withdrawn(small):
         build(small, index=False)
 
 
-@pytest.mark.parametrize("data", [b"", b"cat", b"longer than it was"])
-def test_an_edited_file_of_a_version_is_named(small, data):
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (b"", "changed after publication: .*; restore it from a backup"),
+        (b"longer than it was", "changed after publication: .*; restore it from a backup"),
+        (None, "missing; restore it from a backup"),
+    ],
+)
+def test_an_edited_file_of_a_version_is_named(small, data, fault):
     write_version(small.content, "ann", "review", "1.2.0", "Text.", {"a.sh": b"ls\n"})
     build(small, index=False)
-    Path(small.content, "ann/review/1.2.0.files/a.sh").write_bytes(data)
-    with pytest.raises(ContentError, match=r"1\.2\.0\.files/a\.sh: changed after publication"):
+    file = Path(small.content, "ann/review/1.2.0.files/a.sh")
+    file.unlink() if data is None else file.write_bytes(data)
+    with pytest.raises(ContentError, match=rf"1\.2\.0\.files/a\.sh: {fault}"):
         build(small, index=False)
 
 
