@@ -29,8 +29,8 @@ from processes import HUBCTL, run
 from report import percentile, print_machine, print_table, scratch_folder
 from servers import hub, load
 
+from builder.model.answers import CatalogueLine
 from builder.model.names import Version
-from builder.model.records import CatalogueLine
 from builder.model.routes import BY_NAME, QUERY_CHARS_MAX
 from builder.model.settings import SEARCH_ENGINES, Settings
 from builder.pipeline.build import build

@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import psycopg
 
-from builder.model.records import Draft
+from builder.model.request_bodies import Draft
 from publisher.accounts.database import open_postgres
 from publisher.nodes import rows
 from publisher.nodes.rows import VERSION, File

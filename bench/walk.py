@@ -13,7 +13,7 @@ from report import print_table, scratch_folder
 PROJECT = Path(__file__).parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from builder.model.records import Draft  # noqa: E402
+from builder.model.request_bodies import Draft  # noqa: E402
 from builder.model.settings import Settings  # noqa: E402
 from builder.pipeline.build import build  # noqa: E402
 from publisher.write.publish import publish  # noqa: E402

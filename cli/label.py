@@ -7,7 +7,8 @@ import click
 from builder.model.errors import OperatorError
 from builder.model.labels import Labels
 from builder.model.names import check_label, check_owner, check_repo
-from builder.model.records import NOTE_BYTES_MAX, LabelDraft, LabelRemoval
+from builder.model.records import NOTE_BYTES_MAX
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line

@@ -9,7 +9,7 @@ import click
 
 from builder.model.names import LATEST, Version
 from builder.model.plural import counted
-from builder.model.records import WithdrawalDraft
+from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
 from builder.text.one_line import one_line

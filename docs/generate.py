@@ -20,7 +20,7 @@ import msgspec
 
 import cli.service  # noqa: F401
 import publisher.nodes.shared_counts  # noqa: F401  both define all metrics
-from builder.model import errors, names, records
+from builder.model import errors, names, records, request_bodies
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.routes import BYTES, CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
@@ -100,7 +100,7 @@ def rules() -> str:
 
 def publish_fields() -> str:
     """Returns the table of the fields of a publication."""
-    schema = msgspec.json.schema(records.Draft)["$defs"]["Draft"]
+    schema = msgspec.json.schema(request_bodies.Draft)["$defs"]["Draft"]
     rows = ["| field | value | left out |", "|---|---|---|"]
     for field, of in schema["properties"].items():
         if field in schema["required"]:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Self
 from msgspec import structs
 
 from builder.model import names
+from builder.model.answers import Message, Repo, Withdrawal
+from builder.model.answers import Version as VersionRecord
 from builder.model.errors import RequestError
 from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
-from builder.model.records import Message, Repo, Variable, Withdrawal
-from builder.model.records import Version as VersionRecord
+from builder.model.records import Variable
 from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
 from builder.text.likeness import alike

@@ -5,8 +5,9 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
+from builder.model.answers import Message, Repo
 from builder.model.errors import RequestError
-from builder.model.records import Message, Repo, Variable
+from builder.model.records import Variable
 from builder.text.values import as_text
 from mcp_app.prompt_text import Filled, fill_in, find_prompt, parse_id
 from mcp_app.reader import Reader

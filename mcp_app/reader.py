@@ -10,9 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from builder.model.errors import RequestError
-from builder.model.names import Version
-from builder.model.records import (
+from builder.model.answers import (
     Correction,
     LabelMove,
     ListedVersion,
@@ -22,7 +20,9 @@ from builder.model.records import (
     Tag,
     User,
 )
-from builder.model.records import Version as VersionRecord
+from builder.model.answers import Version as VersionRecord
+from builder.model.errors import RequestError
+from builder.model.names import Version
 from builder.model.routes import BY_NAME, PAGE_SIZE, version_file
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries

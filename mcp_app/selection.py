@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from builder.model import names
-from builder.model.records import RepoSummary
+from builder.model.answers import RepoSummary
 from builder.search.queries import parse_parameters, parse_tags
 from mcp_app.unknown import unknown_argument
 

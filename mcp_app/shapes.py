@@ -9,16 +9,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from builder.model import names
-from builder.model.records import (
-    Correction,
-    Message,
-    Sha256,
-    TagName,
-    Time,
-    VariableType,
-    VersionName,
-    WithdrawalReason,
-)
+from builder.model.answers import Correction, Message
+from builder.model.records import Sha256, TagName, Time, VariableType, VersionName, WithdrawalReason
 from builder.model.routes import QUERY_CHARS_MAX, SORTS
 from mcp_app.cursors import CURSOR_CHARS_MAX
 

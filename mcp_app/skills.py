@@ -14,7 +14,7 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from builder.model.records import Repo
+from builder.model.answers import Repo
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.text.core_yaml import core_values
 from builder.text.prompts import parse_document

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from builder.model import names
+from builder.model.answers import RepoSummary
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.records import RepoSummary, Variable
+from builder.model.records import Variable
 from builder.model.routes import BY_NAME
 from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike

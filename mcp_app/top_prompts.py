@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from builder.model.answers import RepoSummary
 from builder.model.errors import RequestError
-from builder.model.records import RepoSummary
 from builder.model.routes import PAGE_SIZE
 from builder.search.queries import ListQuery
 from mcp_app.cursors import Offset, make_cursor, read_cursor

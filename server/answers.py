@@ -23,9 +23,9 @@ from builder.model.answer_headers import (
     SAFETY_BY_MEDIA,
     Headers,
 )
+from builder.model.answers import ErrorBody, ErrorDetail
 from builder.model.errors import RequestError
 from builder.model.plural import counted
-from builder.model.records import ErrorBody, ErrorDetail
 from builder.model.routes import CACHE_CONTROL, JSON, TEXT
 from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model import answer_headers
+from builder.model.answers import ErrorBody
 from builder.model.messages import MESSAGES
-from builder.model.records import ErrorBody
 from builder.model.routes import (
     BYTES,
     CACHE_CONTROL,

@@ -10,9 +10,10 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from builder.model.answers import LabelMove
 from builder.model.errors import Fault
 from builder.model.names import LABELS_PER_REPO_MAX
-from builder.model.records import LabelFile, LabelMove, Remains, VersionFile
+from builder.model.records import LabelFile, Remains, VersionFile
 
 FOLDER = "labels"
 

@@ -5,8 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from builder.model.answers import Message
 from builder.model.names import LATEST
-from builder.model.records import Message
 
 # The label that the SDKs use if the caller names none.
 DEFAULT_LABEL = "production"

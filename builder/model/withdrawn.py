@@ -2,16 +2,11 @@
 
 from typing import NamedTuple
 
+from builder.model.answers import Withdrawal
 from builder.model.errors import cut
 from builder.model.labels import Move, moves_with
 from builder.model.names import Version
-from builder.model.records import (
-    NOTE_BYTES_MAX,
-    Remains,
-    Withdrawal,
-    WithdrawalFile,
-    WithdrawnFile,
-)
+from builder.model.records import NOTE_BYTES_MAX, Remains, WithdrawalFile, WithdrawnFile
 
 FOLDER = "withdrawn"
 # The name of the file that withdraws a whole repo, without its extension.

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
-from builder.model.records import LabelMove, ListedVersion
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3

@@ -9,7 +9,8 @@ import keyword
 import re
 from typing import NamedTuple
 
-from builder.model.records import Repo, Variable, Version
+from builder.model.answers import Repo, Version
+from builder.model.records import Variable
 
 LINE_CHARS_MAX = 60
 _is_plain = re.compile("[A-Za-z0-9 ,.:/_-]{1,30}").fullmatch

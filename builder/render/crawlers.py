@@ -7,8 +7,8 @@ import re
 
 import msgspec
 
+from builder.model.answers import RepoSummary
 from builder.model.links import Links
-from builder.model.records import RepoSummary
 from builder.model.routes import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.render.connect import mcp_url

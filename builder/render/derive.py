@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple
 
 from builder import installed_version
-from builder.model import records
+from builder.model import answers, records
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
 from builder.model.names import LATEST, Version
@@ -35,7 +35,7 @@ LABELS_SHOWN_MAX = 40
 CARRIED_SHOWN_MAX = 5
 MOVES_SHOWN_MAX = 10
 
-Part = TypeVar("Part", records.ListedVersion, records.RepoSummary)
+Part = TypeVar("Part", answers.ListedVersion, answers.RepoSummary)
 
 
 class Stored(NamedTuple):
@@ -51,12 +51,12 @@ class Stored(NamedTuple):
 
 def version_record(
     stored: Stored, previous: Version | None, ordinal: int, links: Links
-) -> records.Version:
+) -> answers.Version:
     """The version on its own; ``previous`` is the one below it in version order, ``ordinal`` its
     number of publication.
     """
     at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
-    return records.Version(
+    return answers.Version(
         version=str(stored.version),
         previous=str(previous) if previous else None,
         publisher=stored.record.publisher,
@@ -92,19 +92,19 @@ def _text_fields(stored: Stored, links: Links) -> dict[str, Any]:
     }
 
 
-def _files(stored: Stored, links: Links) -> list[records.File] | UnsetType:
+def _files(stored: Stored, links: Links) -> list[answers.File] | UnsetType:
     """The files of a version with their addresses; UNSET if it has none."""
     at = {"owner": stored.owner, "name": stored.name, "version": stored.version}
     listed = [
-        records.File(*astuple(one), f"{links.base_url}/{version_file(**at, path=one.path).file}")
+        answers.File(*astuple(one), f"{links.base_url}/{version_file(**at, path=one.path).file}")
         for one in stored.record.files or ()
     ]
     return listed or UNSET
 
 
-def version_entry(version: records.Version) -> records.ListedVersion:
+def version_entry(version: answers.Version) -> answers.ListedVersion:
     """The version in its repo's list."""
-    return _part(records.ListedVersion, version)
+    return _part(answers.ListedVersion, version)
 
 
 def withdrawn_entry(
@@ -114,12 +114,12 @@ def withdrawn_entry(
     previous: Version | None,
     ordinal: int,
     links: Links,
-) -> records.ListedVersion:
+) -> answers.ListedVersion:
     """A withdrawn version in its repo's list; ``previous`` and ``ordinal`` as in
     ``version_record``.
     """
     at = {"owner": owner, "name": name, "version": str(one.version)}
-    return records.ListedVersion(
+    return answers.ListedVersion(
         version=str(one.version),
         previous=str(previous) if previous else None,
         changelog="",
@@ -135,17 +135,17 @@ def withdrawn_entry(
     )
 
 
-def labelled_version(version: records.Version, label: str, moved_at: str) -> records.Version:
+def labelled_version(version: answers.Version, label: str, moved_at: str) -> answers.Version:
     """The version as the one that a label names."""
-    fields = (getattr(version, field) for field in records.Version.__struct_fields__)
-    return records.LabelledVersion(*fields, label=label, moved_at=moved_at)
+    fields = (getattr(version, field) for field in answers.Version.__struct_fields__)
+    return answers.LabelledVersion(*fields, label=label, moved_at=moved_at)
 
 
 class LabelHistory(NamedTuple):
     """The newest moves of a label, newest first; ``total`` counts all of them."""
 
     label: str
-    moves: list[records.LabelMove]
+    moves: list[answers.LabelMove]
     total: int
 
 
@@ -169,7 +169,7 @@ class Carried(NamedTuple):
 
 
 def carried_by_last(
-    histories: list[LabelHistory], entries: list[records.ListedVersion]
+    histories: list[LabelHistory], entries: list[answers.ListedVersion]
 ) -> dict[str, Carried]:
     """The changes of the last move of each label; ``entries`` are oldest first. New and removed
     labels are left out, because the page shows no changes for them.
@@ -190,12 +190,12 @@ def carried_by_last(
 
 
 def moves_of_latest(
-    entries: list[records.ListedVersion], withdrawn: Iterable[WithdrawnVersion] = ()
-) -> list[records.LabelMove]:
+    entries: list[answers.ListedVersion], withdrawn: Iterable[WithdrawnVersion] = ()
+) -> list[answers.LabelMove]:
     """The moves of ``latest``, newest first. ``entries``: all versions, oldest first;
     ``withdrawn``: the withdrawn ones among them.
     """
-    found: list[records.LabelMove] = []
+    found: list[answers.LabelMove] = []
     alive: list[str] = []
     waiting = sorted(withdrawn, key=lambda one: (one.withdrawal.at, one.version), reverse=True)
 
@@ -203,7 +203,7 @@ def moves_of_latest(
         previous = found[-1].version if found else None
         version = alive[-1] if alive else None
         if version != previous:
-            found.append(records.LabelMove(LATEST, version, previous, at, by, note))
+            found.append(answers.LabelMove(LATEST, version, previous, at, by, note))
 
     def withdraw_before(time: str) -> None:
         # If a clock was set back, a withdrawal may seem earlier than its publication. Then it is
@@ -223,14 +223,14 @@ def moves_of_latest(
 
 def repo_record(
     latest: Stored,
-    entries: list[records.ListedVersion],
+    entries: list[answers.ListedVersion],
     pulls: int | None,
     links: Links,
     labels: Labels = NO_LABELS,
-) -> records.Repo:
+) -> answers.Repo:
     """The repo on its own; ``entries`` are its versions, including withdrawn ones, oldest first."""
     at = {"owner": latest.owner, "name": latest.name}
-    return records.Repo(
+    return answers.Repo(
         latest_version=str(latest.version),
         versions_count=len(entries),
         pulls=pulls,
@@ -244,20 +244,20 @@ def repo_record(
     )
 
 
-def repo_summary(repo: records.Repo) -> records.RepoSummary:
+def repo_summary(repo: answers.Repo) -> answers.RepoSummary:
     """The repo in a list."""
-    return _part(records.RepoSummary, repo)
+    return _part(answers.RepoSummary, repo)
 
 
-def catalogue_line(repo: records.Repo, digest: str, words: str) -> records.CatalogueLine:
+def catalogue_line(repo: answers.Repo, digest: str, words: str) -> answers.CatalogueLine:
     """The repo in ``catalogue.jsonl``. ``digest`` comes from ``builder.write.mirrored``, ``words``
     from ``builder.search.telling_words``.
     """
-    fields = records.CatalogueLine.__struct_fields__[:-2]
-    return records.CatalogueLine(*(getattr(repo, field) for field in fields), digest, words)
+    fields = answers.CatalogueLine.__struct_fields__[:-2]
+    return answers.CatalogueLine(*(getattr(repo, field) for field in fields), digest, words)
 
 
-def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:
+def _part(kind: type[Part], whole: answers.Version | answers.Repo) -> Part:
     # Fields that the whole record lacks are optional.
     fields = kind.__struct_fields__
     return kind(**{field: getattr(whole, field) for field in fields if hasattr(whole, field)})
@@ -269,7 +269,7 @@ def user_record(
     first_repo: int | None,
     repos_count: int,
     pulls: int | None,
-) -> records.User:
+) -> answers.User:
     """An owner's profile, without the repos; ``pulls`` are the sum over all repos.
 
     If the owner has no profile, the time of the first repo (epoch seconds) stands for
@@ -278,7 +278,7 @@ def user_record(
     if not profile:
         joined = records.format_time(datetime.fromtimestamp(first_repo or 0, UTC))
         profile = OwnerFile(name=handle, joined_at=joined)
-    return records.User(
+    return answers.User(
         handle=handle,
         name=profile.name,
         bio=profile.bio,
@@ -318,9 +318,9 @@ def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) ->
     return round((newest / HALF_LIFE_SECONDS + math.log2(total)) * 1e6)
 
 
-def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub:
+def hub_record(settings: Settings, repos_count: int, serial: int) -> answers.Hub:
     """The record of this service; ``serial`` is the count of publications."""
-    return records.Hub(
+    return answers.Hub(
         name=settings.site_name,
         base_url=settings.base_url,
         api_version="v1",
@@ -329,8 +329,8 @@ def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub
         search=settings.search,
         serial=serial,
         repos_count=repos_count,
-        paths=records.Paths(
-            **{field: "/" + BY_NAME[field].file for field in records.Paths.__struct_fields__}
+        paths=answers.Paths(
+            **{field: "/" + BY_NAME[field].file for field in answers.Paths.__struct_fields__}
         ),
         private=settings.private,
         version=installed_version(),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from builder.model import records
+from builder.model import answers
 from builder.model.errors import LANGFUSE_STATUS
 from builder.model.langfuse_records import LangfuseListMeta
 from builder.model.routes import PAGE_SIZE
@@ -23,7 +23,7 @@ def single(data: bytes) -> bytes:
     return b'{"data":' + data + b"}"
 
 
-def envelope(rows: list[bytes], meta: records.ListMeta | LangfuseListMeta) -> bytes:
+def envelope(rows: list[bytes], meta: answers.ListMeta | LangfuseListMeta) -> bytes:
     """The envelope of a list, around its rows' JSON."""
     return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
 
@@ -35,24 +35,24 @@ def has_rows(enveloped: bytes) -> bool:
 
 def whole_list(rows: Sequence[Any]) -> bytes:
     """The envelope of a list of records that are all on one page."""
-    meta = records.ListMeta(
+    meta = answers.ListMeta(
         page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
     )
     return b'{"data":' + _encode(rows) + b',"meta":' + _encode(meta) + b"}"
 
 
-def error_envelope(error: records.ErrorBody) -> bytes:
+def error_envelope(error: answers.ErrorBody) -> bytes:
     """The body of an error; in Langfuse's format for Langfuse's codes."""
     if error.code in LANGFUSE_STATUS:
         return _encode({"message": error.message, "error": error.code})
-    return _encode(records.ErrorEnvelope(error))
+    return _encode(answers.ErrorEnvelope(error))
 
 
 def list_meta(
     page: int, total: int, sort: str | None, tag: str | None = None, q: str | None = None
-) -> records.ListMeta:
+) -> answers.ListMeta:
     """The meta of a paged list; an empty list has one empty page."""
-    return records.ListMeta(
+    return answers.ListMeta(
         page=page,
         pages=page_count(total),
         total=total,
@@ -67,6 +67,6 @@ def page_count(total: int) -> int:
     return max(1, -(-total // PAGE_SIZE))
 
 
-def user_bytes(user: records.User, summaries: list[bytes]) -> bytes:
+def user_bytes(user: answers.User, summaries: list[bytes]) -> bytes:
     """A user record, with the JSON of its repos inserted as it is."""
     return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"

@@ -10,10 +10,10 @@ from html import escape
 
 import msgspec
 
-from builder.model import records
+from builder.model import answers
+from builder.model.answers import RepoSummary
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
-from builder.model.records import RepoSummary
 from builder.model.settings import Settings
 from builder.render.derive import label_histories
 
@@ -39,7 +39,7 @@ def catalogue_feed(settings: Settings, summaries: list[bytes]) -> bytes:
     )
 
 
-def owner_feed(settings: Settings, user: records.User, summaries: list[bytes]) -> bytes:
+def owner_feed(settings: Settings, user: answers.User, summaries: list[bytes]) -> bytes:
     """The feed of an owner's repos, from their summaries as JSON, latest updated first."""
     links = Links(settings.base_url)
     repos = [_decode_summary(summary) for summary in summaries[:ENTRIES_MAX]]
@@ -55,8 +55,8 @@ def owner_feed(settings: Settings, user: records.User, summaries: list[bytes]) -
 
 def repo_feed(
     settings: Settings,
-    repo: records.Repo,
-    newest_first: list[records.VersionEntry],
+    repo: answers.Repo,
+    newest_first: list[answers.VersionEntry],
     labels: Labels = NO_LABELS,
 ) -> bytes:
     """The feed of a repo's versions, with their changelogs, and of the moves of its labels."""
@@ -133,7 +133,7 @@ def _repo_entry(repo: RepoSummary, links: Links) -> str:
     )
 
 
-def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Links) -> str:
+def _version_entry(repo: answers.Repo, version: answers.VersionEntry, links: Links) -> str:
     number = version.version
     url = links.page("version_page", owner=repo.owner, name=repo.name, version=number)
     # Not the repo's title, which a later version may change.
@@ -143,14 +143,14 @@ def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Lin
     return _entry(url, title, _updated(version.published_at), author, url, summary)
 
 
-def _move_entries(repo: records.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
+def _move_entries(repo: answers.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
     """The moves that the repo's page shows, each with its time."""
     for _, moves, total in label_histories(labels):
         for age, move in enumerate(moves):
             yield move.moved_at, _move_entry(repo, move, total - age)
 
 
-def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str:
+def _move_entry(repo: answers.Repo, move: answers.LabelMove, number: int) -> str:
     """``number``: the number of the move among those of its label, from 1."""
     url = f"{repo.url}#move-{move.label}-{number}"
     if move.version is None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from builder.model.answers import File, Repo, Version
 from builder.model.plural import counted, human_size
-from builder.model.records import File, Repo, Version
 from builder.model.routes import version_file
 from builder.model.version_files import PATH_PATTERN, is_text
 from builder.render.hunks import Row, file_hunks

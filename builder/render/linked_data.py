@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import json
 
+from builder.model.answers import Repo
 from builder.model.links import Links
-from builder.model.records import Repo
 from builder.model.settings import Settings
 
 # Characters that could end a script element, begin a comment in it, or end a line of JavaScript. In

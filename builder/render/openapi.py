@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from builder.model import names, records
+from builder.model import answers, names, request_bodies
 from builder.model.routes import (
     BYTES,
     CHARS_MAX,
@@ -30,20 +30,20 @@ from builder.render.envelopes import json_bytes
 
 # The record in the response of an API route: alone, or as the rows of a list.
 _SINGLE = {
-    "repo": records.Repo,
-    "version": records.Version,
-    "label": records.LabelledVersion,
-    "user": records.User,
-    "hub": records.Hub,
+    "repo": answers.Repo,
+    "version": answers.Version,
+    "label": answers.LabelledVersion,
+    "user": answers.User,
+    "hub": answers.Hub,
 }
 _LIST = {
-    "repos": records.RepoSummary,
-    "list": records.RepoSummary,
-    "tag_list": records.RepoSummary,
-    "versions": records.ListedVersion,
-    "labels": records.LabelMove,
-    "label_history": records.LabelMove,
-    "tags": records.Tag,
+    "repos": answers.RepoSummary,
+    "list": answers.RepoSummary,
+    "tag_list": answers.RepoSummary,
+    "versions": answers.ListedVersion,
+    "labels": answers.LabelMove,
+    "label_history": answers.LabelMove,
+    "tags": answers.Tag,
 }
 
 _QUERY = {
@@ -132,16 +132,16 @@ def _schemas() -> dict[str, Any]:
     kinds = {
         *_SINGLE.values(),
         *_LIST.values(),
-        records.ListMeta,
-        records.ErrorEnvelope,
-        records.Draft,
-        records.Publication,
-        records.Checked,
-        records.TrustedExchange,
-        records.TrustedToken,
-        records.LabelDraft,
-        records.LabelRemoval,
-        records.ChangedLabel,
+        answers.ListMeta,
+        answers.ErrorEnvelope,
+        request_bodies.Draft,
+        answers.Publication,
+        answers.Checked,
+        request_bodies.TrustedExchange,
+        answers.TrustedToken,
+        request_bodies.LabelDraft,
+        request_bodies.LabelRemoval,
+        answers.ChangedLabel,
     }
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
@@ -180,7 +180,7 @@ def _operation(route: Route) -> dict[str, Any]:
 def _publish_operation() -> dict[str, Any]:
     done = {
         "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
-        "content": {JSON: {"schema": _object(data=_reference(records.Publication))}},
+        "content": {JSON: {"schema": _object(data=_reference(answers.Publication))}},
     }
     location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
     return {
@@ -219,7 +219,7 @@ def _check_operation() -> dict[str, Any]:
             "200": {
                 "description": "What would happen",
                 "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
-                "content": {JSON: {"schema": _object(data=_reference(records.Checked))}},
+                "content": {JSON: {"schema": _object(data=_reference(answers.Checked))}},
             },
             "default": {"$ref": "#/components/responses/Error"},
         },
@@ -231,7 +231,7 @@ def _header_parameter(name: str) -> dict[str, Any]:
 
 
 def _label_operations() -> dict[str, Any]:
-    done = {"content": {JSON: {"schema": _object(data=_reference(records.ChangedLabel))}}}
+    done = {"content": {JSON: {"schema": _object(data=_reference(answers.ChangedLabel))}}}
     location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
     shared = {
         "security": [{"token": []}],
@@ -243,7 +243,7 @@ def _label_operations() -> dict[str, Any]:
         "summary": "Let a label name a version",
         "description": "Creates the label or moves it. The answer is sent when the move is stored "
         "and readers can get it. With `expected`, two clients cannot overwrite each other's move.",
-        "requestBody": _body(records.LabelDraft),
+        "requestBody": _body(request_bodies.LabelDraft),
         "responses": {
             "201": {**done, "description": "A new label", "headers": location},
             "200": {**done, "description": "Moved, or named the version already"},
@@ -253,7 +253,7 @@ def _label_operations() -> dict[str, Any]:
     remove = {
         "operationId": "remove_label",
         "summary": "Remove a label; its history stays",
-        "requestBody": _body(records.LabelRemoval) | {"required": False},
+        "requestBody": _body(request_bodies.LabelRemoval) | {"required": False},
         "responses": {"200": {**done, "description": "Removed"}, **failed},
     }
     return {"put": shared | move, "delete": shared | remove}
@@ -269,12 +269,12 @@ def _trusted_operation() -> dict[str, Any]:
         "exchanged once. The token that you get expires after 15 minutes. For `OWNER/*`, it "
         "publishes to all repos of the owner that trust the job.",
         "parameters": [],
-        "requestBody": _body(records.TrustedExchange),
+        "requestBody": _body(request_bodies.TrustedExchange),
         "responses": {
             "200": {
                 "description": "A token, shown only once",
                 "headers": {"Cache-Control": {"schema": {"type": "string"}}},
-                "content": {JSON: {"schema": _object(data=_reference(records.TrustedToken))}},
+                "content": {JSON: {"schema": _object(data=_reference(answers.TrustedToken))}},
             },
             "default": {"$ref": "#/components/responses/Error"},
         },
@@ -309,7 +309,7 @@ def _schema(route: Route, media: str) -> dict[str, Any]:
         return _object(data=_reference(_SINGLE[route.name]))
     if route.name in _LIST:
         rows = {"type": "array", "items": _reference(_LIST[route.name])}
-        return _object(data=rows, meta=_reference(records.ListMeta))
+        return _object(data=rows, meta=_reference(answers.ListMeta))
     if media in (BYTES, ZIP):
         return {}
     return {"type": "object"} if media == JSON else {"type": "string"}
@@ -342,7 +342,7 @@ def _publication_body() -> dict[str, Any]:
             },
         },
     }
-    body = _body(records.Draft)
+    body = _body(request_bodies.Draft)
     body["content"][FORM] = {"schema": form, "encoding": {"files": {"contentType": ZIP}}}
     return body
 
@@ -354,5 +354,5 @@ def _reference(kind: type) -> dict[str, str]:
 def _error() -> dict[str, Any]:
     return {
         "description": "What went wrong, and what to do next",
-        "content": {JSON: {"schema": _reference(records.ErrorEnvelope)}},
+        "content": {JSON: {"schema": _reference(answers.ErrorEnvelope)}},
     }

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from builder.model.answers import ListedVersion, Repo, Version
 from builder.model.labels import Labels
 from builder.model.plural import counted, human_size
-from builder.model.records import ListedVersion, Repo, Source, Version
+from builder.model.records import Source
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.chart import chart

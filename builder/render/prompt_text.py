@@ -7,8 +7,9 @@ from itertools import accumulate
 
 from markupsafe import Markup
 
+from builder.model.answers import Message, Repo, Version
 from builder.model.plural import counted
-from builder.model.records import Message, Repo, Variable, Version
+from builder.model.records import Variable
 from builder.render.files_panels import link_files
 from builder.render.pages import Pages, shortened
 from builder.text.hidden_chars import Marks, visible

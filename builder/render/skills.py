@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from builder.model import records
+from builder.model import answers
 from builder.model.links import Links
 from builder.render.derive import Stored
 from builder.render.envelopes import json_bytes
@@ -201,7 +201,7 @@ def installs_plugins(base_url: str) -> bool:
     return parts.scheme == "https" and not re.fullmatch(r"(.*\.)?localhost|127\..*|::1", host)
 
 
-def marketplace(user: records.User, rows: Sequence[bytes]) -> bytes:
+def marketplace(user: answers.User, rows: Sequence[bytes]) -> bytes:
     """The marketplace of an owner, from what is ``remembered`` of the skills, sorted by name."""
     plugins = [msgspec.Raw(plugin) for plugin in sorted(row.split(b"\n")[1] for row in rows)]
     owner = {"name": user.name or user.handle}

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup, escape
 
-from builder.model.records import Repo
+from builder.model.answers import Repo
 from builder.render.pages import Pages
 from builder.render.prompt_text import mark_variable, utf16_length
 from builder.text.hidden_chars import visible

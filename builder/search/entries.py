@@ -7,7 +7,7 @@ another.
 
 from typing import NamedTuple
 
-from builder.model.records import CatalogueLine
+from builder.model.answers import CatalogueLine
 from builder.model.routes import SORTS
 from builder.search.language import STOP_STEMS
 from builder.text.words import distinct_words, whole_of

@@ -15,10 +15,10 @@ from importlib.metadata import version
 
 import msgspec
 
+from builder.model.answers import CatalogueLine
 from builder.model.errors import HubError, OperatorError, explained
 from builder.model.names import Version
 from builder.model.progress import Progress
-from builder.model.records import CatalogueLine
 from builder.model.settings import Settings
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import Entry, entry_of

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from builder.model import names
+from builder.model.answers import Correction, RepoSummary
 from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
-from builder.model.records import Correction, RepoSummary
 from builder.model.routes import (
     PAGE_SIZE,
     PARAMETERS,

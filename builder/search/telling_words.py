@@ -10,7 +10,7 @@ from collections import Counter
 from functools import cache
 from itertools import islice
 
-from builder.model.records import Repo
+from builder.model.answers import Repo
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.text.messages import without_markers
 from builder.text.words import count_words, distinct_words

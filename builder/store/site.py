@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from builder.model.answers import Hub
 from builder.model.errors import OperatorError
-from builder.model.records import Hub
 from builder.model.routes import BY_NAME, WELL_KNOWN
 
 Mark = tuple[int, int, int]

@@ -24,7 +24,7 @@ and keeps blank lines.
 import re
 from collections.abc import Callable, Iterable
 
-from builder.model.records import Message
+from builder.model.answers import Message
 
 _marker = re.compile(
     r"""^[ \t]*\{\{[ \t]*role[ \t]+(?P<quote>["'])(?P<role>system|user|assistant|tool)(?P=quote)"""

@@ -23,8 +23,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
+from builder.model.answers import Message
 from builder.model.errors import cut
-from builder.model.records import Message, Variable, Variables
+from builder.model.records import Variable, Variables
 from builder.text import dollars, typed_placeholders
 from builder.text.foreign import KEPT_CHARS_MAX, KEPT_MAX, Kept
 from builder.text.messages import change_messages, write_messages

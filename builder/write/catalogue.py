@@ -8,7 +8,7 @@ import msgspec
 from markupsafe import Markup
 from msgspec import Struct
 
-from builder.model.records import Repo, RepoSummary, Tag
+from builder.model.answers import Repo, RepoSummary, Tag
 from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
 from builder.render import crawlers, derive, envelopes, feeds

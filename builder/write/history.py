@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from builder.model.answers import ListedVersion
 from builder.model.errors import Faults
 from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
 from builder.model.names import Version
 from builder.model.ordinals import Counted, count_withdrawn, number_versions
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
-from builder.model.records import ListedVersion, VersionFile
+from builder.model.records import VersionFile
 from builder.model.withdrawn import WithdrawnParts
 from builder.stats.pulls import PullCounts
 from builder.store import content

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from builder.model.answers import Repo
 from builder.model.labels import Labels
 from builder.model.langfuse_records import (
     NO_REF,
@@ -18,7 +19,6 @@ from builder.model.langfuse_records import (
     refs_of,
 )
 from builder.model.names import LATEST, Version
-from builder.model.records import Repo
 from builder.model.routes import BY_NAME, PAGE_SIZE, langfuse_page
 from builder.render import envelopes
 from builder.render.derive import Stored

@@ -11,8 +11,8 @@ from these, except for its pulls.
 
 import hashlib
 
+from builder.model.answers import DIGEST_CHARS
 from builder.model.labels import Labels
-from builder.model.records import DIGEST_CHARS
 from builder.model.routes import BY_NAME
 from builder.render.envelopes import whole_list
 

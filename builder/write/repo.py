@@ -10,11 +10,11 @@ from functools import lru_cache, partial
 
 from msgspec import UNSET
 
+from builder.model.answers import LabelMove, ListedVersion, Repo
+from builder.model.answers import Version as VersionRecord
 from builder.model.errors import ContentError
 from builder.model.links import Links
 from builder.model.names import LATEST, Version
-from builder.model.records import LabelMove, ListedVersion, Repo
-from builder.model.records import Version as VersionRecord
 from builder.model.routes import BY_NAME, version_file
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts

@@ -6,7 +6,7 @@ withdrawal.
 
 from collections.abc import Sequence
 
-from builder.model.records import ErrorBody, Withdrawal
+from builder.model.answers import ErrorBody, Withdrawal
 from builder.model.routes import BY_NAME, ROUTES, Scope, match_file, version_file
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import envelopes

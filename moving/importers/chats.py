@@ -3,7 +3,7 @@
 import re
 from typing import Any, get_args
 
-from builder.model.records import Message, MessageRole
+from builder.model.answers import Message, MessageRole
 from builder.text.formats import line_break, role_line
 from builder.text.messages import parse_messages, write_messages
 from builder.text.prompts import VARIABLE_NAME

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from builder.model.answers import Message
 from builder.model.errors import OperatorError
-from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.core_yaml import load_yaml, spellings
 from builder.text.formats import asked_first
 from builder.text.messages import write_messages

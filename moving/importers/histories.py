@@ -15,19 +15,12 @@ import msgspec
 from anyascii import anyascii
 
 from builder.model import names
+from builder.model.answers import LabelMove, Message
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import (
-    CHANGELOG_BYTES_MAX,
-    CONTENT_BYTES_MAX,
-    Draft,
-    LabelDraft,
-    LabelMove,
-    Message,
-    Remains,
-    VersionFile,
-)
+from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Remains, VersionFile
+from builder.model.request_bodies import Draft, LabelDraft
 from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.labels import read_labels

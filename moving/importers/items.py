@@ -4,8 +4,9 @@ import codecs
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from builder.model.answers import Message
 from builder.model.errors import HubError, OperatorError, RequestError
-from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
 from moving.importers import chats

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from builder.model.answers import Message
 from builder.model.plural import counted
-from builder.model.records import Description, Message, Variable
+from builder.model.records import Description, Variable
 from builder.text.foreign import find_foreign
 from builder.text.placeholders import VARIABLES_MAX, guess, turn, turn_messages
 from builder.text.prompts import parse_document

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from builder.model import names
 from builder.model.errors import HubError, OperatorError, RequestError, bounded, cut
 from builder.model.plural import counted
-from builder.model.records import Draft
+from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.text.one_line import one_line
 from moving.importers import files, folders, lines, tables

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from builder.text.prompts import VARIABLE_NAME
 from moving.importers.chats import left_out, tell_placeholder, text_of_parts, to_role
 from moving.vendors.reading import as_dict, is_text, leave_out_keys, list_names, shorten

@@ -20,9 +20,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from builder.model.answers import Message
 from builder.model.langfuse_records import DEFAULT_LABEL
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from moving.importers.chats import tell_placeholder, text_of_parts, to_role
 from moving.importers.items import Document, History, Rejection, Revision

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from builder.model.answers import Message
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.model.records import CONTENT_BYTES_MAX
 from moving.importers.chats import left_out, text_of_parts, to_role
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from builder.model.answers import Message
 from builder.model.plural import counted
-from builder.model.records import Message
 from moving.importers.chats import from_parts
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.importers.times import read_time, to_time

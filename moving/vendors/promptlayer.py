@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from builder.model.answers import Message
 from builder.model.names import ORDINAL_MAX, VERSIONS_PER_REPO_MAX
-from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from builder.text.summary import clean_title
 from moving.importers.chats import from_parts, tell_placeholder, text_of_parts

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import requests
 
-from builder.model.records import Hub
+from builder.model.answers import Hub
 from builder.model.routes import BY_NAME, Match, version_file
 from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub

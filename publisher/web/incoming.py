@@ -17,7 +17,7 @@ from werkzeug.formparser import FormDataParser
 
 from builder.model.errors import Detail, RequestError, cut, validation_failed
 from builder.model.names import Version
-from builder.model.records import Draft, LabelDraft, LabelRemoval
+from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import FORM, JSON
 from publisher.write.drafts import (
     parse_draft,

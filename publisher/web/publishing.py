@@ -10,9 +10,9 @@ from flask import Flask, Response, g, request
 
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
+from builder.model.answers import ChangedLabel, Publication
 from builder.model.errors import RequestError
 from builder.model.links import Links
-from builder.model.records import ChangedLabel, Publication
 from builder.model.routes import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.tokens import Token

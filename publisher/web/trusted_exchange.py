@@ -8,8 +8,9 @@ import msgspec
 from flask import Flask, Request, Response, g, request
 
 from builder.model import names
+from builder.model.answers import TrustedToken
 from builder.model.errors import Detail, RequestError, validation_failed
-from builder.model.records import TrustedExchange, TrustedToken
+from builder.model.request_bodies import TrustedExchange
 from builder.model.routes import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.people.attempts import FAILED_SIGN_INS

@@ -4,7 +4,8 @@ write.
 
 from functools import partial
 
-from builder.model.records import ChangedVariables, Checked, Draft
+from builder.model.answers import ChangedVariables, Checked
+from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.text.file_diff import compare_files, unified
 from builder.text.line_diff import LineDiff

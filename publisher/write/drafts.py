@@ -15,15 +15,8 @@ from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
-from builder.model.records import (
-    CHANGELOG_BYTES_MAX,
-    CONTENT_BYTES_MAX,
-    NOTE_BYTES_MAX,
-    Draft,
-    LabelDraft,
-    LabelRemoval,
-    WithdrawalDraft,
-)
+from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, NOTE_BYTES_MAX
+from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters

@@ -14,7 +14,8 @@ from msgspec import UNSET, UnsetType
 from builder.model import version_files
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.plural import counted
-from builder.model.records import Draft, DraftFile, StoredFile
+from builder.model.records import StoredFile
+from builder.model.request_bodies import Draft, DraftFile
 from builder.model.version_files import BYTES_MAX, FILES_MAX, media_type
 from publisher.accounts.token_text import find_token
 

@@ -14,7 +14,8 @@ from builder.model import names, records
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.labels import Labels, Move, event_file, fold
 from builder.model.names import Version
-from builder.model.records import LabelDraft, LabelFile, LabelRemoval
+from builder.model.records import LabelFile
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import AUTO, Version
-from builder.model.records import Draft, Variable, VersionFile
+from builder.model.records import Variable, VersionFile
+from builder.model.request_bodies import Draft
 from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, variable_names
 from builder.text.values import as_text

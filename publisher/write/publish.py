@@ -16,7 +16,8 @@ from builder.model import names, records
 from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
-from builder.model.records import Draft, OwnerFile, Source, StoredFile, VersionFile
+from builder.model.records import OwnerFile, Source, StoredFile, VersionFile
+from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels

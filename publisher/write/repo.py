@@ -7,7 +7,8 @@ from msgspec import UNSET
 from builder.model import names
 from builder.model.names import Version
 from builder.model.ordinals import next_ordinal
-from builder.model.records import Draft, VersionFile
+from builder.model.records import VersionFile
+from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.store.kept_records import read_kept
 from builder.store.restored import number_floor

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from builder.model.errors import Detail, cut, validation_failed
-from builder.model.records import Draft, Variable, Variables, VersionFile
+from builder.model.records import Variable, Variables, VersionFile
+from builder.model.request_bodies import Draft
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
 from builder.text.skill_texts import KEYS, is_skill

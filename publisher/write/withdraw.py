@@ -17,13 +17,8 @@ from msgspec import UNSET, Struct
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
-from builder.model.records import (
-    Remains,
-    WithdrawalDraft,
-    WithdrawalFile,
-    WithdrawalReason,
-    WithdrawnFile,
-)
+from builder.model.records import Remains, WithdrawalFile, WithdrawalReason, WithdrawnFile
+from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import WHOLE, WithdrawnParts
 from builder.store import content
 from builder.store.labels import read_moves

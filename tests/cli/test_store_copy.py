@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
-from builder.model.records import Draft, DraftFile
+from builder.model.request_bodies import Draft, DraftFile
 from cli.hubctl import main
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.tokens import Accounts

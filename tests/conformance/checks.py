@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from builder.model import records
+from builder.model import answers
 from builder.model.errors import STATUS
 from builder.model.routes import CACHE_CONTROL, JSON
 from tests.conformance.client import Answer, header_list, shorten
@@ -38,7 +38,7 @@ class Rows(Struct, Generic[Record], forbid_unknown_fields=True):
     """The envelope of a list."""
 
     data: list[Record]
-    meta: records.ListMeta
+    meta: answers.ListMeta
 
 
 class Deviation(NamedTuple):
@@ -212,7 +212,7 @@ class Check:
     def envelope(self, answer: Answer) -> None:
         """True if an answer with a status of 400 or more is an error of the API."""
         self.header(answer, "Content-Type", JSON)
-        found = self._decode(answer, answer.body, records.ErrorEnvelope, "an error's envelope")
+        found = self._decode(answer, answer.body, answers.ErrorEnvelope, "an error's envelope")
         if found:
             self.that(answer, found.error.message.strip(), "a message that says what to do")
             self.that(

@@ -3,7 +3,7 @@
 import math
 from datetime import datetime
 
-from builder.model.records import RepoSummary
+from builder.model.answers import RepoSummary
 from builder.model.routes import BY_NAME
 from tests.conformance.catalogue import rows_of
 from tests.conformance.client import Client

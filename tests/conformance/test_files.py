@@ -9,7 +9,7 @@ import zipfile
 import jsonschema
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import (
     ATOM,
     BY_NAME,
@@ -92,7 +92,7 @@ def is_utf8(body: bytes) -> bool:
 @area("service")
 def test_hub_json(check: Check, client: Client, catalogue: Catalogue) -> None:
     answer = client.get(file_of("hub"))
-    hub = check.single(answer, records.Hub)
+    hub = check.single(answer, answers.Hub)
     if hub:
         check.that(answer, hub.api_version == "v1", "api_version v1")
         check.that(
@@ -133,7 +133,7 @@ def test_answers_fit_the_api_document(check: Check, client: Client, catalogue: C
         )  # fmt: skip
 
 
-_shared_fields = {*records.CatalogueLine.__struct_fields__} & {*records.Repo.__struct_fields__}
+_shared_fields = {*answers.CatalogueLine.__struct_fields__} & {*answers.Repo.__struct_fields__}
 
 
 def _digest_of(client: Client, owner: str, name: str) -> str:
@@ -150,14 +150,14 @@ def _digest_of(client: Client, owner: str, name: str) -> str:
             files.add(file_of("label_history", **at, label=one.get("label")))
     sums = [(hashlib.sha256(client.get(file).body).hexdigest(), file) for file in sorted(files)]
     listed = "".join(f"{sum_}  {file.removeprefix('/')}\n" for sum_, file in sums)
-    return hashlib.sha256(listed.encode()).hexdigest()[: records.DIGEST_CHARS]
+    return hashlib.sha256(listed.encode()).hexdigest()[: answers.DIGEST_CHARS]
 
 
 @area("catalogue")
 def test_digests_are_those_of_the_files(check: Check, client: Client, catalogue: Catalogue) -> None:
     answer = client.get(file_of("catalogue"))
     for line in answer.body.splitlines():
-        found = check.record(answer, line, records.CatalogueLine)
+        found = check.record(answer, line, answers.CatalogueLine)
         if found and (found.owner, found.name) in catalogue.repos:
             digest = _digest_of(client, found.owner, found.name)
             check.that(
@@ -171,7 +171,7 @@ def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> 
     answer = client.get(file_of("catalogue"))
     lines = answer.body.split(b"\n")
     check.that(answer, lines.pop() == b"", "a newline at the end of each line")
-    found = [check.record(answer, line, records.CatalogueLine) for line in lines]
+    found = [check.record(answer, line, answers.CatalogueLine) for line in lines]
     ids = [(line.owner, line.name) for line in found if line]
     check.that(answer, len(ids) == len(set(ids)), "each repo once")
     for line in found:
@@ -181,7 +181,7 @@ def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> 
     for line in found:
         if line and (line.owner, line.name) in catalogue.repos:
             repo_answer = client.get(file_of("repo", owner=line.owner, name=line.name))
-            repo = check.single(repo_answer, records.Repo)
+            repo = check.single(repo_answer, answers.Repo)
             for field in _shared_fields if repo else ():
                 check.that(
                     repo_answer, getattr(line, field) == getattr(repo, field),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import CACHE_CONTROL, JSON, LABEL_URL
 from tests.conformance.catalogue import NOBODY, Catalogue
 from tests.conformance.checks import Check
@@ -88,7 +88,7 @@ class Labeller:
         for _ in range(2):
             text = f"Labelled, {secrets.token_hex(8)}: ü"
             answer = self.publisher.post({"content": text})
-            record = check.single(answer, records.Publication, 201)
+            record = check.single(answer, answers.Publication, 201)
             self.texts[record.version if record else ""] = text.encode()
         self.old, self.new = [*self.texts] if len(self.texts) == 2 else ["", ""]
 
@@ -126,7 +126,7 @@ def check_reads(check: Check, client: Client, labeller: Labeller, version: str) 
         raw = client.ask("GET", path)
         check.that(raw, raw.body == text, f"the text of {version}, byte for byte")
     for path in (at.url("label", label=labeller.label), at.file("label", label=labeller.label)):
-        record = check.single(client.ask("GET", path), records.LabelledVersion)
+        record = check.single(client.ask("GET", path), answers.LabelledVersion)
         if record:
             came = (record.version, record.label, record.content.encode())
             check.that(client.ask("GET", path), came == (version, labeller.label, text), version)
@@ -145,7 +145,7 @@ def check_reads(check: Check, client: Client, labeller: Labeller, version: str) 
 def test_release_and_roll_back(check: Check, client: Client, labeller: Labeller) -> None:
     note = "Evaluated <b> é"
     first = labeller.put(labeller.old, note=note, expected=None)
-    record = check.single(first, records.ChangedLabel, 201)
+    record = check.single(first, answers.ChangedLabel, 201)
     if not record:
         return
     facts = (record.label, record.version, record.previous, record.note, record.unchanged)
@@ -159,16 +159,16 @@ def test_release_and_roll_back(check: Check, client: Client, labeller: Labeller)
 
     for version, previous in ((labeller.new, labeller.old), (labeller.old, labeller.new)):
         moved = labeller.put(version, expected=previous)
-        record = check.single(moved, records.ChangedLabel, 200)
+        record = check.single(moved, answers.ChangedLabel, 200)
         if record:
             came = (record.version, record.previous, record.unchanged)
             check.that(moved, came == (version, previous, False), f"{previous} → {version}")
         check_reads(check, client, labeller, version)
-    again = check.single(labeller.put(labeller.old), records.ChangedLabel, 200)
+    again = check.single(labeller.put(labeller.old), answers.ChangedLabel, 200)
     check.that(moved, again and again.unchanged, "unchanged: it names this version already")
 
     history = client.ask("GET", labeller.publisher.url("label_history", label=labeller.label))
-    rows = check.rows(history, records.LabelMove)
+    rows = check.rows(history, answers.LabelMove)
     if rows:
         came = [(row.previous, row.version, row.note) for row in rows.data]
         old, new = labeller.old, labeller.new
@@ -183,7 +183,7 @@ def test_a_removed_label_is_gone_at_once(check: Check, client: Client, labeller:
     check.status(labeller.put(labeller.new), 201)
     check.error(labeller.delete({"expected": labeller.old}), 412, "label_moved")
     check_reads(check, client, labeller, labeller.new)
-    removed = check.single(labeller.delete({"note": "Unused"}), records.ChangedLabel)
+    removed = check.single(labeller.delete({"note": "Unused"}), answers.ChangedLabel)
     if removed:
         came = (removed.version, removed.previous, removed.note)
         check.that(first := labeller.delete(), came == (None, labeller.new, "Unused"), "removed")
@@ -196,7 +196,7 @@ def test_a_removed_label_is_gone_at_once(check: Check, client: Client, labeller:
     ):  # fmt: skip
         check.error(client.ask("GET", path), 404, "label_not_found")
     history = client.ask("GET", at.url("label_history", label=labeller.label))
-    rows = check.rows(history, records.LabelMove)
+    rows = check.rows(history, answers.LabelMove)
     if rows:
         came = [(row.previous, row.version) for row in rows.data]
         wanted = [(labeller.new, None), (None, labeller.new)]
@@ -224,10 +224,10 @@ def test_an_idempotency_key_of_a_move(check: Check, labeller: Labeller) -> None:
         body = {"version": version, "note": "Once"}
         return labeller.publisher.send("PUT", labeller.path, body, Idempotency_Key=key)
 
-    first = check.single(send(labeller.old), records.ChangedLabel, 201)
+    first = check.single(send(labeller.old), answers.ChangedLabel, 201)
     check.status(labeller.put(labeller.new), 200)
     again = send(labeller.old)
-    record = check.single(again, records.ChangedLabel, again.status)
+    record = check.single(again, answers.ChangedLabel, again.status)
     if first and record:
         came = (record.version, record.moved_at, record.note)
         wanted = (first.version, first.moved_at, first.note)
@@ -245,7 +245,7 @@ def test_a_publication_that_moves_labels(check: Check, client: Client, labeller:
     check.status(labeller.put(labeller.old), 201)
     text = f"Released at once, {secrets.token_hex(8)}"
     answer = labeller.publisher.post({"content": text, "labels": [labeller.label]})
-    record = check.single(answer, records.Publication, 201)
+    record = check.single(answer, answers.Publication, 201)
     if record:
         check.that(answer, record.labels == [labeller.label], f"labels: {labeller.label}")
         labeller.texts[record.version] = text.encode()

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.answer_headers import READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, LANGFUSE_STATUS
 from builder.model.langfuse_records import DEFAULT_LABEL, LangfusePrompt
@@ -71,7 +71,7 @@ def test_prompts_are_the_versions(check: Check, client: Client, catalogue: Catal
         latest = client.get(f"{LANGFUSE}/{owner}%2F{name}%40{LATEST}")
         for row in catalogue.versions(owner, name):
             file = file_of("version", **names, version=row["version"])
-            version = check.single(client.get(file), records.Version)
+            version = check.single(client.get(file), answers.Version)
             answer = client.get(f"{LANGFUSE}/{owner}%2F{name}%40{row['version']}")
             prompt = prompt_in(check, answer)
             if not prompt or not version:
@@ -164,7 +164,7 @@ def test_lists(check: Check, client: Client, catalogue: Catalogue) -> None:
         if page.sort != SORTS[0]:
             continue
         answer = client.get("/" + langfuse_page(page.tag, page.number).file)
-        rows = check.rows(client.get("/" + list_api(*page).file), records.RepoSummary)
+        rows = check.rows(client.get("/" + list_api(*page).file), answers.RepoSummary)
         if not check.status(answer, 200) or not rows:
             continue
         found = answer.json

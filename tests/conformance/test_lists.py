@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import PAGE_SIZE, SORTS, list_api
 from tests.conformance import orders
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
@@ -37,14 +37,14 @@ def check_list(
 ) -> None:
     total = catalogue.tag_counts[tag] if tag else len(catalogue.ids)
     pages = max(1, -(-total // PAGE_SIZE))
-    rows: list[records.RepoSummary] = []
-    before: records.RepoSummary | None = None
+    rows: list[answers.RepoSummary] = []
+    before: answers.RepoSummary | None = None
     for page in catalogue.pages(tag, sort):
         answer = client.get("/" + list_api(tag, sort, page.number).file)
-        found = check.rows(answer, records.RepoSummary)
+        found = check.rows(answer, answers.RepoSummary)
         if not found:
             continue
-        wanted = records.ListMeta(page.number, pages, total, PAGE_SIZE, sort, tag, None)
+        wanted = answers.ListMeta(page.number, pages, total, PAGE_SIZE, sort, tag, None)
         check.that(answer, found.meta == wanted, f"meta {wanted}", f"meta {found.meta}")
         count = min(PAGE_SIZE, total - (page.number - 1) * PAGE_SIZE)
         check.that(answer, len(found.data) == count, f"{count} rows", f"{len(found.data)} rows")
@@ -88,7 +88,7 @@ def test_a_list_ends(check: Check, client: Client, catalogue: Catalogue) -> None
 @area("tags")
 def test_tags_are_counted_and_sorted(check: Check, client: Client, catalogue: Catalogue) -> None:
     answer = client.get(file_of("tags"))
-    found = check.rows(answer, records.Tag)
+    found = check.rows(answer, answers.Tag)
     if found:
         counted = sorted(catalogue.tag_counts.items(), key=lambda one: (-one[1], one[0]))
         came = [(tag.name, tag.count) for tag in found.data]

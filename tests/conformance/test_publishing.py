@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.names import Version
 from builder.model.routes import CACHE_CONTROL, CHECK_URL, JSON
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
@@ -82,7 +82,7 @@ def test_a_draft_is_checked_without_a_token(
     text = client.get(raw).body.decode() + "\nAnd {{one_more_variable}}."
     for _ in range(2):  # the first does not become a version
         answer = client.ask("POST", path, headers, json.dumps({"content": text}).encode())
-        found = check.single(answer, records.Checked, 200)
+        found = check.single(answer, answers.Checked, 200)
         if found:
             added = (found.unchanged, found.bump, found.variables.added)
             wanted = (False, "major", ["one_more_variable"])
@@ -127,7 +127,7 @@ def test_a_publication_is_readable_at_once(
     digest = hashlib.sha256(data).hexdigest()
     body = {"content": text, "changelog": "By the conformance suite"}
     answer = publisher.post(body)
-    record = check.single(answer, records.Publication, 201)
+    record = check.single(answer, answers.Publication, 201)
     if not record:
         return
     version = record.version
@@ -158,13 +158,13 @@ def test_a_publication_is_readable_at_once(
         answer = client.ask("GET", path)
         check.that(answer, answer.body == data, f"the body of {version}, byte for byte")
     for path in (publisher.url("repo"), publisher.file("repo")):
-        repo = check.single(client.ask("GET", path), records.Repo)
+        repo = check.single(client.ask("GET", path), answers.Repo)
         if repo:
             came = (repo.latest_version, repo.content, repo.sha256)
             check.that(client.ask("GET", path), came == (version, text, digest), f"{version}")
     for path in (publisher.url("versions"), publisher.file("versions")):
         rows = client.ask("GET", path)
-        found = check.rows(rows, records.VersionEntry)
+        found = check.rows(rows, answers.VersionEntry)
         if found:
             first = found.data[0]
             wanted = (version, record.previous_version, record.changelog)
@@ -173,7 +173,7 @@ def test_a_publication_is_readable_at_once(
     for path in (
         publisher.url("version", version=version), publisher.file("version", version=version),
     ):  # fmt: skip
-        one = check.single(client.ask("GET", path), records.Version)
+        one = check.single(client.ask("GET", path), answers.Version)
         if one:
             check.that(client.ask("GET", path), one.content == text, "the text that was published")
     for name in ("repo_page", "version_page"):
@@ -182,14 +182,14 @@ def test_a_publication_is_readable_at_once(
     if record.previous_version:
         check.status(client.ask("GET", publisher.url("diff", version=version)), 200)
     check_listed(check, client, publisher, record)
-    again = check.single(publisher.post(body), records.Publication)
+    again = check.single(publisher.post(body), answers.Publication)
     if again:
         came = (again.version, again.unchanged)
         check.that(answer, came == (version, True), f"{version} unchanged, sent again", f"{came}")
 
 
 def check_listed(
-    check: Check, client: Client, publisher: Publisher, record: records.Publication
+    check: Check, client: Client, publisher: Publisher, record: answers.Publication
 ) -> None:
     """Check that lists have a publication once ``serial`` says so, which takes seconds at most."""
     end = time.monotonic() + LISTED_SECONDS
@@ -237,7 +237,7 @@ def test_bumps(check: Check, publisher: Publisher) -> None:
     before: Version | None = None
     for bump in ("patch", "minor", "major"):
         answer = publisher.post({"content": f"{bump} {secrets.token_hex(8)}", "bump": bump})
-        record = check.single(answer, records.Publication, 201)
+        record = check.single(answer, answers.Publication, 201)
         if record:
             version = Version.parse(record.version)
             # If the repo had no version, the first one is 1.0.0 with any bump.
@@ -255,8 +255,8 @@ def test_a_bump_that_the_variables_ask_for(check: Check, publisher: Publisher) -
     for bump, is_warned in (("patch", True), ("auto", False)):
         before = publisher.post({"content": f"For {{{{who}}}}, {bump} {mark}", "bump": "major"})
         answer = publisher.post({**breaking, "bump": bump})
-        record = check.single(answer, records.Publication, 201)
-        base = check.single(before, records.Publication, 201)
+        record = check.single(answer, answers.Publication, 201)
+        base = check.single(before, answers.Publication, 201)
         if record and base:
             wanted = str(Version.parse(base.version).bump("patch" if is_warned else "major"))
             check.that(answer, record.version == wanted, f"version {wanted}", record.version)
@@ -271,7 +271,7 @@ def test_a_publication_over_the_work_of_another_is_refused(
     check: Check, publisher: Publisher
 ) -> None:
     text = secrets.token_hex(8)
-    first = check.single(publisher.post({"content": text}), records.Publication, 201)
+    first = check.single(publisher.post({"content": text}), answers.Publication, 201)
     if not first:
         return
     for field, headers in (({"base_version": "0.0.1"}, {}), ({}, {"If_Match": '"0.0.1"'})):

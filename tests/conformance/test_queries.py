@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import SORTS, list_api
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
@@ -91,7 +91,7 @@ def test_a_filter_is_applied_or_refused(
         return
     answer = client.get(path)
     check.that(answer, answer.status in (200, 400, 404, 501, 503), "an answer, or an error")
-    found = check.rows(answer, records.RepoSummary) if answer.status == 200 else None
+    found = check.rows(answer, answers.RepoSummary) if answer.status == 200 else None
     if found:
         parameter = "q" if "q=" in path else "tag"
         applied = getattr(found.meta, parameter)

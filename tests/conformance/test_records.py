@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from builder.model import records
+from builder.model import answers
 from builder.model.names import LATEST, Version
 from builder.model.routes import BY_NAME, list_api
 from builder.text.messages import parse_messages
@@ -30,7 +30,7 @@ def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
     }
     for owner, name in catalogue.repos:
         answer = client.get(file_of("repo", owner=owner, name=name))
-        repo = check.single(answer, records.Repo)
+        repo = check.single(answer, answers.Repo)
         if not repo:
             continue
         check.that(answer, (repo.owner, repo.name) == (owner, name), f"the repo {owner}/{name}")
@@ -53,7 +53,7 @@ def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
         check_page_link(check, client, answer, repo.url, page)
 
 
-def check_text(check: Check, answer: Answer, record: records.Repo | records.Version) -> None:
+def check_text(check: Check, answer: Answer, record: answers.Repo | answers.Version) -> None:
     """Check that the hash and the size of a record fit its content."""
     data = record.content.encode(errors="surrogatepass")
     digest = hashlib.sha256(data).hexdigest()
@@ -76,7 +76,7 @@ def check_text(check: Check, answer: Answer, record: records.Repo | records.Vers
     )  # fmt: skip
 
 
-def check_body(check: Check, text: Answer, record: records.Repo | records.Version) -> None:
+def check_body(check: Check, text: Answer, record: answers.Repo | answers.Version) -> None:
     """Check that a text is a record's body, byte for byte."""
     check.that(
         text, text.status == 200 and text.body == record.body.encode(errors="surrogatepass"),
@@ -84,7 +84,7 @@ def check_body(check: Check, text: Answer, record: records.Repo | records.Versio
     )  # fmt: skip
 
 
-def check_raw(check: Check, raw: Answer, record: records.Repo | records.Version) -> None:
+def check_raw(check: Check, raw: Answer, record: answers.Repo | answers.Version) -> None:
     """Check that a raw text is a record's content, byte for byte."""
     check.that(
         raw, raw.status == 200 and raw.body == record.content.encode(errors="surrogatepass"),
@@ -115,7 +115,7 @@ def check_page_link(check: Check, client: Client, answer: Answer, url: str, want
 def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
     for owner, name in catalogue.repos:
         answer = client.get(file_of("versions", owner=owner, name=name))
-        found = check.rows(answer, records.ListedVersion)
+        found = check.rows(answer, answers.ListedVersion)
         if not found:
             continue
         check.whole_list(answer, found)
@@ -142,7 +142,7 @@ def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -
                 "diff_url null for the first version and for withdrawn ones alone",
                 f"{entry.version} {entry.diff_url}",
             )  # fmt: skip
-        repo = check.single(client.get(file_of("repo", owner=owner, name=name)), records.Repo)
+        repo = check.single(client.get(file_of("repo", owner=owner, name=name)), answers.Repo)
         if repo and readable:
             latest, times = readable[0], [entry.published_at for entry in found.data]
             facts = (
@@ -162,7 +162,7 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
     for params in catalogue.params(BY_NAME["version"]):
         owner, name, number = params["owner"], params["name"], params["version"]
         answer = client.get(file_of("version", **params))
-        version = check.single(answer, records.Version)
+        version = check.single(answer, answers.Version)
         if not version:
             continue
         place = (version.owner, version.name, version.version)
@@ -192,8 +192,8 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
 def test_lists_of_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
     for at in catalogue.params(BY_NAME["labels"]):
         answer = client.get(file_of("labels", **at))
-        found = check.rows(answer, records.LabelMove)
-        repo = check.single(client.get(file_of("repo", **at)), records.Repo)
+        found = check.rows(answer, answers.LabelMove)
+        repo = check.single(client.get(file_of("repo", **at)), answers.Repo)
         if not found or not repo:
             continue
         check.whole_list(answer, found)
@@ -216,7 +216,7 @@ def test_lists_of_labels(check: Check, client: Client, catalogue: Catalogue) -> 
 def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
     for at in catalogue.params(BY_NAME["label"]):
         answer = client.get(file_of("label", **at))
-        named = check.single(answer, records.LabelledVersion)
+        named = check.single(answer, answers.LabelledVersion)
         if not named:
             continue
         of_version = at | {"version": named.version}
@@ -231,7 +231,7 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
         body = client.get(file_of("version_body", **of_version))
         check.same_body(client.get(file_of("label_body", **at)), body, body.target)
         history = client.get(file_of("label_history", **at))
-        moves = check.rows(history, records.LabelMove)
+        moves = check.rows(history, answers.LabelMove)
         if not moves or not moves.data:
             check.that(history, False, "the moves of a label that names a version")
             continue
@@ -255,7 +255,7 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
 def test_raw_texts_of_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
     for params in catalogue.params(BY_NAME["version"]):
         answer = client.get(file_of("version", **params))
-        version = check.single(answer, records.Version)
+        version = check.single(answer, answers.Version)
         if version:
             raw = client.get(file_of("version_raw", **params))
             check_raw(check, raw, version)
@@ -296,7 +296,7 @@ def test_users(check: Check, client: Client, catalogue: Catalogue) -> None:
     for params in catalogue.params(BY_NAME["user"]):
         owner = params["owner"]
         answer = client.get(file_of("user", owner=owner))
-        user = check.single(answer, records.User)
+        user = check.single(answer, answers.User)
         if not user:
             continue
         check.that(answer, user.handle == owner, f"handle {owner}", f"handle {user.handle}")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from msgspec import UNSET
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import (
     CACHE_CONTROL,
     JSON,
@@ -58,12 +58,12 @@ def search(check: Check, client: Client, q: str, **given: str) -> Found:
         query = "".join(f"&{key}={quote(value)}" for key, value in given.items())
         page = f"&page={number}" if number > 1 else ""
         answer = client.get(f"/api/v1/repos?q={quote(q)}{query}{page}")
-        rows = check.rows(answer, records.RepoSummary)
+        rows = check.rows(answer, answers.RepoSummary)
         if rows is None:
             break
         total = rows.meta.total
         pages = max(1, -(-total // PAGE_SIZE))
-        wanted = records.ListMeta(
+        wanted = answers.ListMeta(
             number, pages, total, PAGE_SIZE, given.get("sort"), given.get("tag"), q
         )
         match = match or rows.meta.match
@@ -321,7 +321,7 @@ def test_several_tags(check: Check, client: Client, catalogue: Catalogue, sort: 
         for number in range(1, min(PAGES_TRIED, -(-len(wanted) // PAGE_SIZE)) + 1):
             path = f"/api/v1/repos?tag={','.join(tags)}{order}&page={number}"
             answer = client.get(path)
-            rows = check.rows(answer, records.RepoSummary)
+            rows = check.rows(answer, answers.RepoSummary)
             if not rows:
                 return
             meta = (rows.meta.total, rows.meta.sort, rows.meta.tag, rows.meta.q)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from builder.model.errors import HubError, RequestError
 from builder.model.labels import event_file
-from builder.model.records import LabelDraft, WithdrawalDraft
+from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.model.withdrawn import withdrawn_file
 from builder.store import content, plain_files
 from builder.store.content import OWNER_FILE, repo_path

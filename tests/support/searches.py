@@ -4,7 +4,7 @@ search like this on plain file hosts, by the server's rules.
 
 from typing import NamedTuple
 
-from builder.model.records import CatalogueLine
+from builder.model.answers import CatalogueLine
 from builder.text.words import QUERY_WORDS_MAX
 
 

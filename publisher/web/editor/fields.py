@@ -13,7 +13,7 @@ import msgspec
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.records import Draft
+from builder.model.request_bodies import Draft
 from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from publisher.web.editor.files import to_files

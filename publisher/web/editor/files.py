@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from werkzeug.datastructures import FileStorage, MultiDict
 
 from builder.model.errors import RequestError
-from builder.model.records import DraftFile
+from builder.model.request_bodies import DraftFile
 from builder.model.version_files import text_of
 from publisher.web.editor.line_ends import restore_line_ends, with_line_feeds
 from publisher.web.pages.difference import File, Files

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from builder.model.answers import CatalogueLine, RepoSummary
 from builder.model.errors import OperatorError, RequestError
-from builder.model.records import CatalogueLine, RepoSummary
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
 from builder.model.settings import Settings
 from builder.store.state import State

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.records import Draft
+from builder.model.request_bodies import Draft
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.readable import readable

@@ -16,7 +16,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import Draft
+from builder.model.request_bodies import Draft
 from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft

@@ -13,10 +13,10 @@ from wtforms import HiddenField, StringField
 from wtforms.validators import DataRequired
 
 from builder.model import names
+from builder.model.answers import LabelMove
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold, history_of
 from builder.model.names import Version
-from builder.model.records import LabelMove
 from builder.model.routes import fits
 from builder.store import content
 from builder.store.labels import read_moves

@@ -4,8 +4,8 @@ import os
 
 import msgspec
 
+from builder.model.answers import LabelMove
 from builder.model.errors import OperatorError, RequestError
-from builder.model.records import LabelMove
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder

@@ -9,7 +9,7 @@ from wtforms.validators import DataRequired
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.records import WithdrawalDraft
+from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
 from publisher.web.pages.fields import errors_shown

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import names
+from builder.model.answers import LabelMove
 from builder.model.labels import Move, event_file, find_faults, fold, move_of, moves_with
-from builder.model.records import LabelFile, LabelMove, VersionFile
+from builder.model.records import LabelFile, VersionFile
 
 AT = "2026-01-31T09:30:00Z"
 RECORD = {"publisher": "ann", "published_at": AT, "sha256": "0" * 64, "title": "A"}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import records
+from builder.model import answers, records
 from builder.model.records import OwnerFile, Variable, VersionFile
 
 GOOD_VERSION = {
@@ -139,22 +139,22 @@ VERSION = (
     "files content_sha256"
 )
 KEYS = {
-    records.RepoSummary: SUMMARY,
-    records.Repo: f"{SUMMARY} content body messages variables parameters license sha256 size "
+    answers.RepoSummary: SUMMARY,
+    answers.Repo: f"{SUMMARY} content body messages variables parameters license sha256 size "
     "changelog raw_url versions_url labels files content_sha256",
-    records.VersionEntry: ENTRY,
-    records.Version: VERSION,
-    records.ListedVersion: f"{ENTRY} withdrawn labels",
-    records.Withdrawal: "at reason note",
-    records.LabelMove: "label version previous moved_at moved_by note",
-    records.LabelledVersion: f"{VERSION} label moved_at",
-    records.Tag: "name count",
-    records.User: "handle name bio url joined_at repos_count pulls repos",
+    answers.VersionEntry: ENTRY,
+    answers.Version: VERSION,
+    answers.ListedVersion: f"{ENTRY} withdrawn labels",
+    answers.Withdrawal: "at reason note",
+    answers.LabelMove: "label version previous moved_at moved_by note",
+    answers.LabelledVersion: f"{VERSION} label moved_at",
+    answers.Tag: "name count",
+    answers.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",
-    records.ListMeta: "page pages total page_size sort tag q match corrected",
-    records.CatalogueLine: "owner name title description tags latest_version sha256 digest words",
-    records.ErrorEnvelope: "error",
-    records.ErrorDetail: "field message",
+    answers.ListMeta: "page pages total page_size sort tag q match corrected",
+    answers.CatalogueLine: "owner name title description tags latest_version sha256 digest words",
+    answers.ErrorEnvelope: "error",
+    answers.ErrorDetail: "field message",
 }
 
 
@@ -167,11 +167,11 @@ def test_the_order_of_keys(record):
 
 
 def test_an_error_has_details_only_where_there_are_some():
-    body = records.ErrorBody("not_found", "Look elsewhere.")
-    assert msgspec.json.encode(records.ErrorEnvelope(body)) == (
+    body = answers.ErrorBody("not_found", "Look elsewhere.")
+    assert msgspec.json.encode(answers.ErrorEnvelope(body)) == (
         b'{"error":{"code":"not_found","message":"Look elsewhere."}}'
     )
-    body.details = [records.ErrorDetail("tags", "twice")]
+    body.details = [answers.ErrorDetail("tags", "twice")]
     assert msgspec.json.encode(body).endswith(b',"details":[{"field":"tags","message":"twice"}]}')
 
 

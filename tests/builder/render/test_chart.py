@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
-from builder.model.records import LabelMove, ListedVersion
 from builder.render.chart import LABELS_MAX, VERSIONS_MAX, chart
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from builder.model.records import Variable, Version
+from builder.model.answers import Version
+from builder.model.records import Variable
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.text.messages import parse_messages
 

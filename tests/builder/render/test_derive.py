@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import records
+from builder.model import answers
 from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
@@ -126,7 +126,7 @@ def test_a_later_version_names_the_one_below():
     assert (version.previous, version.ordinal) == ("1.0.0", 7)
     assert version.diff_url == "https://hub.example/prompts/api/v1/repos/ann/n/versions/1.1.0.diff"
     entry = derive.version_entry(version)
-    shared = records.VersionEntry.__struct_fields__
+    shared = answers.VersionEntry.__struct_fields__
     assert [getattr(entry, key) for key in shared] == [getattr(version, key) for key in shared]
     assert not entry.withdrawn and not entry.labels
 
@@ -134,7 +134,7 @@ def test_a_later_version_names_the_one_below():
 def test_messages_are_those_of_the_body_without_front_matter():
     text = '---\ntitle: T\n---\n{{role "user"}}\nHello {{name}}\n'
     chat = stored("1.0.0")._replace(content=text, body=text[17:])
-    expected = [records.Message("user", "Hello {{name}}")]
+    expected = [answers.Message("user", "Hello {{name}}")]
     version = derive.version_record(chat, None, 1, LINKS)
     repo = derive.repo_record(chat, [derive.version_entry(version)], None, LINKS)
     assert version.messages == repo.messages == expected
@@ -183,7 +183,7 @@ def test_the_repos_of_a_user_are_joined_in(count):
     user = derive.user_record("ann", None, 0, count, 0)
     data = json.loads(envelopes.user_bytes(user, [b'{"n":%d}' % n for n in range(count)]))
     assert data["repos"] == [{"n": n} for n in range(count)]
-    assert list(data) == list(records.User.__struct_fields__)
+    assert list(data) == list(answers.User.__struct_fields__)
 
 
 def test_a_bio_that_ends_like_the_record_stays_whole():

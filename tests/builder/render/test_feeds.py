@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import records
+from builder.model import answers
 from builder.model.routes import BY_NAME
 from builder.render import feeds
 from tests.support.catalogues import (
@@ -189,8 +189,8 @@ def shown(text: str) -> str:
     return allowed.strip().replace("\r\n", "\n").replace("\r", "\n")
 
 
-def make_repo(title: str, description: str) -> records.Repo:
-    return records.Repo(
+def make_repo(title: str, description: str) -> answers.Repo:
+    return answers.Repo(
         owner="ann", name="x", title=title, description=description, tags=["code"],
         latest_version="1.0.0", versions_count=1, pulls=None, created_at=moment(0),
         updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", body="x", messages=None,
@@ -203,7 +203,7 @@ def make_repo(title: str, description: str) -> records.Repo:
 def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, changelog):
     settings = settings_in(tmp_path_factory.getbasetemp(), site_name=title)
     repo = make_repo(title, description)
-    version = records.VersionEntry(
+    version = answers.VersionEntry(
         version="1.0.0", previous=None, changelog=changelog, publisher="ann",
         published_at=moment(1), sha256="0" * 64, size=1, raw_url="", diff_url=None, ordinal=1,
         source=None,
@@ -218,7 +218,7 @@ def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, change
     assert texts(root, "title") == [shown(title) or "x"]
     assert texts(root, "summary") == [shown(description) or "ann/x"]
 
-    user = records.User("ann", title, description, None, moment(0), 1, None, [])
+    user = answers.User("ann", title, description, None, moment(0), 1, None, [])
     root = check(feeds.owner_feed(settings, user, [msgspec.json.encode(repo)]))
     assert root.findtext(f"{ATOM}title") == f"Prompts of {shown(title) or 'ann'}"
     assert root.findtext(f"{ATOM}subtitle") == (shown(description) or None)

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from builder.model.answers import User
 from builder.model.links import Links
 from builder.model.names import Version
-from builder.model.records import User, VersionFile
+from builder.model.records import VersionFile
 from builder.pipeline.build import build
 from builder.render import skills
 from builder.render.derive import Stored

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.answers import CatalogueLine
 from builder.model.errors import RequestError
-from builder.model.records import CatalogueLine
 from builder.search.entries import entry_of
 from builder.search.queries import ListQuery, Queries
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.records import CatalogueLine
+from builder.model.answers import CatalogueLine
 from builder.model.routes import SORTS
 from builder.model.settings import SEARCH_ENGINES
 from builder.search import with_tantivy, with_whoosh

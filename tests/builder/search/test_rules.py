@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from builder.model.records import CatalogueLine, Correction
+from builder.model.answers import CatalogueLine, Correction
 from builder.model.routes import QUERY_CHARS_MAX
 from builder.render.clients import search_program
 from builder.search.entries import entry_of

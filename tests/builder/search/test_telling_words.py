@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.records import Repo
+from builder.model.answers import Repo
 from builder.render import derive
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.search.telling_words import BYTES_MAX, WORDS_MAX, rarities, telling_words

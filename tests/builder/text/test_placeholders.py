@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from builder.model.answers import Message
 from builder.model.errors import MESSAGE_CHARS_MAX
-from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
+from builder.model.records import CONTENT_BYTES_MAX, Variable
 from builder.text.foreign import KEPT_MAX, find_foreign, find_single, tell_foreign
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from builder.model.records import LabelDraft, Message, VersionFile
+from builder.model.answers import Message
+from builder.model.records import VersionFile
+from builder.model.request_bodies import LabelDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels

@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from builder.model import names
-from builder.model.records import LabelRemoval, Message, Variable, format_time
+from builder.model.answers import Message
+from builder.model.records import Variable, format_time
+from builder.model.request_bodies import LabelRemoval
 from builder.store import content
 from builder.store.labels import read_labels
 from moving.importers import histories

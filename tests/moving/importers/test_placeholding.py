@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.records import Message, Variable
+from builder.model.answers import Message
+from builder.model.records import Variable
 from builder.text.placeholders import VARIABLES_MAX
 from moving.importers.placeholding import Counts, turn_prompt
 from moving.importers.run import Outcome

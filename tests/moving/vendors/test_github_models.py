@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from builder.model.answers import Message
 from builder.model.errors import OperatorError
-from builder.model.records import Message
 from moving.importers import git_history
 from moving.importers.items import Document, History, Rejection
 from moving.vendors.documents import TEXT_BYTES_MAX

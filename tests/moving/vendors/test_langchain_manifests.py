@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from moving.vendors.langchain_manifests import LEVELS_MAX, Template, is_manifest, read_manifest
 from tests.moving.vendors.mutations import mutate
 

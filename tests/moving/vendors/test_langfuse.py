@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from builder.pipeline.build import build
 from moving.importers.items import History, Rejection
 from moving.importers.run import Options, import_found

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from moving.importers.items import History, Rejection
 from moving.vendors import langsmith
 from moving.vendors.api import download_to

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, import_found
 from moving.vendors import openai

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.records import Message
+from builder.model.answers import Message
 from moving.importers.items import History, Rejection
 from moving.vendors import opik
 from moving.vendors.api import ApiError, download_to

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from builder.model.answers import Message
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import Message
 from moving.importers.items import Document, History, Rejection
 from moving.vendors import promptlayer
 from moving.vendors.api import ApiError, download_to

@@ -2,7 +2,7 @@
 
 import time
 
-from builder.model.records import Draft, LabelDraft, WithdrawalDraft
+from builder.model.request_bodies import Draft, LabelDraft, WithdrawalDraft
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.names import Version
-from builder.model.records import Draft, DraftFile, LabelDraft, OwnerFile, WithdrawalDraft
+from builder.model.records import OwnerFile
+from builder.model.request_bodies import Draft, DraftFile, LabelDraft, WithdrawalDraft
 from builder.store.content import list_versions, read_files, read_record
 from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable

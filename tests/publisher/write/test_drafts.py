@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Draft, Variable
+from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Variable
+from builder.model.request_bodies import Draft
 from publisher.accounts.token_text import find_token, is_token, make_token
 from publisher.write.drafts import (
     make_draft,

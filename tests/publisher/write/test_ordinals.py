@@ -9,7 +9,7 @@ import pytest
 
 from builder.model.errors import ContentError, RequestError
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import WithdrawalDraft
+from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.kept_records import read_kept

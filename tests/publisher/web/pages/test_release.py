@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from builder.model.labels import Labels
-from builder.model.records import LabelDraft, LabelRemoval
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
