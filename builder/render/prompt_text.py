@@ -34,22 +34,15 @@ def shown_text(
     body = one.body.lstrip("\r\n") if front else one.body
     shown_front = visible(front, marks)
     shown_body = link_files(pages, one, number, _marked(body, marks))
-    is_code = is_data(body)
     headings: list[Heading] = []
-    if not is_code:
-        shown_body, headings = readable(shown_body)
     messages = _shown_messages(one.messages or [])
     shown_messages = [
-        pages.fill(
-            "message.html",
-            role=message.role,
-            title=message.role.capitalize(),
-            index=str(index),
-            number=str(index + 1),
-            text=_marked(message.content, marks),
-        )
-        for index, message in enumerate(messages)
+        _message(pages, index, message, marks, headings) for index, message in enumerate(messages)
     ]
+    # Beside its messages, the text is as programs read it.
+    is_code = bool(messages) or is_data(body)
+    if not is_code:
+        shown_body = readable(shown_body, headings)
     left = len(one.messages or []) - len(messages)
     at = {"owner": one.owner, "name": one.name, "version": number}
     shown = pages.fill(
@@ -67,6 +60,21 @@ def shown_text(
     link = Markup('<li><a href="#{}">{}</a></li>')
     outline = [link.format(id, title) for id, title in headings]
     return shown, lines(outline) if len(outline) > 1 else ""
+
+
+def _message(
+    pages: Pages, index: int, message: Message, marks: Marks, headings: list[Heading]
+) -> Markup:
+    is_code = is_data(message.content)
+    text = _marked(message.content, marks)
+    return pages.fill(
+        "message.html",
+        title=message.role.capitalize(),
+        index=str(index),
+        number=str(index + 1),
+        is_code=is_code,
+        text=text if is_code else readable(text, headings),
+    )
 
 
 def form(pages: Pages, one: Repo | Version, marks: Marks) -> Markup | str:

@@ -1,6 +1,9 @@
-"""Marks the headings, lists and code of a Markdown text for its readers, and keeps every character.
+"""Marks the blocks and the emphasis of a Markdown text for its readers, and keeps every character.
 
-A model reads every character of a prompt, so none is hidden or replaced.
+A model reads every character of a prompt, so none is hidden or replaced. HTML allows only phrasing
+content in ``pre``, and the style sheet shows it as blocks: ``b`` is a heading, ``i`` an item of a
+list, ``code`` a block of code, ``samp`` a table, ``q`` a quotation, ``kbd`` code in a line, ``u``
+a sign of Markdown or a row of a table, and ``small`` an empty line.
 """
 
 import re
@@ -8,19 +11,37 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-# Further headings have no marks, which take many times the bytes of a short heading.
+# A mark takes many times the bytes of a short heading or item. Beyond these, a text is shown as it
+# is.
 HEADINGS_MAX = 100
+MARKS_MAX = 3_000
+# Deeper items are shown at this depth.
+DEPTH_MAX = 3
 
+_END = r"(?:\n|\Z)"
+_ITEM = r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+"
 _block = re.compile(
     r"^(?:"
-    r"(?P<fence> {0,3}(?P<ticks>`{3,}|~{3,})[^\n]*(?:\n|\Z)"
-    r"(?:[^\n]*\n)*?(?: {0,3}(?P=ticks)[^\n]*(?:\n|\Z)|[^\n]*\Z))"
-    r"|(?P<code>(?:(?: {4}|\t|\|)[^\n]*(?:\n|\Z))+)"
-    r"|(?P<sign>\#{1,6}[ \t]+)(?P<title>[^\n]+\n?)"
-    r"|[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t][^\n]*\n?"
+    rf"(?P<opening>[ \t]*(?P<ticks>`{{3,}}+|~{{3,}}+)[^`\n]*{_END})(?P<fenced>(?:[^\n]*\n)*?)"
+    rf"(?:(?P<closing>[ \t]*(?P=ticks)[`~]*[ \t\r]*{_END})|(?P<last>[^\n]*\Z))"
+    rf"|(?P<table>(?:[ \t]*\|[^\n]*{_END}){{2,200}})"
+    rf"|(?P<quote>(?:&gt;[^\n]*{_END})+)"
+    rf"|(?P<rule>(?:-{{3,}}|\*{{3,}}|_{{3,}}|={{3,}})[ \t\r]*{_END})"
+    r"|(?P<sign>\#{1,6}[ \t]+)(?P<title>[^\n]+\n?)(?P<gap>\r?\n)?"
+    rf"|(?P<marker>{_ITEM})(?P<item>[^\n]+\n?(?:[ \t]+(?!{_ITEM}|[`|~\s])[^\n]+\n?)*)"
+    rf"|(?:(?<=\n\n)|(?<=\n\r\n)|(?<![\s\S]))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
     r")",
     re.MULTILINE,
 )
+# A sign in an attribute is none; between two signs, only variables are marked already.
+_INSIDE = r"(?:[^*`\n<]|</?mark[^>]*>)+"
+_inline = re.compile(
+    # It begins with a set of characters, which the module searches for fastest.
+    rf"[<`*](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`){_INSIDE}`)"
+    rf"|(?P<strong>(?<=\*)\*(?=\S){_INSIDE}(?<!\s)\*\*)"
+    r"|(?P<em>(?<=\*)(?<![\w*]\*)(?=[^\s*])[^*`\n<]+(?<!\s)\*(?![\w*])))"
+)
+_line = re.compile(r"[^\n]*(?:\n|\Z)")
 _closing_signs = re.compile(r"[ \t]#+[ \t]*\Z")
 
 
@@ -31,26 +52,93 @@ class Heading(NamedTuple):
     title: str
 
 
-def readable(text: Markup) -> tuple[Markup, list[Heading]]:
-    """A text in HTML with its blocks marked, and its first headings.
-
-    Headings are ``b``, items of lists ``i``, and code is ``code``, because HTML allows only
-    phrasing content in ``pre``.
+def readable(text: str, headings: list[Heading]) -> Markup:
+    """HTML of a text with its blocks and emphasis marked. Appends its headings to ``headings``,
+    those of the page so far.
     """
-    headings: list[Heading] = []
+    marking = _Marking(headings)
+    text = str(text)  # parts of Markup take longer to make
+    parts = []
+    end = 0
+    for found in _block.finditer(text):
+        if marking.is_full:
+            break
+        parts.append(marking.inline(text[end : found.start()]))
+        is_after_item = not text[marking.item_end : found.start()].strip()
+        parts.append(marking.block(found, is_after_item))
+        end = found.end()
+    parts.append(marking.inline(text[end:]))
+    return Markup("".join(parts))
 
-    def mark(found: re.Match[str]) -> str:
-        if found["fence"] or found["code"]:
-            return f"<code>{found[0]}</code>"
-        if not found["sign"]:
-            return f"<i>{found[0]}</i>"
-        if len(headings) == HEADINGS_MAX:
+
+class _Marking:
+    """The marks of a text. ``item_end``: where the last item of a list ends."""
+
+    def __init__(self, headings: list[Heading]) -> None:
+        self._headings = headings
+        self._left = MARKS_MAX
+        self._indents: list[int] = []
+        self.item_end = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0
+
+    def inline(self, text: str) -> str:
+        """A part of a text without blocks, with its emphasis marked."""
+        return _inline.sub(self._emphasis, text) if "*" in text or "`" in text else text
+
+    def block(self, found: re.Match[str], is_after_item: bool) -> str:
+        self._left -= 1
+        if not is_after_item:
+            self._indents = []
+        if found["marker"]:
+            self.item_end = found.end()
+            return self._item(found["marker"], found["item"])
+        if found["sign"]:
+            return self._heading(found)
+        if found["table"]:
+            rows = _line.findall(found["table"])
+            self._left -= len(rows)
+            return f"<samp>{''.join(f'<u>{row}</u>' for row in rows if row)}</samp>"
+        if found["quote"]:
+            return f"<q>{self.inline(found[0])}</q>"
+        if found["rule"]:
+            return f"<u>{found[0]}</u>"
+        if found["code"]:
+            # After an item, indented lines belong to it.
+            return self.inline(found[0]) if self._indents else f"<code>{found[0]}</code>"
+        closing = f"<u>{found['closing']}</u>" if found["closing"] else found["last"]
+        return f"<code><u>{found['opening']}</u>{found['fenced']}{closing}</code>"
+
+    def _item(self, marker: str, text: str) -> str:
+        indent = len(marker[: -len(marker.lstrip())].expandtabs(4))
+        while self._indents and self._indents[-1] >= indent:
+            self._indents.pop()
+        depth = min(len(self._indents), DEPTH_MAX)
+        self._indents.append(indent)
+        deep = f' class="d{depth}"' if depth else ""
+        return f"<i{deep}><u>{marker}</u>{self.inline(text)}</i>"
+
+    def _heading(self, found: re.Match[str]) -> str:
+        if len(self._headings) == HEADINGS_MAX:
             return found[0]
-        title = _closing_signs.sub("", Markup(found["title"]).striptags().strip())
-        headings.append(Heading(f"part-{len(headings) + 1}", title))
+        sign, title, gap = found["sign"], found["title"], found["gap"]
+        plain = Markup(title).striptags().replace("**", "").strip()
+        id = f"part-{len(self._headings) + 1}"
+        self._headings.append(Heading(id, _closing_signs.sub("", plain)))
+        level = min(sign.count("#") + 2, 6)
+        after = f"<small>{gap}</small>" if gap else ""
         return (
-            f'<b id="{headings[-1].id}" role="heading" aria-level="3"><span>{found["sign"]}</span>'
-            f"{found['title']}</b>"
+            f'<b id="{id}" role="heading" aria-level="{level}"><u>{sign}</u>{self.inline(title)}'
+            f"{after}</b>"
         )
 
-    return Markup(_block.sub(mark, text)), headings
+    def _emphasis(self, found: re.Match[str]) -> str:
+        if found["tag"] or self.is_full:
+            return found[0]
+        self._left -= 1
+        text, kind = found[0], found.lastgroup
+        if kind == "strong":
+            text = f"<u>**</u>{text[2:-2]}<u>**</u>"
+        return f"<{kind}>{text}</{kind}>"

@@ -1,5 +1,7 @@
 """A chat prompt on its pages: as messages and as text, filled in and copied, exact to the byte."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -116,6 +118,16 @@ def test_a_hostile_chat_is_shown_as_text(visits):
     expect(items.nth(1).locator(".invisible")).to_have_attribute("data-code", "U+202E")
     expect(items).to_have_count(2)
     expect(page.locator(".views")).to_contain_text("2 more messages are in the text.")
+
+
+def test_messages_are_reading_matter_and_the_text_is_as_published(visits):
+    page = visits.open(f"/{COMMIT_MESSAGE}", scripts=False)
+    first = page.locator(".messages > li").first
+    expect(first.locator("i").first).to_have_text(re.compile("- plain: imperative"))
+    expect(first.locator("kbd").first).to_have_text("`type(scope): subject`")
+    page.get_by_role("radio", name="Text", exact=True).check()
+    expect(page.locator("#prompt.code")).to_be_visible()
+    expect(page.locator("#prompt :is(i, kbd)")).to_have_count(0)
 
 
 def test_other_prompts_have_no_messages(visits):

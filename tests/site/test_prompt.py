@@ -15,6 +15,7 @@ from tests.site.catalogue import (
     BOM,
     CRLF,
     CUT,
+    FOLDER,
     FRONT,
     INVISIBLE,
     JAPANESE,
@@ -387,6 +388,15 @@ def test_headings_of_a_text_are_an_outline_and_every_character_stays(visits, hub
     )
     links.last.click()
     expect(page.locator("#prompt [role=heading]").last).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("repo", [JAPANESE, SQL_REVIEW, FOLDER])
+def test_a_selection_by_hand_is_the_text(visits, repo):
+    page = visits.open(f"/{repo}", scripts=False)
+    selected = page.locator("#prompt").evaluate(
+        "(one) => { getSelection().selectAllChildren(one); return getSelection().toString(); }"
+    )
+    assert selected.strip() == page.locator("#prompt").text_content().strip()
 
 
 def test_facts_are_shown(visits, hub):

@@ -168,7 +168,7 @@ def _fill(body: str, metadata: Metadata) -> tuple[Markup, bool]:
     shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}
     text = visible(body, marks)
     # Marks blocks before the variables are filled in, so a value adds none.
-    blocks = text if is_data(body) else readable(text)[0]
+    blocks = text if is_data(body) else readable(text, [])
     return Markup(mark_variables(str(blocks), _marker(shown))), is_filled
 
 
