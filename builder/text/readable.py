@@ -16,7 +16,7 @@ from markupsafe import Markup
 HEADINGS_MAX = 100
 MARKS_MAX = 3_000
 # Deeper items are shown at this depth.
-DEPTH_MAX = 3
+DEPTH_MAX = 2
 
 _END = r"(?:\n|\Z)"
 _ITEM = r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+"
@@ -127,7 +127,7 @@ class _Marking:
         plain = Markup(title).striptags().replace("**", "").strip()
         id = f"part-{len(self._headings) + 1}"
         self._headings.append(Heading(id, _closing_signs.sub("", plain)))
-        level = min(sign.count("#") + 2, 6)
+        level = min(sign.count("#") + 2, 5)
         after = f"<small>{gap}</small>" if gap else ""
         return (
             f'<b id="{id}" role="heading" aria-level="{level}"><u>{sign}</u>{self.inline(title)}'
