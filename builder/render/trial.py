@@ -7,14 +7,41 @@ from builder.render.pages import Pages
 from builder.render.prompt_text import mark_variable, utf16_length
 from builder.text.hidden_chars import visible
 from builder.text.prompts import mark_variables, variable_names
+from builder.text.summary import is_data
 from builder.text.values import as_text
 
 # Visitors would miss the fields of a longer text.
 CHARS_MAX = 2_500
 VARIABLES_MAX = 4
+# The part of a text that is in sight before its box scrolls.
+SEEN_LINES, SEEN_CHARS = 10, 450
+EARLY_CHARS = 200
+# Long enough to say something, and short enough to be read by the way.
+TELLING_CHARS = range(150, 1_000)
 
 
-def suits_trial(repo: Repo) -> bool:
+def trial_rank(repo: Repo) -> int:
+    """The rank of a prompt as an example for visitors: greater is better, 0 does not suit.
+
+    Pulls do not count here; they decide among equals.
+    """
+    if not _suits_trial(repo):
+        return 0
+    body = repo.body.strip()
+    seen = "".join(body.splitlines(keepends=True)[:SEEN_LINES])[:SEEN_CHARS]
+    is_all_in_sight = len(variable_names(seen)) == len(repo.variables)
+    is_asking = any(one.required for one in repo.variables)
+    others = (
+        body.find("{{") < EARLY_CHARS,
+        len(repo.variables) > 1,
+        len(body) in TELLING_CHARS,
+        repo.title != repo.name,
+        not is_data(body) and "```" not in body,
+    )
+    return 1 + 3 * (is_all_in_sight + is_asking) + sum(others)
+
+
+def _suits_trial(repo: Repo) -> bool:
     """True for a short text with a few string variables, no messages and no hidden characters."""
     names = {one.name for one in repo.variables}
     return (

@@ -3,26 +3,26 @@ hub's record.
 """
 
 from itertools import groupby
+from typing import NamedTuple
 
 import msgspec
 from markupsafe import Markup
 from msgspec import Struct
 
 from builder.model.answers import Repo, RepoSummary, Tag
+from builder.model.kinds import KINDS, Kind
 from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
 from builder.render import crawlers, derive, envelopes, feeds
 from builder.render.envelopes import json_bytes
 from builder.render.intro import intro
 from builder.render.pages import Pages
-from builder.render.trial import suits_trial, trial
+from builder.render.trial import trial, trial_rank
 from builder.store.site import Site
 from builder.store.state import State
 
-# The home page shows so many prompts of each list, and tries the first ones of the top.
+# The home page shows so many prompts of each list.
 HOME_ROWS = 6
-TRIED_MAX = 24
-EARLY_CHARS = 200
 HOME_TAGS = 10
 # With fewer tags, an index of letters would not help.
 TAGS_BY_LETTER_MIN = 25
@@ -30,31 +30,54 @@ TAGS_BY_LETTER_MIN = 25
 
 def write_home(state: State, site: Site, pages: Pages) -> None:
     """Write the first page of the site: the operator's text, tags, a prompt to fill in, and the new
-    and the top prompts.
+    and the top prompts of each kind.
     """
-
-    def rows(sort: str, count: int) -> list[tuple[bytes, bytes]]:
-        return state.repos.rows([key for key, _ in state.lists.order(None, sort, count)])
-
-    top = rows(SORTS[0], TRIED_MAX)
-    summaries = [msgspec.json.decode(summary, type=RepoSummary) for summary, _ in top]
-    tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
     repos_count, _ = state.repos.totals()
-    shown = [card for _, card in top[:HOME_ROWS]]
-    newest = [card for _, card in rows("new", HOME_ROWS)]
-    # On a young hub, both lists have the same prompts.
-    new = [] if sorted(shown) == sorted(newest) else newest
-    page = pages.render_list(
+    tried = _tried(state, site)
+    top = state.repos.rows([key for key, _ in state.lists.order(None, SORTS[0], 1)])
+    first = msgspec.json.decode(top[0][0], type=RepoSummary) if top else None
+    page = pages.render(
         "home.html",
-        shown,
         intro=intro(state.home()[1]),
-        tags=tags,
+        tags=[Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]],
         repos_count=repos_count,
-        new=Markup(b"".join(new).decode()),
-        has_pulls=bool(summaries and summaries[0].pulls),
-        trial=_trial(site, pages, summaries),
+        tabs=_tabs_of_home(state, repos_count),
+        has_pulls=bool(first and first.pulls),
+        example=tried or first,
+        trial=trial(pages, tried) if tried else "",
     )
     site.write_fixed("home", page)
+
+
+class _Tab(NamedTuple):
+    """A tab of the home page: a kind, or None for all prompts; the number of prompts; and rows of
+    the new and the top ones. ``new`` is empty if both lists have the same prompts, as on a young
+    hub.
+    """
+
+    kind: Kind | None
+    count: int
+    new: Markup
+    top: Markup
+
+
+def _tabs_of_home(state: State, repos_count: int) -> list[_Tab]:
+    """The tab of all prompts; and those of the kinds, if there are several."""
+    counts = state.tags.kinds()
+    tabs = [_tab(state, None, repos_count)]
+    if len(counts) > 1:
+        tabs += [_tab(state, kind, counts[kind.key]) for kind in KINDS if kind.key in counts]
+    return tabs
+
+
+def _tab(state: State, kind: Kind | None, count: int) -> _Tab:
+    new, top = (
+        [key for key, _ in state.lists.order(kind and kind.key, sort, HOME_ROWS)]
+        for sort in ("new", SORTS[0])
+    )
+    shown = (new if {*new} != {*top} else [], top)
+    rows = (b"".join(card for _, card in state.repos.rows(keys)) for keys in shown)
+    return _Tab(kind, count, *(Markup(one.decode()) for one in rows))
 
 
 class _RepoFile(Struct):
@@ -63,20 +86,16 @@ class _RepoFile(Struct):
     data: Repo
 
 
-def _trial(site: Site, pages: Pages, summaries: list[RepoSummary]) -> Markup | str:
-    """The prompt to fill in; empty if none of these suits. The best one asks for a value early, and
-    is short.
-    """
-    found = []
-    for one in summaries:
-        # The record that readers get, because the content may have changed since.
-        data = site.read(BY_NAME["repo"].file_for(owner=one.owner, name=one.name))
-        repo = data and msgspec.json.decode(data, type=_RepoFile).data
-        if repo and suits_trial(repo):
-            is_asking = any(variable.required for variable in repo.variables)
-            place = repo.body.find("{{") // EARLY_CHARS
-            found.append(((not is_asking, place, len(repo.body.encode())), repo))
-    return trial(pages, min(found, key=lambda one: one[0])[1]) if found else ""
+def _tried(state: State, site: Site) -> Repo | None:
+    """The prompt to fill in; None if none suits."""
+    found = state.repos.best_trial()
+    if not found:
+        return None
+    owner, name = found.split("/")
+    # The record that readers get, because the content may have changed since.
+    data = site.read(BY_NAME["repo"].file_for(owner=owner, name=name))
+    repo = data and msgspec.json.decode(data, type=_RepoFile).data
+    return repo if repo and trial_rank(repo) else None
 
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:

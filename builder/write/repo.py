@@ -13,6 +13,7 @@ from msgspec import UNSET
 from builder.model.answers import LabelMove, ListedVersion, Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.errors import ContentError
+from builder.model.kinds import kind_of
 from builder.model.links import Links
 from builder.model.names import LATEST, Version
 from builder.model.routes import BY_NAME, version_file
@@ -24,6 +25,7 @@ from builder.render.files_panels import Since
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
 from builder.render.skills import Skill
+from builder.render.trial import trial_rank
 from builder.search.telling_words import telling_words
 from builder.store import content
 from builder.store.site import Site
@@ -346,7 +348,8 @@ class _RepoFiles:
         task = self.task
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
-        card = self.pages.render("card.html", repo=repo, about=about)
+        kind = kind_of(repo)
+        card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
         words = telling_words(repo)
         searched = envelopes.json_bytes(derive.catalogue_line(repo, "", words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
@@ -368,6 +371,8 @@ class _RepoFiles:
             created=created,
             trend=trend,
             tags=" ".join(repo.tags),
+            kind=kind.key,
+            trial=trial_rank(repo),
             digest=digest_of(summary, card, meta),
             search_digest=digest_of(searched, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,

@@ -38,6 +38,8 @@ class RepoRow(NamedTuple):
     created: int
     trend: int
     tags: str
+    kind: str
+    trial: int
     digest: bytes
     search_digest: bytes
     summary: bytes
@@ -62,6 +64,11 @@ _UPSERT = (
     + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields if field != "id")
     + " RETURNING key"
 )
+
+
+def _lists_of(row: RepoRow) -> list[str]:
+    """The names under which the tables ``tag`` and ``total`` have a repo."""
+    return [row.kind, *row.tags.split()]
 
 
 def digest_of(*parts: bytes) -> bytes:
@@ -91,7 +98,7 @@ class Repos(Table):
         copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
         self._db.executemany(
             "INSERT INTO tag VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [(tag, *copied) for tag in row.tags.split()],
+            [(name, *copied) for name in _lists_of(row)],
         )
         self._count(row, 1)
 
@@ -103,7 +110,7 @@ class Repos(Table):
 
     def _untag(self, old: RepoRow, key: int) -> None:
         self._db.executemany(
-            "DELETE FROM tag WHERE name = ? AND repo = ?", [(tag, key) for tag in old.tags.split()]
+            "DELETE FROM tag WHERE name = ? AND repo = ?", [(name, key) for name in _lists_of(old)]
         )
         self._count(old, -1)
 
@@ -111,7 +118,7 @@ class Repos(Table):
         self._db.executemany(
             "INSERT INTO total VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
             "SET repos = repos + ?2, versions = versions + ?3",
-            [(tag, sign, sign * row.versions_count) for tag in ("", *row.tags.split())],
+            [(name, sign, sign * row.versions_count) for name in ("", *_lists_of(row))],
         )
 
     def search_digests(self, among: Iterable[str] | None) -> dict[str, str]:
@@ -129,7 +136,7 @@ class Repos(Table):
         )
 
     def totals(self, tag: str | None = None) -> tuple[int, int]:
-        """The numbers of repos (with a tag) and of their versions."""
+        """The numbers of repos (with a tag, or of a kind) and of their versions."""
         row = self._db.execute(
             "SELECT repos, versions FROM total WHERE tag = ?", (tag or "",)
         ).fetchone()
@@ -139,6 +146,12 @@ class Repos(Table):
         """Summary and card of the repos with these keys, in their order; at most a page."""
         found = self._rows("key", f"key IN ({', '.join('?' * len(keys))})", keys)
         return [found[key] for key in keys]
+
+    def best_trial(self) -> str | None:
+        """The id of the repo that suits the home page best; a ``top`` one among equals."""
+        return self._value(
+            f"SELECT id FROM repo WHERE trial > 0 ORDER BY trial DESC, {ORDER_BY['top']} LIMIT 1"
+        )
 
     def langfuse_rows(self, keys: list[int]) -> list[bytes]:
         """The rows of lists for Langfuse's SDKs, of the repos with these keys, in their order."""
@@ -291,8 +304,13 @@ class Tags(Table):
     def counts(self) -> list[tuple[str, int]]:
         """Each tag with its count, most used first, then by name."""
         return self._db.execute(
-            "SELECT tag, repos FROM total WHERE tag != '' AND repos > 0 ORDER BY repos DESC, tag"
+            "SELECT tag, repos FROM total WHERE tag >= '0' AND repos > 0 ORDER BY repos DESC, tag"
         ).fetchall()
+
+    def kinds(self) -> dict[str, int]:
+        """The number of repos of each kind that exists."""
+        where = "tag > '' AND tag < '0' AND repos > 0"
+        return dict(self._db.execute(f"SELECT tag, repos FROM total WHERE {where}"))
 
     def counts_among(self, owner: str | None, tags: Collection[str]) -> list[tuple[str, int]]:
         """As ``counts``, for the repos of an owner (None: any) that have all of these tags."""
@@ -312,7 +330,9 @@ class Tags(Table):
 
 
 class Lists(Table):
-    """Orders of repos, and the table ``page``. ``tag`` None: the list of all repos."""
+    """Orders of repos, and the table ``page``. ``tag`` None: the list of all repos. Orders also
+    take a kind for ``tag``.
+    """
 
     def order(
         self, tag: str | None, sort: str, limit: int, *, offset: int = 0

@@ -15,6 +15,8 @@ CREATE TABLE repo (
     created INTEGER NOT NULL,
     trend INTEGER NOT NULL,
     tags TEXT NOT NULL,               -- joined by spaces
+    kind TEXT NOT NULL,               -- "/" and a word, so that no tag is equal
+    trial INTEGER NOT NULL,           -- suits the home page; greater is better, 0: does not
     digest BLOB NOT NULL,             -- of summary, card and langfuse
     search_digest BLOB NOT NULL,      -- of all that search looks at
     line BLOB NOT NULL,
@@ -28,7 +30,7 @@ CREATE TABLE repo (
     withdrawn TEXT NOT NULL           -- versions, joined by spaces
 );
 CREATE TABLE tag (
-    name TEXT NOT NULL,
+    name TEXT NOT NULL,               -- or the kind
     repo INTEGER NOT NULL,
     -- As in its repo, so that the first page of a tag's list is found without reading the rest.
     id TEXT NOT NULL,
@@ -43,7 +45,7 @@ CREATE TABLE tag (
 CREATE TABLE withdrawn (
     id TEXT PRIMARY KEY, mark TEXT NOT NULL, versions_count INTEGER NOT NULL
 ) WITHOUT ROWID;
--- How many repos have a tag, and, without a name, how many there are.
+-- How many repos have a tag or are of a kind, and, without a name, how many there are.
 CREATE TABLE total (
     tag TEXT PRIMARY KEY, repos INTEGER NOT NULL, versions INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -86,6 +88,7 @@ CREATE INDEX repo_owner ON repo (owner);
 CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
 CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
 CREATE INDEX repo_new ON repo (created DESC, id, digest);
+CREATE INDEX repo_trial ON repo (trial DESC, pulls DESC, updated DESC, id) WHERE trial > 0;
 CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
 CREATE INDEX tag_trending ON tag (name, trend DESC, id);
 CREATE INDEX tag_new ON tag (name, created DESC, id);

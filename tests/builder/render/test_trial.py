@@ -19,9 +19,35 @@ def test_the_first_place_of_a_variable_is_a_field_and_others_follow_it(empty):
     assert 'data-raw="/api/v1/repos/ann/p-0/versions/1.0.0.txt" data-skip="17"' in page
 
 
-def test_one_that_asks_early_and_is_short_is_chosen(empty):
-    page = home(empty, "Long. " * 100 + "{{a}}", "Say {{b}}, " + "please. " * 20, "Say {{c}}.")
-    assert 'data-variable="c"' in page and 'data-variable="a"' not in page
+GOOD = "Write to {{who}} about {{what}}. " + "Be brief, and say what to do next. " * 5
+
+
+@pytest.mark.parametrize(
+    ("worse", "record"),
+    [
+        (GOOD.replace("{{what}}", "x"), {}),
+        (GOOD.replace("{{what}}", "x") + "More of it.\n" * 30 + "About {{what}}.", {}),
+        ("Be brief. " * 25 + GOOD, {}),
+        (GOOD + "And so on. " * 100, {}),
+        ("To {{who}}: {{what}}.", {}),
+        (f'{{"task": "{GOOD}"}}', {}),
+        (f"{GOOD}\n```\nls\n```\n", {}),
+        (GOOD, {"variables": [{"name": one, "default": "x"} for one in ("who", "what")]}),
+        (GOOD, {"title": "worse"}),
+    ],
+    ids=["one", "deep", "late", "long", "tiny", "json", "code", "filled", "untitled"],
+)
+def test_a_text_of_better_shape_is_chosen(empty, worse, record):
+    # Among equals, ann comes first.
+    write_version(empty.content, "ann", "worse", "1.0.0", worse, **{"title": "Worse"} | record)
+    write_version(empty.content, "bob", "good", "1.0.0", GOOD, title="Good")
+    assert 'data-raw="/api/v1/repos/bob/' in build_files(empty)["index.html"].decode()
+
+
+def test_among_equals_the_top_prompt_is_chosen(empty):
+    write_version(empty.content, "ann", "old", "1.0.0", GOOD, published_at="2025-01-01T00:00:00Z")
+    write_version(empty.content, "bob", "new", "1.0.0", GOOD, published_at="2026-01-01T00:00:00Z")
+    assert 'data-raw="/api/v1/repos/bob/' in build_files(empty)["index.html"].decode()
 
 
 @pytest.mark.parametrize(
@@ -40,8 +66,3 @@ def test_a_variable_that_is_no_word_does_not_suit(empty):
     assert "data-variable" not in home(
         empty, "Say {{a}}.", variables=[{"name": "a", "enum": ["b", "c"]}]
     )
-
-
-def test_a_hub_of_one_prompt_lists_it_once(empty):
-    page = home(empty, "Say {{a}}.")
-    assert page.count('<ol class="rows">') == 1
