@@ -5,7 +5,7 @@ import contextlib
 import click
 
 from builder.model.errors import OperatorError
-from builder.model.routes import MCP_URL
+from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import click
 
 from builder.model.errors import OperatorError
-from builder.model.routes import HEALTH_URL
+from builder.model.service_urls import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.standard_error import say

@@ -21,9 +21,10 @@ import msgspec
 import cli.service  # noqa: F401
 import publisher.nodes.shared_counts  # noqa: F401  both define all metrics
 from builder.model import errors, names, records, request_bodies
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
-from builder.model.routes import BYTES, CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
+from builder.model.routes import BYTES, GZIP, READ_ROUTES, ROUTES
 from builder.model.version_files import TEXT_SUFFIX
 from builder.render.clients import SHELL_CLIENT
 from builder.text.abilities import RULES

@@ -1,7 +1,7 @@
 """The endpoint as an application of its own, for a process that serves nothing else."""
 
 from builder.model.errors import RequestError
-from builder.model.routes import MCP_URLS
+from builder.model.service_urls import MCP_URLS
 from builder.model.settings import Settings
 from server.answers import error_answer, send_answer
 from server.app import Receive, RunningApp, Scope, Send

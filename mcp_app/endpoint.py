@@ -20,8 +20,9 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 
 from builder.model.answer_headers import Headers, exhausted
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
-from builder.model.routes import CACHE_CONTROL, JSON, TEXT
+from builder.model.routes import JSON, TEXT
 from mcp_app.calls import Calls
 from mcp_app.selection import parse_selection
 from mcp_app.server import SELECTION_KEY

@@ -22,8 +22,9 @@ from builder.model.answers import (
 )
 from builder.model.answers import Version as VersionRecord
 from builder.model.errors import RequestError
+from builder.model.matching import version_file
 from builder.model.names import Version
-from builder.model.routes import BY_NAME, PAGE_SIZE, version_file
+from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread

@@ -15,9 +15,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from builder.model import names, version_files
 from builder.model.answers import Repo
+from builder.model.caching import max_age_seconds
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.routes import BY_NAME, max_age_seconds
+from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.text.likeness import alike
 from mcp_app.cursors import refuse_cursor

@@ -18,8 +18,8 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from builder import VERSION
+from builder.model.caching import max_age_seconds
 from builder.model.errors import RequestError
-from builder.model.routes import max_age_seconds
 from builder.model.settings import Settings
 from builder.render.connect import client_name
 from mcp_app import prompts, resources, skills

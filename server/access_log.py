@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from builder.model.errors import explained
 from builder.model.plural import counted
-from builder.model.routes import is_account_url
+from builder.model.service_urls import is_account_url
 from server.app import Receive, Scope, Send
 
 FLUSH_SECONDS = 1.0

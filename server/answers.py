@@ -24,9 +24,10 @@ from builder.model.answer_headers import (
     Headers,
 )
 from builder.model.answers import ErrorBody, ErrorDetail
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
 from builder.model.plural import counted
-from builder.model.routes import CACHE_CONTROL, JSON, TEXT
+from builder.model.routes import JSON, TEXT
 from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
+from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
 from builder.model.missing import MESSAGES as WHY_MISSING
 from builder.model.missing import WITHDRAWN, reasons, withdrawn
@@ -29,14 +30,10 @@ from builder.model.routes import (
     LIST_PARAMETERS,
     PARAMETERS,
     TEXT_PARAMETERS,
-    Match,
-    fits,
     has_json_errors,
     is_api_path,
-    langfuse_page,
-    match_url,
-    write_methods,
 )
+from builder.model.service_urls import write_methods
 from builder.model.settings import Settings
 from builder.render.envelopes import has_rows
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters

@@ -10,10 +10,9 @@ from a2wsgi import WSGIMiddleware
 
 from builder.model.errors import RequestError
 from builder.model.metrics import Counter, Histogram
-from builder.model.routes import (
+from builder.model.routes import API_ROOTS, BY_NAME
+from builder.model.service_urls import (
     ACCESS_URL,
-    API_ROOTS,
-    BY_NAME,
     HEALTH_URL,
     MCP_URLS,
     READY_URL,

@@ -31,10 +31,9 @@ from builder.model.errors import (
     STATUS,
     OperatorError,
 )
+from builder.model.matching import PROGRAM_PATTERN
 from builder.model.messages import CLOSED, misplaced
 from builder.model.routes import (
-    ACCESS_URL,
-    ACCOUNT_PATTERN,
     API,
     API_ROOTS,
     BY_NAME,
@@ -46,19 +45,22 @@ from builder.model.routes import (
     LANGFUSE_ROOT,
     LATEST_TEXTS,
     LIST_PARAMETERS,
-    LOGIN_URL,
-    MCP_URLS,
-    MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
-    POST_ONLY_PATTERN,
-    PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
     TEXT_PARAMETERS,
     WELL_KNOWN,
-    WRITES,
     Route,
+)
+from builder.model.service_urls import (
+    ACCESS_URL,
+    ACCOUNT_PATTERN,
+    LOGIN_URL,
+    MCP_URLS,
+    MONITOR_URLS,
+    POST_ONLY_PATTERN,
+    WRITES,
 )
 from builder.model.settings import parse_base_url
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from builder.hosts.rules import HostedSite, rules
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import (
     LANGFUSE_INVALID,
     LANGFUSE_NOT_FOUND,
@@ -16,10 +17,8 @@ from builder.model.errors import (
 )
 from builder.model.messages import MESSAGES, NO_QUERIES, misplaced
 from builder.model.routes import (
-    ACCOUNT_URL,
     API_ROOTS,
     BY_NAME,
-    CACHE_CONTROL,
     CHARS_MAX,
     GRAMMAR,
     HTML,
@@ -28,17 +27,20 @@ from builder.model.routes import (
     LANGFUSE_ROOT,
     LATEST_TEXTS,
     LIST_PARAMETERS,
-    MCP_URLS,
-    MONITOR_URLS,
     PARAMETERS,
-    POST_ONLY_PATTERN,
     READ_ROUTES,
     SORTS,
     TEXT,
     TEXT_PARAMETERS,
     WELL_KNOWN,
-    WRITES,
     Route,
+)
+from builder.model.service_urls import (
+    ACCOUNT_URL,
+    MCP_URLS,
+    MONITOR_URLS,
+    POST_ONLY_PATTERN,
+    WRITES,
 )
 
 # Wrangler needs the date of the Workers runtime that the Worker was written for.

@@ -28,6 +28,7 @@ from builder.model.errors import (
     STATUS,
     OperatorError,
 )
+from builder.model.matching import PROGRAM_PATTERN
 from builder.model.messages import (
     ACCOUNT_TOO_LARGE,
     BAD_REQUEST,
@@ -38,9 +39,6 @@ from builder.model.messages import (
 )
 from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (
-    ACCESS_URL,
-    ACCOUNT_PATTERN,
-    ACCOUNT_URL,
     BY_NAME,
     GRAMMAR,
     HTML,
@@ -49,20 +47,24 @@ from builder.model.routes import (
     LANGFUSE_ROOT,
     LATEST_TEXTS,
     LIST_PARAMETERS,
-    LOGIN_URL,
-    MCP_URLS,
-    MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
-    POST_ONLY_PATTERN,
-    PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
     TEXT_PARAMETERS,
-    TRUSTED_URL,
     WELL_KNOWN,
-    WRITES,
     Route,
+)
+from builder.model.service_urls import (
+    ACCESS_URL,
+    ACCOUNT_PATTERN,
+    ACCOUNT_URL,
+    LOGIN_URL,
+    MCP_URLS,
+    MONITOR_URLS,
+    POST_ONLY_PATTERN,
+    TRUSTED_URL,
+    WRITES,
 )
 
 FILE = "nginx.conf"

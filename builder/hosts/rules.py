@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from builder.model import answer_headers
 from builder.model.answers import ErrorBody
+from builder.model.caching import CACHE_CONTROL, private_cache
 from builder.model.messages import MESSAGES
 from builder.model.routes import (
     BYTES,
-    CACHE_CONTROL,
     CHARS_MAX,
     GRAMMAR,
     GZIP,
@@ -26,7 +26,6 @@ from builder.model.routes import (
     WELL_KNOWN,
     ZIP,
     Route,
-    private_cache,
 )
 from builder.model.settings import DEFAULT_BASE_URL, READS_PER_MINUTE
 from builder.render import envelopes

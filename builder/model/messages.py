@@ -9,7 +9,6 @@ from types import MappingProxyType
 from builder.model import names
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND
 from builder.model.routes import (
-    ACCOUNT_URL,
     API,
     BY_NAME,
     LANGFUSE_NOT_FILTERS,
@@ -17,6 +16,7 @@ from builder.model.routes import (
     QUERY_CHARS_MAX,
     SORTS,
 )
+from builder.model.service_urls import ACCOUNT_URL
 
 # Messages by code, for hosts that cannot give details.
 MESSAGES = {

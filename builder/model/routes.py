@@ -6,13 +6,9 @@ do generated host configurations and the tool server's reader.
 A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus
 an extension. A query becomes path segments, so that a host that ignores queries serves everything
 by path. Both directions come from one template: ``Route.url_for`` and ``Route.file_for``
-make paths from parameters, ``match_url`` and ``match_file`` find the route and parameters of a
-path.
+make paths from parameters, ``matching`` finds the route and parameters of a path.
 """
 
-import re
-from collections.abc import Mapping
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from builder import VERSION
@@ -57,18 +53,6 @@ MARKDOWN = "text/markdown; charset=utf-8"
 ZIP = "application/zip"
 BYTES = "application/octet-stream"
 FORM = "multipart/form-data"
-
-CACHE_CONTROL = {
-    "immutable": "public, max-age=604800, immutable",
-    "version": "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400",
-    "repo": "public, max-age=15, stale-while-revalidate=60, stale-if-error=86400",
-    "list": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
-    "query": "public, max-age=60",
-    # For a search: the wanted prompt may have just been published.
-    "nothing": "public, max-age=5",
-    "not_found": "public, max-age=10",
-    "none": "no-store",
-}
 
 # Files at these paths depend only on code and settings: signing in needs the assets, and new
 # members download their client here.
@@ -389,58 +373,14 @@ READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
 # Texts of the latest version. A query requests the text of a version, or of the version that a
 # label names: the rows `version_raw`, `label_raw`, and so on.
 LATEST_TEXTS = ("raw", "body")
-
-# The paths that programs read, by their end or beginning, as a regular expression.
-PROGRAM_PATTERN = (
-    rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
-    r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)|.*/\.well-known/.*"
-)
 # Programs look here for metadata of a host (RFC 8615). At the root there are none, not even for
 # members. MCP clients request OAuth's metadata there (RFC 9728), and need a 404 to know that there
 # is none.
 WELL_KNOWN = "/.well-known/"
 
-# Answered by the publish service: POST to the first, PUT and DELETE to the second.
-PUBLISH_URL = BY_NAME["versions"].url
-LABEL_URL = BY_NAME["label"].url
-# As regular expressions that accept any names, because the service reports what is wrong with a
-# name.
-PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
-LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
-# The methods that write, by the pattern of the URL's path.
-WRITES = {PUBLISH_PATTERN: ("POST",), LABEL_URL_PATTERN: ("PUT", "DELETE")}
-# GET: the state of the builds, and the health of the service.
-HEALTH_URL = "/healthz"
-READY_URL = "/readyz"
-MONITOR_URLS = (HEALTH_URL, READY_URL)
-# A CI job exchanges its issuer's ID token for a token here, by POST.
-TRUSTED_URL = f"{API}/trusted-publishing/token"
-# POST: the result that a publication would have. It writes nothing and needs no token.
-CHECK_URL = f"{_REPO}/check"
-CHECK_PATTERN = re.sub(r"\{\w+\}", "[^/]+", CHECK_URL)
-# Paths that the service alone answers, for every method.
-POST_ONLY_PATTERN = f"(?:{re.escape(TRUSTED_URL)}|{CHECK_PATTERN})"
-# The account settings: pages of the publish service, at this URL and below it.
-ACCOUNT_URL = "/account"
-ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
-# GET: 204 if the sender of the request may read a private hub, otherwise 401; 503 if the service
-# cannot decide.
-ACCESS_URL = f"{ACCOUNT_URL}/access"
-# The page to sign in. `?page=` may name the page to continue with, as it is written in its URL.
-LOGIN_URL = f"{ACCOUNT_URL}/login"
-# The pages where owners write: the list of their prompts, and pages below it, whose forms may be as
-# large as a publication.
-WRITING_URL = f"{ACCOUNT_URL}/prompts"
-# The address of `hubctl serve` for MCP.
-MCP_URL = "/mcp"
-MCP_URLS = (MCP_URL, f"{MCP_URL}/")
-
 # Files in the site's folder that a host reads. `hubctl hosts` writes them, and no build touches
 # them.
 HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
-
-_max_age = re.compile(r"max-age=(\d+)")
-_FIELD = re.compile(r"\{(\w+)\}")
 
 
 def is_api_path(path: str) -> bool:
@@ -451,144 +391,3 @@ def is_api_path(path: str) -> bool:
 def has_json_errors(path: str) -> bool:
     """True if errors at a URL's path are JSON, even if nothing exists there."""
     return is_api_path(path) or WELL_KNOWN in path
-
-
-def is_page_path(path: str) -> bool:
-    """True if a URL's path is for people, even if nothing exists there. On a private hub, readers
-    without a session are redirected to sign in there; programs get an error.
-    """
-    return re.fullmatch(PROGRAM_PATTERN, path, re.DOTALL) is None
-
-
-def private_cache(cache_control: str) -> str:
-    """The private form of a value of CACHE_CONTROL, for a private hub: only the reader's own cache
-    may keep the response.
-    """
-    return cache_control.replace("public", "private")
-
-
-def max_age_seconds(cache: str) -> int:
-    """The seconds for which a response of a cache class is fresh."""
-    found = _max_age.search(CACHE_CONTROL[cache])
-    return int(found[1]) if found else 0
-
-
-def write_methods(path: str) -> tuple[str, ...]:
-    """The methods that write at a URL's path, whatever names it contains; empty for most paths."""
-    return next((WRITES[one] for one in WRITES if re.fullmatch(one, path)), ())
-
-
-def is_check_url(path: str) -> bool:
-    """True if drafts are checked at a URL's path, whatever names it contains."""
-    return path.endswith("/check") and re.fullmatch(CHECK_PATTERN, path) is not None
-
-
-def is_account_url(path: str) -> bool:
-    """True if a URL's path is in the account settings, even if nothing exists there."""
-    return f"{path}/".startswith(f"{ACCOUNT_URL}/")
-
-
-def list_api(tag: str | None, sort: str, page: int) -> "Match":
-    """The row of one page of a list as JSON; ``tag`` None for the list of all repos."""
-    name = "tag_list" if tag else "list"
-    return _match(name, tag=tag, sort=sort, page=page)
-
-
-def langfuse_page(tag: str | None, page: int) -> "Match":
-    """The row of one page of a list for Langfuse's SDKs."""
-    return _match("langfuse_tag_page" if tag else "langfuse_page", tag=tag, page=page)
-
-
-def list_page(tag: str | None, sort: str, page: int) -> "Match":
-    """The row of one page of a list for people; first pages have the short URLs."""
-    if not tag:
-        return _match("list_page" if page == 1 else "list_pages", sort=sort, page=page)
-    if page > 1:
-        return _match("tag_pages", tag=tag, sort=sort, page=page)
-    return _match("tag_page" if sort == SORTS[0] else "tag_sort_page", tag=tag, sort=sort)
-
-
-def version_file(owner: str, name: str, version: object, path: str) -> "Match":
-    """The route and parameters of the file of a version."""
-    if version_files.is_text(path):
-        return _match("version_text_file", owner=owner, name=name, version=version, text_path=path)
-    return _match("version_file", owner=owner, name=name, version=version, file_path=path)
-
-
-def _match(route: str, /, **params: object) -> "Match":
-    return Match(BY_NAME[route], {key: str(value) for key, value in params.items() if value})
-
-
-class Match(NamedTuple):
-    """A row of the table, and the parameters that lead to it."""
-
-    route: Route
-    params: Mapping[str, str]
-
-    @property
-    def file(self) -> str:
-        return self.route.file_for(**self.params)
-
-    @property
-    def url(self) -> str:
-        return self.route.url_for(**self.params)
-
-
-class _Matcher:
-    """Finds the first row whose template a path fills, with every parameter in its grammar."""
-
-    def __init__(self, templates: list[tuple[str, Route]]) -> None:
-        self.templates = templates
-
-    @cached_property
-    def patterns(self) -> list[tuple[re.Pattern[str], Route]]:
-        return [
-            (
-                re.compile(
-                    _FIELD.sub(
-                        lambda found: f"(?P<{found[1]}>{'.+' if found[1] in PATHS else '[^/]+'})",
-                        re.escape(text).replace(r"\{", "{").replace(r"\}", "}"),
-                    )
-                ),
-                route,
-            )
-            for text, route in self.templates
-        ]
-
-    def match(self, path: str) -> Match | None:
-        for pattern, route in self.patterns:
-            found = pattern.fullmatch(path)
-            if found and all(fits(key, value) for key, value in found.groupdict().items()):
-                if route.url.startswith(("/{owner}", f"{API}/users/")) and (
-                    found["owner"] in names.RESERVED_OWNERS
-                ):
-                    continue
-                return Match(route, found.groupdict())
-        return None
-
-
-_GRAMMAR = {key: re.compile(pattern) for key, pattern in GRAMMAR.items()}
-
-
-def fits(key: str, value: str) -> bool:
-    """True if a value matches the grammar of a parameter and is not too long."""
-    return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
-
-
-_urls = _Matcher([(route.url, route) for route in READ_ROUTES])
-_read_files = _Matcher([(route.file, route) for route in READ_ROUTES])
-_files = _Matcher([(route.file, route) for route in ROUTES])
-
-
-def match_url(path: str) -> Match | None:
-    """The row and parameters of a URL's path, or of a file's path as a URL; None if there is none.
-
-    Inverse of ``Route.url_for``.
-    """
-    # Files first: `a.json` is the file of the label `a`, and cannot be a label itself.
-    return _read_files.match(path.removeprefix("/")) or _urls.match(path)
-
-
-def match_file(file: str) -> Match | None:
-    """The row and parameters of a file below the site's folder. Inverse of ``Route.file_for``."""
-    return _files.match(file)

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from anyascii import anyascii
 
 from builder import VERSION
-from builder.model.routes import BY_NAME, MCP_URL
+from builder.model.routes import BY_NAME
+from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings
 
 NAMELESS = "hub"

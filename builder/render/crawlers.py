@@ -9,7 +9,7 @@ import msgspec
 
 from builder.model.answers import RepoSummary
 from builder.model.links import Links
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.render.connect import mcp_url
 from builder.text.one_line import one_line

@@ -17,9 +17,11 @@ from builder import installed_version
 from builder.model import answers, records
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
+from builder.model.matching import version_file
 from builder.model.names import LATEST, Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
-from builder.model.routes import BY_NAME, PUBLISH_URL, version_file
+from builder.model.routes import BY_NAME
+from builder.model.service_urls import PUBLISH_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnVersion, note_of, public
 from builder.text.messages import parse_messages

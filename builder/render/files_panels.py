@@ -11,8 +11,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from builder.model.answers import File, Repo, Version
+from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
-from builder.model.routes import version_file
 from builder.model.version_files import PATH_PATTERN, is_text
 from builder.render.hunks import Row, file_hunks
 from builder.render.pages import Pages

@@ -10,21 +10,18 @@ from builder.model import answers, names, request_bodies
 from builder.model.routes import (
     BYTES,
     CHARS_MAX,
-    CHECK_URL,
     FORM,
     GRAMMAR,
     JSON,
-    LABEL_URL,
     LATEST_TEXTS,
-    PUBLISH_URL,
     QUERY_CHARS_MAX,
     ROUTES,
     SORTS,
     TEXT,
-    TRUSTED_URL,
     ZIP,
     Route,
 )
+from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render.envelopes import json_bytes
 

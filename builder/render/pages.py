@@ -18,15 +18,10 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from builder.model.links import Links
+from builder.model.matching import list_page
 from builder.model.plural import human_size
-from builder.model.routes import (
-    ACCOUNT_URL,
-    BY_NAME,
-    PAGE_POLICY,
-    QUERY_CHARS_MAX,
-    SORTS,
-    list_page,
-)
+from builder.model.routes import BY_NAME, PAGE_POLICY, QUERY_CHARS_MAX, SORTS
+from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data

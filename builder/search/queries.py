@@ -19,15 +19,8 @@ import msgspec
 from builder.model import names
 from builder.model.answers import Correction, RepoSummary
 from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
-from builder.model.routes import (
-    PAGE_SIZE,
-    PARAMETERS,
-    PARAMETERS_MAX,
-    QUERY_CHARS_MAX,
-    SORTS,
-    Match,
-    list_api,
-)
+from builder.model.matching import Match, list_api
+from builder.model.routes import PAGE_SIZE, PARAMETERS, PARAMETERS_MAX, QUERY_CHARS_MAX, SORTS
 from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.index import OpenIndex

@@ -5,7 +5,8 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from builder.model.routes import BY_NAME, match_url
+from builder.model.matching import match_url
+from builder.model.routes import BY_NAME
 
 # A pull is a successful read of one of these rows.
 PULLED = (

@@ -18,8 +18,9 @@ from builder.model.langfuse_records import (
     LangfusePrompt,
     refs_of,
 )
+from builder.model.matching import langfuse_page
 from builder.model.names import LATEST, Version
-from builder.model.routes import BY_NAME, PAGE_SIZE, langfuse_page
+from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.render import envelopes
 from builder.render.derive import Stored
 from builder.store.site import Site

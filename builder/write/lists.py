@@ -7,15 +7,8 @@ build are skipped, so a new version costs the pages between its repo's old posit
 import hashlib
 from typing import NamedTuple
 
-from builder.model.routes import (
-    BY_NAME,
-    LIST_PAGES_MAX,
-    PAGE_SIZE,
-    SORTS,
-    langfuse_page,
-    list_api,
-    list_page,
-)
+from builder.model.matching import langfuse_page, list_api, list_page
+from builder.model.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, SORTS
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.render.pages import Pages
 from builder.store.site import Site

@@ -8,20 +8,9 @@ from functools import cache
 from typing import Any
 
 from builder.model.langfuse_records import NO_REF
+from builder.model.matching import Match, list_api, list_page, match_file, version_file
 from builder.model.names import LATEST
-from builder.model.routes import (
-    BY_NAME,
-    HOST_FILES,
-    LIST_PAGES_MAX,
-    ROUTES,
-    SORTS,
-    Match,
-    Route,
-    list_api,
-    list_page,
-    match_file,
-    version_file,
-)
+from builder.model.routes import BY_NAME, HOST_FILES, LIST_PAGES_MAX, ROUTES, SORTS, Route
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow

@@ -15,8 +15,9 @@ from builder.model.answers import Version as VersionRecord
 from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
 from builder.model.links import Links
+from builder.model.matching import version_file
 from builder.model.names import LATEST, Version
-from builder.model.routes import BY_NAME, version_file
+from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds, prompt_pages, skills

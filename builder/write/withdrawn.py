@@ -7,7 +7,8 @@ withdrawal.
 from collections.abc import Sequence
 
 from builder.model.answers import ErrorBody, Withdrawal
-from builder.model.routes import BY_NAME, ROUTES, Scope, match_file, version_file
+from builder.model.matching import match_file, version_file
+from builder.model.routes import BY_NAME, ROUTES, Scope
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import envelopes
 from builder.render.pages import Pages

@@ -15,8 +15,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Self
 
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError
-from builder.model.routes import BY_NAME, CACHE_CONTROL
+from builder.model.routes import BY_NAME
 from builder.store import database
 from operate.deploy.order import Step
 

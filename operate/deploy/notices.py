@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from builder.model.matching import match_file
 from builder.model.records import format_time
-from builder.model.routes import match_file
 from builder.pipeline.background import Background, Failures, pause_seconds
 from operate.deploy.receiver import Receiver, signature
 from publisher.log import log_event

@@ -11,17 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, get_args
 
 from builder.model import routes
-from builder.model.routes import (
-    BY_NAME,
-    CACHE_CONTROL,
-    READ_ROUTES,
-    ROUTES,
-    Match,
-    Route,
-    Scope,
-    match_file,
-    match_url,
-)
+from builder.model.caching import CACHE_CONTROL
+from builder.model.matching import Match, match_file, match_url
+from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, Route, Scope
 
 
 class Step(NamedTuple):

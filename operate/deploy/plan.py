@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
+from builder.model.matching import Match, match_file
 from builder.model.plural import counted
-from builder.model.routes import Match, match_file
 from builder.store.database import beginning_with
 from operate.deploy.manifest import Manifest, rules_digest
 from operate.deploy.options import Options

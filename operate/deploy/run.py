@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from builder.model.errors import OperatorError, explained
+from builder.model.matching import match_file
 from builder.model.plural import counted
 from builder.model.progress import Progress
-from builder.model.routes import match_file
 from builder.store.site import read_hub
 from operate.deploy import loop, snapshot
 from operate.deploy.destination import Destination

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import requests
 
 from builder.model.answers import Hub
-from builder.model.routes import BY_NAME, Match, version_file
+from builder.model.matching import Match, version_file
+from builder.model.routes import BY_NAME
 from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub
 from operate.doctor.findings import Subject

@@ -6,7 +6,9 @@ from email.utils import parsedate_to_datetime
 
 import requests
 
-from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, READY_URL, Route
+from builder.model.caching import CACHE_CONTROL
+from builder.model.routes import API, BY_NAME, Route
+from builder.model.service_urls import ACCOUNT_URL, READY_URL
 from operate.doctor.findings import Finding, ok, problem, warning
 from operate.doctor.remote_hub import RemoteHub, value_in
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX, cause_of

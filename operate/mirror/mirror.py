@@ -18,8 +18,9 @@ from msgspec import Meta, Struct
 
 from builder.model import names
 from builder.model.errors import OperatorError, explained
+from builder.model.matching import version_file
 from builder.model.plural import counted
-from builder.model.routes import BY_NAME, version_file
+from builder.model.routes import BY_NAME
 from builder.model.version_files import find_faults
 from builder.store.locks import try_lock
 from builder.store.plain_files import read_file

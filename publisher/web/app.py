@@ -16,7 +16,7 @@ from flask_cors import CORS
 
 from builder.model import answer_headers
 from builder.model.metrics import Counter
-from builder.model.routes import HEALTH_URL, READY_URL
+from builder.model.service_urls import HEALTH_URL, READY_URL
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import CompiledTemplates

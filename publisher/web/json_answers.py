@@ -12,8 +12,10 @@ from werkzeug.exceptions import (
 )
 
 from builder.model.answer_headers import RETRY_SECONDS
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
-from builder.model.routes import API, CACHE_CONTROL, JSON, PUBLISH_URL, is_account_url
+from builder.model.routes import API, JSON
+from builder.model.service_urls import PUBLISH_URL, is_account_url
 from builder.render.envelopes import json_bytes
 from publisher.web.pages.frame import Frame
 from publisher.write.idempotency import TooManyKept

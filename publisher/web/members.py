@@ -8,7 +8,7 @@ from collections.abc import Callable
 from werkzeug.http import parse_cookie
 
 from builder.model.errors import RequestError
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions

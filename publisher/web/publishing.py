@@ -13,7 +13,7 @@ from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
 from builder.model.errors import RequestError
 from builder.model.links import Links
-from builder.model.routes import CHECK_URL, LABEL_URL, PUBLISH_URL
+from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.tokens import Token
 from publisher.web.incoming import read_label_change, read_publication

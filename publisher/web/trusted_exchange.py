@@ -11,7 +11,7 @@ from builder.model import names
 from builder.model.answers import TrustedToken
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.request_bodies import TrustedExchange
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import Token, format_time

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from builder.model.routes import version_file
+from builder.model.matching import version_file
 from builder.model.settings import Settings
 from builder.store import content
 from builder.store.check import check

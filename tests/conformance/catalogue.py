@@ -7,19 +7,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from builder.model.matching import langfuse_page, list_api, list_page, version_file
 from builder.model.names import LATEST
-from builder.model.routes import (
-    BY_NAME,
-    GZIP,
-    LIST_PAGES_MAX,
-    READ_ROUTES,
-    SORTS,
-    Route,
-    langfuse_page,
-    list_api,
-    list_page,
-    version_file,
-)
+from builder.model.routes import BY_NAME, GZIP, LIST_PAGES_MAX, READ_ROUTES, SORTS, Route
 from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
 

@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from builder.model import answers
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import STATUS
-from builder.model.routes import CACHE_CONTROL, JSON
+from builder.model.routes import JSON
 from tests.conformance.client import Answer, header_list, shorten
 
 SHOWN_MAX = 5

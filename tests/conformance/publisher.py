@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from builder.model.routes import BY_NAME, JSON, PUBLISH_URL
+from builder.model.routes import BY_NAME, JSON
+from builder.model.service_urls import PUBLISH_URL
 from tests.conformance.catalogue import file_of
 from tests.conformance.client import Answer, Client
 

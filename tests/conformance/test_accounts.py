@@ -9,14 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from builder.model.routes import (
-    ACCOUNT_URL,
-    CACHE_CONTROL,
-    HTML,
-    JSON,
-    TRUSTED_URL,
-    is_account_url,
-)
+from builder.model.caching import CACHE_CONTROL
+from builder.model.routes import HTML, JSON
+from builder.model.service_urls import ACCOUNT_URL, TRUSTED_URL, is_account_url
 from tests.conformance.catalogue import NOBODY
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, NoAnswer, header_list

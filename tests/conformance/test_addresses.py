@@ -4,19 +4,9 @@ import re
 
 import pytest
 
-from builder.model.routes import (
-    BY_NAME,
-    CACHE_CONTROL,
-    HTML,
-    JSON,
-    LIST_PAGES_MAX,
-    MONITOR_URLS,
-    PAGE_SIZE,
-    SORTS,
-    TEXT,
-    Route,
-    is_account_url,
-)
+from builder.model.caching import CACHE_CONTROL
+from builder.model.routes import BY_NAME, HTML, JSON, LIST_PAGES_MAX, PAGE_SIZE, SORTS, TEXT, Route
+from builder.model.service_urls import MONITOR_URLS, is_account_url
 from tests.conformance.catalogue import FILES, FOUND, Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Client, header_list

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from builder.model.routes import BY_NAME, BYTES, TEXT, version_file
+from builder.model.matching import version_file
+from builder.model.routes import BY_NAME, BYTES, TEXT
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Client

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from builder.model import answers
-from builder.model.routes import CACHE_CONTROL, JSON, LABEL_URL
+from builder.model.caching import CACHE_CONTROL
+from builder.model.routes import JSON
+from builder.model.service_urls import LABEL_URL
 from tests.conformance.catalogue import NOBODY, Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, header_list

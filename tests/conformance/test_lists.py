@@ -5,7 +5,8 @@ from itertools import pairwise
 import pytest
 
 from builder.model import answers
-from builder.model.routes import PAGE_SIZE, SORTS, list_api
+from builder.model.matching import list_api
+from builder.model.routes import PAGE_SIZE, SORTS
 from tests.conformance import orders
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check

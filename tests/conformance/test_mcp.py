@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import CACHE_CONTROL, HEALTH_URL, JSON, MCP_URL, READY_URL
+from builder.model.caching import CACHE_CONTROL
+from builder.model.routes import JSON
+from builder.model.service_urls import HEALTH_URL, MCP_URL, READY_URL
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check, spread
 from tests.conformance.client import Answer, Client

@@ -9,20 +9,16 @@ from itertools import islice
 
 import pytest
 
-from builder.model.routes import (
+from builder.model.matching import is_page_path
+from builder.model.routes import BY_NAME, JSON, LANGFUSE, WELL_KNOWN, Route
+from builder.model.service_urls import (
     ACCESS_URL,
     ACCOUNT_URL,
-    BY_NAME,
     CHECK_URL,
     HEALTH_URL,
-    JSON,
-    LANGFUSE,
     LOGIN_URL,
     MCP_URL,
     TRUSTED_URL,
-    WELL_KNOWN,
-    Route,
-    is_page_path,
 )
 from tests.conformance.catalogue import FILES, FOUND, NOBODY, Catalogue
 from tests.conformance.checks import Check

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from builder.model import answers
+from builder.model.caching import CACHE_CONTROL
 from builder.model.names import Version
-from builder.model.routes import CACHE_CONTROL, CHECK_URL, JSON
+from builder.model.routes import JSON
+from builder.model.service_urls import CHECK_URL
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Client, header_list

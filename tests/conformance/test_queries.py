@@ -6,7 +6,8 @@ from itertools import permutations
 import pytest
 
 from builder.model import answers
-from builder.model.routes import SORTS, list_api
+from builder.model.matching import list_api
+from builder.model.routes import SORTS
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import LONG_QUERY_CHARS, Answer, Client

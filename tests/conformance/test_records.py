@@ -7,8 +7,9 @@ import re
 import pytest
 
 from builder.model import answers
+from builder.model.matching import list_api
 from builder.model.names import LATEST, Version
-from builder.model.routes import BY_NAME, list_api
+from builder.model.routes import BY_NAME
 from builder.text.messages import parse_messages
 from tests.conformance.catalogue import Catalogue, file_of, rows_of
 from tests.conformance.checks import Check

@@ -9,14 +9,9 @@ import pytest
 from msgspec import UNSET
 
 from builder.model import answers
-from builder.model.routes import (
-    CACHE_CONTROL,
-    JSON,
-    PAGE_SIZE,
-    QUERY_CHARS_MAX,
-    SORTS,
-    list_api,
-)
+from builder.model.caching import CACHE_CONTROL
+from builder.model.matching import list_api
+from builder.model.routes import JSON, PAGE_SIZE, QUERY_CHARS_MAX, SORTS
 from builder.text.words import QUERY_WORDS_MAX
 from tests.conformance.catalogue import NOBODY, Catalogue
 from tests.conformance.checks import Check, spread

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import STATUS
-from builder.model.routes import BY_NAME, CACHE_CONTROL, HTML, JSON, Route
+from builder.model.routes import BY_NAME, HTML, JSON, Route
 from tests.conformance.catalogue import FILES, Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client

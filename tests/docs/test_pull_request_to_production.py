@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import CHECK_URL
+from builder.model.service_urls import CHECK_URL
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts, Grant

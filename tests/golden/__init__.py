@@ -14,7 +14,8 @@ import msgspec
 
 from builder import installed_version
 from builder.model.errors import STATUS
-from builder.model.routes import BY_NAME, HTML, match_file, version_file
+from builder.model.matching import match_file, version_file
+from builder.model.routes import BY_NAME, HTML
 from builder.model.settings import Settings
 from builder.model.version_files import FOLDER_SUFFIX
 from builder.render import (

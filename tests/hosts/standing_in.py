@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from builder.hosts.rules import HostedSite
-from builder.model.routes import CACHE_CONTROL
+from builder.model.caching import CACHE_CONTROL
 from builder.model.settings import Settings
 from tests.conformance.caddy import started_caddy
 from tests.conformance.hosts import BASE_URL, BELOW_PATH

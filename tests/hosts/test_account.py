@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from builder.model.messages import ACCOUNT_TOO_LARGE
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from tests.hosts.standing_in import COOKIES, PADDING, STARTED, Answer, Asker, Place, StandIn
 
 pytestmark = pytest.mark.usefixtures("installed_tools")

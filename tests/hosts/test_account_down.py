@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from tests.hosts.standing_in import BASE_URLS, STARTED, Answer, Asker, Place
 from tests.support.servers import free_port
 

@@ -17,7 +17,7 @@ import pytest
 
 from builder.hosts import cloudflare
 from builder.hosts.rules import HostedSite
-from builder.model.routes import CACHE_CONTROL
+from builder.model.caching import CACHE_CONTROL
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.worker import started_worker

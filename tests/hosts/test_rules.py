@@ -5,7 +5,8 @@ import re
 import pytest
 
 from builder.hosts.rules import rules
-from builder.model.routes import CHARS_MAX, PATHS, Route, match_url
+from builder.model.matching import match_url
+from builder.model.routes import CHARS_MAX, PATHS, Route
 
 PARAMS = {
     "owner": "ann", "name": "story", "tag": "sql", "version": "1.0.0", "label": "live",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import max_age_seconds, version_file
+from builder.model.caching import max_age_seconds
+from builder.model.matching import version_file
 from builder.model.version_files import media_type
 from builder.pipeline.build import build
 from builder.store.plain_files import remove

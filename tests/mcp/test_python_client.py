@@ -10,7 +10,7 @@ from mcp import Client
 from mcp_types import BlobResourceContents, TextResourceContents
 
 from builder import VERSION
-from builder.model.routes import max_age_seconds
+from builder.model.caching import max_age_seconds
 from builder.model.settings import Settings
 from mcp_app.server import instructions
 from tests.mcp.conftest import SQL_REVIEW, TOOL, TOOL_FILES

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import BY_NAME, PAGE_SIZE, max_age_seconds
+from builder.model.caching import max_age_seconds
+from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.text.core_yaml import core_values

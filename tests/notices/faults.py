@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from builder.model.routes import TRUSTED_URL, is_account_url
+from builder.model.service_urls import TRUSTED_URL, is_account_url
 from server.app import Scope
 from tests.conformance.sample import CANARY
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import CHECK_URL, TRUSTED_URL
+from builder.model.service_urls import CHECK_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from builder.model.routes import match_url
+from builder.model.matching import match_url
 from builder.model.settings import Settings
 from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup

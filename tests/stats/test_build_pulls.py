@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import SORTS, match_file
+from builder.model.matching import match_file
+from builder.model.routes import SORTS
 from builder.pipeline.build import build, compare
 from builder.search.queries import ListQuery, Queries
 from builder.store.state import State

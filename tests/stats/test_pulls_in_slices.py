@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import SORTS, match_file
+from builder.model.matching import match_file
+from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline import recount, settle
 from builder.pipeline.build import build

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events

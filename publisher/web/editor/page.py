@@ -9,9 +9,9 @@ from flask import Response
 from msgspec import structs
 
 from builder.model import names
+from builder.model.matching import version_file
 from builder.model.plural import counted
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.routes import version_file
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels

@@ -4,9 +4,9 @@ from flask import Response, request
 
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.matching import fits, version_file
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.routes import fits, version_file
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.editor.mine import Mine, current_labels, list_mine

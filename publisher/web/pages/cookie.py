@@ -23,7 +23,7 @@ from flask import Flask, Request, Response, session
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
 from itsdangerous import BadSignature, Signer
 
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from publisher.accounts.people.sessions import LIFE_SECONDS
 

@@ -18,16 +18,12 @@ from markupsafe import Markup
 
 from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY, WINDOW_SECONDS
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
+from builder.model.matching import match_url
 from builder.model.names import NAME_PATTERN
-from builder.model.routes import (
-    ACCOUNT_URL,
-    CACHE_CONTROL,
-    HTML,
-    LOGIN_URL,
-    is_account_url,
-    match_url,
-)
+from builder.model.routes import HTML
+from builder.model.service_urls import ACCOUNT_URL, LOGIN_URL, is_account_url
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages

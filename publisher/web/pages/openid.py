@@ -14,7 +14,7 @@ from flask import Response, request, session
 
 from builder.model import names
 from builder.model.errors import RequestError
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import parse_code
 from publisher.accounts.people.signup import sign_up_identity

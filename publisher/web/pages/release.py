@@ -16,8 +16,8 @@ from builder.model import names
 from builder.model.answers import LabelMove
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold, history_of
+from builder.model.matching import fits
 from builder.model.names import Version
-from builder.model.routes import fits
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.accounts.protected import ProtectedLabels

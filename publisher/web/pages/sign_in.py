@@ -7,7 +7,7 @@ from wtforms.validators import EqualTo, InputRequired, Length
 
 from builder.model.errors import RequestError
 from builder.model.names import OWNER_CHARS_MAX
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN

@@ -10,7 +10,8 @@ import re
 from textwrap import indent
 
 from builder.model.links import Links
-from builder.model.routes import BY_NAME, TRUSTED_URL
+from builder.model.routes import BY_NAME
+from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import RESERVED_OWNERS, Version
-from builder.model.routes import PUBLISH_URL, ROUTES, SORTS
+from builder.model.routes import ROUTES, SORTS
+from builder.model.service_urls import PUBLISH_URL
 from tests.support.depth import searching
 
 CONTRACT_RESERVED = """

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model import names, routes, version_files
-from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, SORTS, match_file, match_url
+from builder.model import caching, matching, names, routes, version_files
+from builder.model.matching import match_file, match_url
+from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, SORTS
 from builder.model.version_files import is_text
 from tests.support.depth import searching
 
@@ -53,7 +54,7 @@ def params_of(route: routes.Route) -> st.SearchStrategy[dict[str, str]]:
 @given(data=st.data())
 def test_a_url_and_a_file_lead_back_to_their_route(route, data):
     params = data.draw(params_of(route))
-    expected = routes.Match(route, params)
+    expected = matching.Match(route, params)
     # Why something was withdrawn is sent with a status of its own, and has no address.
     has_url = route in READ_ROUTES
     assert match_url(route.url_for(**params)) == (expected if has_url else None)
@@ -93,11 +94,11 @@ def test_each_template_and_each_name_is_there_once():
 
 @route_names
 def test_url_and_file_have_the_same_parameters_and_known_values(route):
-    fields = set(routes._FIELD.findall(route.url))
-    assert fields == set(routes._FIELD.findall(route.file))
+    fields = set(matching._FIELD.findall(route.url))
+    assert fields == set(matching._FIELD.findall(route.file))
     assert fields <= routes.GRAMMAR.keys()
-    assert set(routes._FIELD.findall(route.query)) in (set(), fields)
-    assert route.cache in routes.CACHE_CONTROL
+    assert set(matching._FIELD.findall(route.query)) in (set(), fields)
+    assert route.cache in caching.CACHE_CONTROL
     assert not route.file.startswith(("/", "."))
 
 
@@ -202,10 +203,10 @@ def test_a_reserved_owner_has_no_page(owner):
 
 
 def test_first_pages_have_the_short_urls():
-    assert routes.list_page(None, "top", 1).url == "/top"
-    assert routes.list_page(None, "new", 3).url == "/new/3"
-    assert routes.list_page("sql", "top", 1).url == "/tags/sql"
-    assert routes.list_page("sql", "new", 1).url == "/tags/sql/new"
-    assert routes.list_page("sql", "top", 2).url == "/tags/sql/top/2"
-    assert routes.list_api(None, "top", 1).file == "api/v1/repos/_/top/1.json"
-    assert routes.list_api("sql", "trending", 2).file == "api/v1/tags/sql/trending/2.json"
+    assert matching.list_page(None, "top", 1).url == "/top"
+    assert matching.list_page(None, "new", 3).url == "/new/3"
+    assert matching.list_page("sql", "top", 1).url == "/tags/sql"
+    assert matching.list_page("sql", "new", 1).url == "/tags/sql/new"
+    assert matching.list_page("sql", "top", 2).url == "/tags/sql/top/2"
+    assert matching.list_api(None, "top", 1).file == "api/v1/repos/_/top/1.json"
+    assert matching.list_api("sql", "trending", 2).file == "api/v1/tags/sql/trending/2.json"

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from builder.model import routes
+from builder.model import matching, routes
+from builder.model.matching import match_file
 from builder.model.names import Version
-from builder.model.routes import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.context import Visible
@@ -181,7 +181,7 @@ def assert_leads_somewhere(link: str, settings: Settings, files: set[str]) -> No
     path = link.removeprefix(origin)
     assert path.startswith(settings.base_path + "/"), link
     path = urlsplit(path.removeprefix(settings.base_path)).path
-    found = routes.match_url(path)
+    found = matching.match_url(path)
     assert found is not None, link
     assert "/" + found.file in files, link
 

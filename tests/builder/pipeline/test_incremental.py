@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule, run_state_machine_as_test
 
 from builder.model.errors import ContentError
-from builder.model.routes import match_file
+from builder.model.matching import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.search.queries import Found, ListQuery, Queries

@@ -10,7 +10,8 @@ import pytest
 import requests
 
 from builder.model.errors import STATUS
-from builder.model.routes import CHECK_URL, LABEL_URL, QUERY_CHARS_MAX, ROUTES, TRUSTED_URL
+from builder.model.routes import QUERY_CHARS_MAX, ROUTES
+from builder.model.service_urls import CHECK_URL, LABEL_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe

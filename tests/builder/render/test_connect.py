@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from builder import VERSION
 from builder.model.errors import OperatorError
-from builder.model.routes import MCP_URL, match_url
+from builder.model.matching import match_url
+from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings, parse_base_url
 from builder.render import connect
 from builder.render.pages import pages_of

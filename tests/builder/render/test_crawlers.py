@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.routes import match_url
+from builder.model.matching import match_url
 from builder.render import crawlers
 from builder.text.one_line import one_line
 from tests.builder.render.test_feeds import hostile, make_repo

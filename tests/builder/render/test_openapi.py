@@ -5,17 +5,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder.model.errors import STATUS
-from builder.model.routes import (
-    CHECK_URL,
-    GZIP,
-    LABEL_URL,
-    LATEST_TEXTS,
-    PUBLISH_URL,
-    QUERY_CHARS_MAX,
-    READ_ROUTES,
-    ROUTES,
-    TRUSTED_URL,
-)
+from builder.model.routes import GZIP, LATEST_TEXTS, QUERY_CHARS_MAX, READ_ROUTES, ROUTES
+from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from tests.support.depth import some

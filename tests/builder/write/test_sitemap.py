@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from builder.model import names
-from builder.model.routes import match_url
+from builder.model.matching import match_url
 from builder.pipeline.build import build
 from builder.write import sitemap
 from tests.support.catalogues import (

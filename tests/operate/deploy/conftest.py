@@ -13,7 +13,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from builder.model.routes import match_file
+from builder.model.matching import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate import buckets

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from builder.model.routes import match_file, match_url
+from builder.model.matching import match_file, match_url
 from tests.support.catalogues import BASE_URL
 
 HOME = "index.html"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError
-from builder.model.routes import CACHE_CONTROL, match_file
+from builder.model.matching import match_file
 from operate.deploy.destination import Destination, open_destination
 from operate.deploy.order import match_key
 from tests.operate.deploy.conftest import PAGE_KEYS, PREFIX, S3, Look, Sites, deploy_to, expected

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError
-from builder.model.routes import CACHE_CONTROL
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.locks import build_lock

@@ -5,7 +5,7 @@ import json
 import random
 from pathlib import Path
 
-from builder.model.routes import CACHE_CONTROL
+from builder.model.caching import CACHE_CONTROL
 from builder.model.settings import Settings
 from operate.deploy.destination import Destination
 from operate.deploy.order import match_key

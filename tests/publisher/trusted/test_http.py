@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 import requests
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts

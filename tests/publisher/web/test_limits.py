@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from werkzeug.test import TestResponse
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from publisher.accounts.token_text import make_token
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn

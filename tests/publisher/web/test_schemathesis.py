@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 
-from builder.model.routes import PUBLISH_URL
+from builder.model.service_urls import PUBLISH_URL
 from tests.support.catalogues import settings_in
 from tests.support.depth import some
 from tests.support.servers import add_publisher, run_schemathesis, serving

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from server.bodies import PUBLICATION_BYTES_MAX
 from server.mount import PUBLISHERS_AT_ONCE

@@ -21,7 +21,7 @@ import pytest
 import requests
 from playwright.sync_api import Browser
 
-from builder.model.routes import ACCOUNT_URL, PUBLISH_URL
+from builder.model.service_urls import ACCOUNT_URL, PUBLISH_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions

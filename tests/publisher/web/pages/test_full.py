@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from publisher.accounts.people.attempts import VISITOR_LIMIT
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import HASHES_AT_ONCE, WAITING_MAX, Passwords

@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.openid.provider import SignIn
 from tests.support.hubs import MakeHub

@@ -8,7 +8,7 @@ import pytest
 import requests
 import yaml
 
-from builder.model.routes import TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer

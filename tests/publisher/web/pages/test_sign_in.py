@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts.database import Database
 from publisher.accounts.people.attempts import ADDRESS_LIMIT, SIGNUP_LIMIT
 from publisher.accounts.people.invitations import Invitations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import ACCOUNT_URL
+from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts.database import Database
 from publisher.accounts.people.invitations import Invitations
 from publisher.web.pages.openid import CALLBACK
