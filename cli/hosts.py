@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from builder.hosts import caddy
+from builder.hosts import caddy_options
 from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError, explained
 from builder.model.settings import parse_base_url
@@ -219,7 +219,7 @@ def _write_all(host: str, site: HostedSite, folder: str) -> None:
             os.makedirs(site.challenges, exist_ok=True)
         for name, text in module.files(site).items():
             _write(f"{folder}/{name}", text)
-    if host == "caddy" and (warning := caddy.warning(site)):
+    if host == "caddy" and (warning := caddy_options.warning(site)):
         say(warning)
     say(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)))
     if host in SERVERS:
@@ -228,7 +228,7 @@ def _write_all(host: str, site: HostedSite, folder: str) -> None:
 
 
 def _is_https(host: str, site: HostedSite) -> bool:
-    return caddy.is_https(site) if host == "caddy" else bool(site.certificate)
+    return caddy_options.is_https(site) if host == "caddy" else bool(site.certificate)
 
 
 def _check_redirect(host: str, site: HostedSite) -> None:

@@ -4,12 +4,22 @@ Caddy's regular expressions are RE2's, which have no lookahead. So the configura
 parameter by parameter. Each parameter has a list of patterns; the first that matches counts.
 """
 
-import ipaddress
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from builder.hosts.caddy_options import (
+    LOGS_CLIENTS_FROM,
+    address,
+    check_network,
+    check_path,
+    check_upstream,
+    logs_clients,
+    parse_listen,
+    parse_redirect,
+    quoted,
+    shown,
+)
 from builder.hosts.rules import (
     CHALLENGE_PATTERN,
     LIST_DEFAULTS,
@@ -65,19 +75,12 @@ from builder.model.service_urls import (
 from builder.model.settings import parse_base_url
 
 FILE = "Caddyfile"
-PROGRAM = "caddy"
 
 # The error codes of Caddy's own failures, by status; all others are internal errors.
 _ERRORS = {"404": "not_found", "413": "content_too_large", "502 503 504": "unavailable"}
 
-_VERSION_SECONDS_MAX = 10
-
 # The smallest limit of any system on the path of a Unix socket.
 _SOCKET_BYTES_MAX = 103
-
-# The first version that can log the client's address as trusted proxies report it. Older ones log
-# the proxy's.
-_LOGS_CLIENTS_FROM = (2, 8)
 
 # Patterns for a parameter of a URL: {0} is its name, {1} its grammar.
 _CHECKED = "(?P<{0}>{1})"
@@ -96,18 +99,6 @@ class _Parameter(NamedTuple):
     key: str
 
 
-class _Listen(NamedTuple):
-    """The address that Caddy listens on. Each part may be empty: no host means all addresses."""
-
-    host: str
-    port: str
-
-    @property
-    def is_name(self) -> bool:
-        """True if the host is a name for which a certificate can be issued."""
-        return not _is_address(self.host) and "." in self.host
-
-
 def folder(site: HostedSite) -> str:
     """The folder for Caddy's certificates and logs; must be writable for Caddy's user."""
     return f"{site.state}/caddy"
@@ -117,23 +108,23 @@ def files(site: HostedSite) -> dict[str, str]:
     """The configuration, by file name. Raises OperatorError for a value that it cannot contain."""
     site = site._replace(base_url=parse_base_url(site.base_url))
     base = site.base_path
-    listen = _parse_listen(site.listen)
+    listen = parse_listen(site.listen)
     for place in (site.out, site.state, *(site.certificate or ())):
-        _check_path(place)
-    _check_upstream(site.upstream)
+        check_path(place)
+    check_upstream(site.upstream)
     for proxy in site.trusted_proxies:
-        _check_network(proxy)
+        check_network(proxy)
 
     text = fill(
         "Caddyfile.jinja",
         site=site,
         folder=folder(site),
         ranges=_ranges(site),
-        logs_clients=not site.trusted_proxies or _logs_clients(),
-        logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
-        address=_address(listen, bool(site.certificate)),
+        logs_clients=not site.trusted_proxies or logs_clients(),
+        logs_clients_from=shown(LOGS_CLIENTS_FROM),
+        address=address(listen, bool(site.certificate)),
         listen=listen,
-        redirect=_parse_redirect(site),
+        redirect=parse_redirect(site),
         challenge_pattern=CHALLENGE_PATTERN,
         base_pattern=re.escape(base),
         # The paths with JSON errors.
@@ -142,7 +133,7 @@ def files(site: HostedSite) -> dict[str, str]:
         langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
         langfuse_invalid=LANGFUSE_INVALID,
         langfuse_not_found=LANGFUSE_NOT_FOUND,
-        quoted=_quoted,
+        quoted=quoted,
         envelope=lambda code, message: f"`{envelope(code, message)}`",
         status=STATUS | LANGFUSE_STATUS,
         errors=_ERRORS,
@@ -283,49 +274,6 @@ def _members(base: str) -> dict[str, object]:
     }
 
 
-def is_https(site: HostedSite) -> bool:
-    """True if readers reach the site over TLS: with a given certificate, or with one that Caddy
-    obtains for a name. Raises OperatorError for an address that Caddy cannot listen on.
-    """
-    listen = _parse_listen(site.listen)
-    return bool(site.certificate) or (listen.is_name and listen.port != "80")
-
-
-def warning(site: HostedSite) -> str | None:
-    """A requested feature that this machine's Caddy lacks, and what to do; None if it has all."""
-    if not site.trusted_proxies or _logs_clients():
-        return None
-    return (
-        f"Caddy on this machine is older than {_shown(_LOGS_CLIENTS_FROM)}. It logs the address of "
-        "the proxy instead of the reader's, so all readers count as one. Install a newer Caddy and "
-        "run this command again."
-    )
-
-
-def _logs_clients() -> bool:
-    version = _installed_version()
-    return version is None or version >= _LOGS_CLIENTS_FROM
-
-
-def _installed_version() -> tuple[int, int] | None:
-    """Major and minor version of this machine's Caddy. None if there is no Caddy, or if it does not
-    say, as a custom build may not. Then the configuration may be for another machine or a newer
-    Caddy.
-    """
-    try:
-        printed = subprocess.run(
-            [PROGRAM, "version"], capture_output=True, text=True, timeout=_VERSION_SECONDS_MAX
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.match(r"v?([0-9]+)\.([0-9]+)", printed)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _shown(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))
-
-
 def _rows(base: str) -> Iterator[tuple[str, str, Route]]:
     """For each rule, the input of Caddy's map, the file it stands for, and the route."""
     for rule in rules("?P<{}>"):
@@ -397,78 +345,7 @@ def _ranges(site: HostedSite) -> str:
             f"The path of Caddy's socket is too long: {socket!r}. Choose a state folder with a "
             "shorter path (--state)."
         )
-    return _quoted(f"unix/{socket}")
-
-
-def _address(listen: _Listen, has_certificate: bool) -> str:
-    """The site's address in Caddy's configuration. A name implies certificate, TLS and ports. Other
-    addresses accept requests for any host name.
-    """
-    if listen.is_name:
-        return ":".join(filter(None, listen))
-    return f"{'https' if has_certificate else 'http'}://:{listen.port}"
-
-
-def _parse_listen(text: str) -> _Listen:
-    """Parses HOST:PORT. Raises OperatorError for an address that Caddy cannot listen on."""
-    found = re.fullmatch(r"(?:\[([^\[\]]*)\]|([A-Za-z0-9.-]*)|\*)(?::([0-9]{1,5}))?", text)
-    if found and (found[1] is None or _is_address(found[1])):
-        listen = _Listen(found[1] or found[2] or "", found[3] or "")
-        if 1 <= int(listen.port or 1) <= 65535 and (listen.port or listen.is_name):
-            return listen
-    raise OperatorError(
-        f"Caddy cannot listen on {text!r}. Give an address and a port, like 127.0.0.1:8080, or the "
-        "name of this machine, like prompts.example.org."
-    )
-
-
-def _parse_redirect(site: HostedSite) -> _Listen | None:
-    """Parses ``redirect_from``. Raises OperatorError for an address that Caddy cannot listen on,
-    and for a name, which Caddy redirects by itself.
-    """
-    listen = _parse_listen(site.redirect_from) if site.redirect_from else None
-    if listen and (listen.is_name or _parse_listen(site.listen).is_name):
-        raise OperatorError(
-            f"Caddy redirects http to https for a name by itself. Leave out --redirect-from "
-            f"{site.redirect_from}, or listen on an address, like [::]:443."
-        )
-    return listen
-
-
-def _check_upstream(text: str) -> None:
-    found = re.fullmatch(r"(?:\[([^\[\]]*)\]|[A-Za-z0-9._-]+):[0-9]{1,5}", text)
-    if not found or (found[1] is not None and not _is_address(found[1])):
-        raise OperatorError(
-            f"Invalid upstream {text!r}. Give the HOST:PORT of `hubctl serve`, like 127.0.0.1:8000."
-        )
-
-
-def _check_network(text: str) -> None:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise OperatorError(
-            f"Invalid trusted proxy {text!r}. Give an address or a network, like 10.0.0.0/8."
-        ) from None
-
-
-def _check_path(path: str) -> None:
-    # In Caddy's configuration, braces are placeholders (also for environment variables); *, ? and
-    # brackets are globs; after | come the permissions of a socket.
-    if re.search(r'["`{}\\|*?\[\]\x00-\x1f\x7f\ud800-\udfff]', path):
-        raise OperatorError(
-            f"Caddy's configuration cannot contain the path {path!r}. Choose a path in UTF-8 "
-            "without double quotes, backticks, backslashes, braces, brackets, |, *, ? or control "
-            "characters."
-        )
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return quoted(f"unix/{socket}")
 
 
 def _pattern(template: str, parameter: str = _CHECKED) -> str:
@@ -485,7 +362,3 @@ def _pattern(template: str, parameter: str = _CHECKED) -> str:
 def _filled(template: str, placeholder: str) -> str:
     """A template of the table with Caddy's placeholders for its parameters."""
     return re.sub(r"\{(\w+)\}", lambda found: placeholder.format(found[1]), template)
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'

@@ -1,18 +1,15 @@
 """nginx: a complete configuration, from the table of routes."""
 
-import math
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
+from builder.hosts.nginx_answers import header_values, limits_and_errors, quoted, write_place
 from builder.hosts.rules import (
     CHALLENGE_PATTERN,
     LIST_DEFAULTS,
-    TEXT_MEDIA,
     HostedSite,
     Rule,
     envelope,
-    header_lines,
     open_patterns,
     parameter_pattern,
     rules,
@@ -20,22 +17,15 @@ from builder.hosts.rules import (
     well_known_pattern,
 )
 from builder.hosts.templates import fill
-from builder.model import answer_headers, names
+from builder.model import names
 from builder.model.errors import (
-    LANGFUSE_INVALID,
     LANGFUSE_NOT_FOUND,
-    LANGFUSE_STATUS,
-    STATUS,
     OperatorError,
 )
 from builder.model.matching import PROGRAM_PATTERN
 from builder.model.messages import (
-    ACCOUNT_TOO_LARGE,
-    BAD_REQUEST,
     CLOSED,
     MESSAGES,
-    NO_QUERIES,
-    misplaced,
 )
 from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (
@@ -69,8 +59,6 @@ from builder.model.service_urls import (
 
 FILE = "nginx.conf"
 
-_RETRY = ("Retry-After", str(answer_headers.RETRY_SECONDS))
-
 # The optional extension in the pattern of a text.
 _TEXT = r"(?:\.txt)?"
 
@@ -90,14 +78,6 @@ _SERVICE_URLS = (*MCP_URLS, *MONITOR_URLS, TRUSTED_URL)
 _ERROR_PLACES = (
     "bad_request|internal_error|read_only|content_too_large|unavailable|preflight|"
     "account_too_large|account_unavailable|allow_[a-z_]+"
-)
-
-_NETWORK_BYTES = answer_headers.IPV6_CLIENT_BITS // 8
-# Extract the key of ``throttle.network`` from the 16 bytes of an IPv6 address: the embedded IPv4
-# address, or the /64. The first pattern that matches counts.
-_CLIENTS = (
-    r"(?s)^\x00{10}\xFF{2}(?<network>.{4})\z",
-    rf"(?s)^(?<network>.{{{_NETWORK_BYTES}}}).{{{16 - _NETWORK_BYTES}}}\z",
 )
 
 
@@ -136,7 +116,7 @@ def files(site: HostedSite) -> dict[str, str]:
         plain_text=TEXT,
         envelope=envelope,
         path=_path,
-        text=_text,
+        text=quoted,
         variables=_variables,
         file=lambda template: f"{site.out}/{_variables(template)}",
         # ACME tokens have a location of their own, the folder of challenges.
@@ -145,8 +125,8 @@ def files(site: HostedSite) -> dict[str, str]:
         **_queries(site),
         **_service(site.base_path),
         **_members(site),
-        **_header_values(site),
-        **_limits_and_errors(site),
+        **header_values(site),
+        **limits_and_errors(site),
     )
     return {FILE: text}
 
@@ -274,7 +254,7 @@ def _service(base: str) -> dict[str, object]:
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
         "service_urls": _SERVICE_URLS,
         "writes": [
-            (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
+            (write_place(methods), "|".join(methods), re.escape(base) + pattern)
             for pattern, methods in WRITES.items()
         ],
         "post_only": re.escape(base) + POST_ONLY_PATTERN,
@@ -303,53 +283,6 @@ def _members(site: HostedSite) -> dict[str, object]:
     }
 
 
-def _header_values(site: HostedSite) -> dict[str, object]:
-    """The template's values for the headers of responses."""
-    limit, common = site.reads_per_minute, _common_headers(site)
-    # Variables that depend on the media type of the response.
-    safety = [
-        (header, "$" + header.lower().replace("-", "_"))
-        for header, _ in header_lines(answer_headers.PAGE_SAFETY)
-    ]
-    by_media = {
-        media: dict(header_lines(headers))
-        for media, headers in answer_headers.SAFETY_BY_MEDIA.items()
-    }
-    return {
-        "safety": [
-            (variable, {media: one[header] for media, one in by_media.items() if header in one})
-            for header, variable in safety
-        ],
-        "api_headers": [*common, *_policy(limit), safety[0]],
-        "page_headers": [*common, *safety],
-        "common_headers": common,
-        "preflight_headers": [*common, *_headers(site.preflight)],
-        # Account settings are not for other origins, so no CORS. The variables are empty unless the
-        # response is a page.
-        "account_headers": [
-            ("Cache-Control", "$cache"),
-            *_headers(answer_headers.SAFETY),
-            *safety,
-        ],
-        "retry_headers": [_RETRY],
-        "cache_status": [("X-Cache", "$upstream_cache_status")],
-        "gzip_types": TEXT_MEDIA,
-        "gzip_bytes_min": answer_headers.GZIP_BYTES_MIN,
-    }
-
-
-def _limits_and_errors(site: HostedSite) -> dict[str, object]:
-    """The template's values for rate limits and errors."""
-    limit = site.reads_per_minute
-    return {
-        "limit": limit,
-        "clients": _CLIENTS,
-        "status": STATUS | LANGFUSE_STATUS,
-        "errors": _errors(site),
-        "account_too_large": ACCOUNT_TOO_LARGE,
-    }
-
-
 def _places(site: HostedSite, base: str, rule: Rule) -> list[Place]:
     url, file = base + _variables(rule.route.url), f"{site.out}/{_variables(rule.route.file)}"
     if rule.paths and (rule.route.is_api or len(rule.paths) == 1 or rule.route.name == "home"):
@@ -368,62 +301,6 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
     ]
 
 
-def _write_place(methods: tuple[str, ...]) -> str:
-    """The name of the location that answers which methods write at a URL."""
-    return "_".join(("allow", *methods)).lower()
-
-
-def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
-    """nginx's own errors: name of the location, code, headers, and any message of its own."""
-    limit, common = site.reads_per_minute, _common_headers(site)
-    for code in ("invalid_parameter", "invalid_version", "invalid_label"):
-        yield code, code, [*common, *_policy(limit)], ""
-    for code in ("content_too_large", "internal_error"):
-        yield code, code, common, ""
-    yield "langfuse_invalid", LANGFUSE_INVALID, [*common, *_policy(limit)], ""
-    yield "bad_request", "invalid_parameter", common, BAD_REQUEST
-    yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
-    yield "misplaced", "invalid_parameter", [*common, *_policy(limit)], misplaced()
-    yield (
-        "read_only",
-        "method_not_allowed",
-        [*common, ("Allow", _text(answer_headers.READ_METHODS))],
-        "",
-    )
-    for methods in WRITES.values():
-        allow = ", ".join((answer_headers.READ_METHODS, *methods))
-        yield _write_place(methods), "method_not_allowed", [*common, ("Allow", _text(allow))], ""
-    yield "unavailable", "unavailable", [*common, _RETRY], ""
-    # nginx has already added the file's own headers.
-    yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""
-    if limit:
-        # The limit is a leaky bucket, so the next read is allowed after this time.
-        wait_seconds = math.ceil(answer_headers.WINDOW_SECONDS / limit)
-        exhausted = [
-            ("Retry-After", str(wait_seconds)),
-            ("RateLimit", _text(answer_headers.exhausted(wait_seconds))),
-        ]
-        yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
-
-
-def _common_headers(site: HostedSite) -> list[tuple[str, str]]:
-    return [
-        ("Cache-Control", "$cache"),
-        # nginx's own gzip_vary omits Vary from a 304, which must have it (RFC 9110 §15.4.5).
-        ("Vary", "Accept-Encoding"),
-        *_headers(site.sharing + answer_headers.SAFETY),
-    ]
-
-
-def _policy(limit: int) -> list[tuple[str, str]]:
-    return [("RateLimit-Policy", _text(answer_headers.policy(limit)))] if limit else []
-
-
-def _headers(headers: answer_headers.Headers) -> list[tuple[str, str]]:
-    """Headers with their values in the syntax of nginx's configuration."""
-    return [(name, _text(value)) for name, value in header_lines(headers)]
-
-
 def _variables(template: str, prefix: str = "") -> str:
     """A template of the table, with nginx's variables for its parameters."""
     return re.sub(r"\{(\w+)\}", rf"${prefix}\g<1>", template)
@@ -431,11 +308,6 @@ def _variables(template: str, prefix: str = "") -> str:
 
 def _path(path: str) -> str:
     return f'"{path}"'
-
-
-def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _check(path: str) -> None:

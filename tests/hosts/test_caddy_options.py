@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from builder.hosts import caddy
+from builder.hosts import caddy, caddy_options
 from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.pipeline.build import build
@@ -164,7 +164,7 @@ def test_files_that_are_compressed_already(small, tmp_path):
 
 def install_caddy(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Make the machine's Caddy one that says this of its version."""
-    program = folder / caddy.PROGRAM
+    program = folder / caddy_options.PROGRAM
     program.write_text(f"#!/bin/sh\n[ $1 = version ] && echo '{version}'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
@@ -183,10 +183,10 @@ def test_the_log_tells_readers_apart_where_caddy_can(tmp_path, monkeypatch, vers
     lines = "\t\ttrusted_proxies static 10.0.0.0/8 ::1\n\t\ttrusted_proxies_strict\n"
     assert (lines in text) is is_new
     assert ("trusted_proxies_strict" in text) is is_new
-    warning = caddy.warning(site)
+    warning = caddy_options.warning(site)
     assert warning is None if is_new else "older than 2.8" in warning
     alone = site._replace(trusted_proxies=())
-    assert caddy.warning(alone) is None
+    assert caddy_options.warning(alone) is None
     assert "trusted_proxies" not in caddy.files(alone)[caddy.FILE]
 
 
@@ -194,7 +194,7 @@ def test_without_a_caddy_on_this_machine_a_new_one_is_assumed(tmp_path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path))
     site = HostedSite("/srv/site", "/srv/var", trusted_proxies=("10.0.0.0/8",))
     assert "trusted_proxies_strict" in caddy.files(site)[caddy.FILE]
-    assert caddy.warning(site) is None
+    assert caddy_options.warning(site) is None
 
 
 # Hostile folders
