@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +18,7 @@ from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
 from builder.pipeline.background import Background, pause_seconds
+from builder.pipeline.batch import Batch, unavailable
 from builder.pipeline.build import Built, build
 from builder.pipeline.build_metrics import (
     BUILD_BEHIND,
@@ -32,7 +32,7 @@ from builder.pipeline.build_metrics import (
     SERIAL,
     VERSIONS,
 )
-from builder.pipeline.context import Named, Visible
+from builder.pipeline.context import Named
 from builder.stats.database import pulls_mark
 from builder.store.site import read_hub
 
@@ -56,25 +56,6 @@ WAKE_SECONDS = 0.2
 CACHE_CHECK_SECONDS = 60.0
 
 Outcome = Built | Exception
-
-
-@dataclass
-class _Batch:
-    """The input of one build: repos, with the publishers that wait for them, or everything."""
-
-    is_everything: bool = False
-    repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
-    # The time of the first request in the batch, by monotonic time.
-    since: float | None = None
-    # As in ``build``.
-    edited: bool = False
-    # As in ``build``.
-    serial: int | None = None
-    covers_serial: bool = True
-
-    @property
-    def is_waited_for(self) -> bool:
-        return any(self.repos.values())
 
 
 class _Stopped(BaseException):
@@ -113,7 +94,7 @@ class Rebuilder(Background):
         self._await_content = await_content
         # The serial of the last batch.
         self._taken_serial: int | None = None
-        self._next = _Batch()
+        self._next = Batch()
         # The times to check everything, to settle what builds have left, and to check for counted
         # pulls; monotonic.
         self._look_at = self._settle_at = math.inf
@@ -172,14 +153,14 @@ class Rebuilder(Background):
         future: Future[int] = Future()
         with self._changed:
             if self._is_stopping:
-                raise _unavailable("the service is stopping")
+                raise unavailable("the service is stopping")
             self._next.repos.setdefault((owner, name), []).append(future)
             self._note_request()
         try:
             return future.result(PATIENCE_SECONDS)
         except TimeoutError:
             PUBLICATIONS_LATE.count()
-            raise _unavailable("the build is taking too long") from None
+            raise unavailable("the build is taking too long") from None
         except RequestError:
             PUBLICATIONS_LATE.count()
             raise
@@ -246,7 +227,7 @@ class Rebuilder(Background):
         while batch := self._take():
             self._build(batch)
 
-    def _take(self) -> _Batch | None:
+    def _take(self) -> Batch | None:
         """Wait for the next batch; None at the end."""
         with self._changed:
             while True:
@@ -272,45 +253,33 @@ class Rebuilder(Background):
         is_urgent = self._next.is_waited_for or self._is_stopping
         return since if is_urgent else since + BATCH_WAIT_SECONDS
 
-    def _next_batch(self, now: float, serial: int | None) -> _Batch | None:
+    def _next_batch(self, now: float, serial: int | None) -> Batch | None:
         """The batch to build at this moment, or None. The caller holds the lock."""
         is_look_late = now >= self._look_at + LOOK_LATE_SECONDS
         if self._next.repos and not is_look_late:
             if now < self._begin_at():
                 return None
-            batch, self._next = self._next, _Batch()
+            batch, self._next = self._next, Batch()
             return batch
         if self._is_stopping and not self._next.repos:
             return None
         if self._settle_at <= now and not is_look_late:
-            return _Batch()
+            return Batch()
         if self._look_at <= now:
             # Built apart from repos that publishers wait for, because a fault elsewhere must not
             # stop those.
             self._look_at = math.inf
-            return _Batch(is_everything=True)
+            return Batch(is_everything=True)
         if serial != self._taken_serial and self._look_at == math.inf:
-            return _Batch()
+            return Batch()
         if self._count_at <= now:
             self._count_at = now + COUNTS_SECONDS
             counts, self._counts = self._counts, pulls_mark(self._settings.state)
             if counts != self._counts:
-                return _Batch()
+                return Batch()
         return None
 
-    def _build(self, batch: _Batch) -> None:
-        def on_visible(visible: Visible) -> None:
-            for (owner, name), futures in batch.repos.items():
-                is_faulty = f"{owner}/{name}" in visible.faulty
-                while futures:
-                    if is_faulty:
-                        error = _unavailable(
-                            "a file of this prompt has a fault, which the operator's log names"
-                        )
-                        futures.pop().set_exception(error)
-                    else:
-                        futures.pop().set_result(visible.serial)
-
+    def _build(self, batch: Batch) -> None:
         def is_wanted() -> bool:
             return bool(batch.repos or self._next.repos or self._is_stopping)
 
@@ -326,7 +295,7 @@ class Rebuilder(Background):
                 edited=batch.edited,
                 progress=progress,
                 on_wait=self._on_wait,
-                on_visible=on_visible,
+                on_visible=batch.note_visible,
                 is_wanted=is_wanted,
                 serial=batch.serial,
                 covers_serial=batch.covers_serial,
@@ -341,7 +310,7 @@ class Rebuilder(Background):
             self._note_success(batch, report)
             self._report(report)
 
-    def _note_success(self, batch: _Batch, report: Built) -> None:
+    def _note_success(self, batch: Batch, report: Built) -> None:
         BUILDS.count("succeeded")
         BUILD_SECONDS.observe(report.seconds)
         BUILD_FILES.count("written", by=report.written)
@@ -363,14 +332,10 @@ class Rebuilder(Background):
                 left = time.monotonic() - report.behind_seconds
                 self._behind_since = self._next.since if report.is_settled else left
 
-    def _note_failure(self, batch: _Batch, error: Exception) -> None:
+    def _note_failure(self, batch: Batch, error: Exception) -> None:
         BUILDS.count("failed")
         is_waited_for = batch.is_waited_for
-        for futures in batch.repos.values():
-            while futures:
-                futures.pop().set_exception(
-                    _unavailable("the build failed; the operator's log has the cause")
-                )
+        batch.fail("the build failed; the operator's log has the cause")
         with self._changed:
             # A later build finds the repos of this batch by checking everything.
             self._failures += 1
@@ -401,7 +366,3 @@ def _public_message(error: Exception) -> str:
     if isinstance(error, HubError):
         return "The build cannot use the site or state folder. The log has the cause."
     return "The build failed. The log has the cause."
-
-
-def _unavailable(reason: str) -> RequestError:
-    return RequestError("unavailable", f"It is not on the site yet: {reason}.")
