@@ -30,6 +30,7 @@ from operate.git.files import (
     withdrawn_in,
 )
 from publisher.write import synced_files
+from publisher.write.durable import NewVersion
 from publisher.write.store_protocol import Store
 
 _THEN = "wait for the next attempt"
@@ -116,7 +117,7 @@ def _put_repo(
         for version in sorted(whole, key=Version.parse):
             text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
             found = {inside: came[path] for path in whole[version] if (inside := file_in(path))}
-            store.write_version(owner, name, version, text, record, files=found)
+            store.write_version(owner, name, version, NewVersion(text, record, found))
         if events:
             store.write_events(owner, name, events)
         if withdrawn:

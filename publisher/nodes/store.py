@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self, TypeVar
 
 import psycopg
@@ -23,7 +23,7 @@ from publisher.nodes.copy import Copy, remove_left
 from publisher.nodes.folders import join, paths_of
 from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
 from publisher.write import durable
-from publisher.write.durable import NO_FILES
+from publisher.write.durable import NewVersion
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 # A decision is tried again for so long while other nodes are faster. Then it fails with
@@ -128,25 +128,16 @@ class Shared:
         owner: str,
         name: str,
         version: str,
-        text: bytes,
-        record: bytes,
+        new: NewVersion,
         *,
-        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
         repo = f"{owner}/{name}"
-        if files:
+        if new.files:
             self._raise_format()
-        put = [
-            File(
-                repo,
-                VERSION,
-                version,
-                record,
-                join(text, [files[path] for path in paths_of(record)]),
-            )
-        ]
+        texts = join(new.text, [new.files[path] for path in paths_of(new.record)])
+        put = [File(repo, VERSION, version, new.record, texts)]
         if profile is not None and durable.is_alone(self.root, owner, name):
             put.insert(0, _profile(owner, profile))
         self._commit(owner, repo, put, by_owner=len(put) > 1)

@@ -36,6 +36,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
@@ -52,7 +53,6 @@ _Made = tuple[str, os.stat_result]
 _TEMPORARY = ".publish.tmp"
 _PROFILE_TEMPORARY = ".owner.tmp"
 _FILES_TEMPORARY = ".publish.files.tmp"
-NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 FORMAT_TEXT = f"{content.FORMAT}\n".encode()
 _THEN = "send the same request again: nothing is saved twice"
 
@@ -86,23 +86,29 @@ def remove_empty(root: str, owner: str, name: str) -> None:
         os.rmdir(f"{root}/{owner}")
 
 
+class NewVersion(NamedTuple):
+    """What is stored of a version: its text, its record, and the bytes of its files by path."""
+
+    text: bytes
+    record: bytes
+    files: Mapping[str, bytes] = MappingProxyType({})
+
+
 def write_version(
     root: str,
     repo: str,
     version: str,
-    text: bytes,
-    record: bytes,
+    new: NewVersion,
     *,
-    files: Mapping[str, bytes] = NO_FILES,
     profile: bytes | None = None,
     sync: bool = True,
 ) -> None:
     """Stores a new version of ``owner/name``, durably when this returns. The caller holds the
     repo's lock.
 
-    ``files``: bytes by path. ``profile`` comes with a repo's first version, for an owner who has
-    nothing yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before
-    it acknowledges the version. POSIX lets ``sync`` return early, but Linux waits for the writes
+    ``profile`` comes with a repo's first version, for an owner who has nothing yet. Without
+    ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it acknowledges the
+    version. POSIX lets ``sync`` return early, but Linux waits for the writes
     (https://man7.org/linux/man-pages/man2/sync.2.html). Raises RequestError
     ``storage_unavailable``, ``version_conflict``.
     """
@@ -112,24 +118,24 @@ def write_version(
     conflict = f"{repo} {version} was published by another process at the same time. Publish again."
     with synced_files.telling(_THEN):
         with _all_or_none(record_path, conflict) as made:
-            if files and content.check_format(root) < content.FORMAT:
+            if new.files and content.check_format(root) < content.FORMAT:
                 _raise_format(root, folder, sync)
             if profile is not None:
                 if is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
                 if sync:
                     synced_files.sync_folder(f"{root}/{owner}")
-            if sync and (files or profile is not None):
+            if sync and (new.files or profile is not None):
                 # Another process may have raised the format, and died before it synced the root.
                 synced_files.sync_folder(root)
             if not os.path.lexists(record_path):
                 # A crash left these.
                 synced_files.unlink(text_path)
                 synced_files.remove(f"{folder}/{version}{FOLDER_SUFFIX}")
-            if files:
-                _put_files(folder, f"{folder}/{version}{FOLDER_SUFFIX}", files, made, sync)
-            _put(folder, text_path, text, made, sync)
-            _put(folder, record_path, record, made, sync)
+            if new.files:
+                _put_files(folder, f"{folder}/{version}{FOLDER_SUFFIX}", new.files, made, sync)
+            _put(folder, text_path, new.text, made, sync)
+            _put(folder, record_path, new.record, made, sync)
         if sync:
             synced_files.sync_folder(folder)
 

@@ -22,6 +22,7 @@ from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
+from publisher.write.durable import NewVersion
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.folders import Folder, tell_kept
 from publisher.write.idempotency import KeptAnswer
@@ -328,8 +329,9 @@ def _decide_version(
 
     def write(store: Store, sync: bool) -> None:
         profile = None if kept.previous_version else _new_profile(published)
-        text, where = draft.content.encode(), (repo.owner, repo.name, str(version))
-        store.write_version(*where, text, raw, files=folder.files, profile=profile, sync=sync)
+        new = NewVersion(draft.content.encode(), raw, folder.files)
+        where = repo.owner, repo.name, str(version)
+        store.write_version(*where, new, profile=profile, sync=sync)
 
     return Decision(published, kept, write, needs), record
 

@@ -23,14 +23,14 @@ Under ``repo_lock`` nothing runs again: where another machine was first, a write
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import durable, synced_files
-from publisher.write.durable import NO_FILES
+from publisher.write.durable import NewVersion
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 T = TypeVar("T")
@@ -84,16 +84,14 @@ class Store(Protocol):
         owner: str,
         name: str,
         version: str,
-        text: bytes,
-        record: bytes,
+        new: NewVersion,
         *,
-        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
         """Stores a new version. The caller has the right to write to the repo.
 
-        ``files``: bytes by path. ``profile`` comes with a repo's first version, for an owner who
+        ``profile`` comes with a repo's first version, for an owner who
         has nothing yet.
         """
 
@@ -167,15 +165,13 @@ class Folder:
         owner: str,
         name: str,
         version: str,
-        text: bytes,
-        record: bytes,
+        new: NewVersion,
         *,
-        files: Mapping[str, bytes] = NO_FILES,
         profile: bytes | None = None,
         sync: bool = True,
     ) -> None:
-        repo, more = f"{owner}/{name}", {"files": files, "profile": profile, "sync": sync}
-        durable.write_version(self.root, repo, version, text, record, **more)
+        repo = f"{owner}/{name}"
+        durable.write_version(self.root, repo, version, new, profile=profile, sync=sync)
 
     def write_events(
         self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True

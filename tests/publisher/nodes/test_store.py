@@ -17,6 +17,7 @@ from publisher.nodes import commits as commits_module
 from publisher.nodes.commits import StoreUnavailable
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
+from publisher.write.durable import NewVersion
 from publisher.write.labels import change_label
 from publisher.write.profile import read_profile, write_profile
 from publisher.write.publish import Past, Published, publish_past
@@ -56,7 +57,7 @@ def test_files_need_not_come_in_the_order_of_their_record(nodes: Nodes, tmp_path
     text, raw = record.with_suffix(".md").read_bytes(), record.read_bytes()
     one = nodes.start("one")
     version = "ann", "lint", "1.0.0"
-    one.decide("ann", "lint", lambda: one.write_version(*version, text, raw, files=files))
+    one.decide("ann", "lint", lambda: one.write_version(*version, NewVersion(text, raw, files)))
     at = one.root, "ann", "lint", Version(1, 0, 0)
     stored = read_record(*at)
     assert [one.path for one in stored.files or ()] == ["d.bin", "b/c.sh", "a.txt"]

@@ -198,7 +198,7 @@ def test_nothing_published_is_overwritten(tmp_path: Path):
     root = str(tmp_path)
     put(root, "One.")
     with pytest.raises(RequestError) as caught:
-        durable.write_version(root, "/".join(REPO), "1.0.0", b"Other.", b"{}")
+        durable.write_version(root, "/".join(REPO), "1.0.0", durable.NewVersion(b"Other.", b"{}"))
     assert caught.value.code == "version_conflict"
     assert texts(root) == ["One."] and list(check(root)) == []
 
