@@ -13,7 +13,7 @@ from cli.progress import Progress
 from cli.standard_error import say, say_waiting
 from cli.table import echo_list
 from operate.backup import snapshots
-from operate.backup.places import open_place
+from operate.backup.places import Place, open_place
 from operate.backup.take import Report, back_up
 from operate.folders import lock
 from operate.parallel import Work
@@ -44,9 +44,14 @@ ON_WAIT = partial(say_waiting, "backup or restore")
 @click.option("--list", "is_list", is_flag=True, help="Back up nothing; list the snapshots.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def backup(
-    destination: str, places: Places, reach: Reach, keep: int, verify: bool, is_list: bool,
+    destination: str,
+    places: Places,
+    reach: Reach,
+    keep: int,
+    verify: bool,
+    is_list: bool,
     is_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
 
     Others may publish meanwhile. Stores only what changed, and then writes the snapshot, so a
@@ -70,22 +75,31 @@ def backup(
             _list([snapshots.load(place, one) for one in snapshots.find_ids(place)], is_json)
             return
         if verify:
-            # A backup on this machine could remove files that are being verified, so wait for it.
-            # On another machine there is no state folder to lock.
-            is_here = os.path.isdir(state)
-            with lock(f"{state}/backup", ON_WAIT) if is_here else contextlib.nullcontext():
-                checked = snapshots.verify(place, work)
+            checked = _verify(place, state, work)
             progress.close()
             _show_verified(checked, is_json)
             return
         report = back_up(
-            content, state, place, keep=keep, work=work, on_wait=ON_WAIT,
+            content,
+            state,
+            place,
+            keep=keep,
+            work=work,
+            on_wait=ON_WAIT,
             has_accounts=not database_url,
-        )  # fmt: skip
+        )
     click.echo(json.dumps(report._asdict()) if is_json else describe(report))
     _show_skipped(report.skipped)
     if database_url:
         say("Not backed up: the accounts in PostgreSQL. Run pg_dump.")
+
+
+def _verify(place: Place, state: str, work: Work) -> snapshots.Verified:
+    # A backup on this machine could remove files that are being verified, so wait for it. On
+    # another machine there is no state folder to lock.
+    is_here = os.path.isdir(state)
+    with lock(f"{state}/backup", ON_WAIT) if is_here else contextlib.nullcontext():
+        return snapshots.verify(place, work)
 
 
 def describe(report: Report) -> str:

@@ -38,9 +38,13 @@ if TYPE_CHECKING:
     help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
 )
 def deploy(
-    destination: str | None, out: str, state: str, endpoint_url: str | None, upload: Options,
+    destination: str | None,
+    out: str,
+    state: str,
+    endpoint_url: str | None,
+    upload: Options,
     is_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
     Uploads only what changed, in an order that gives readers no broken links, and deletes last.

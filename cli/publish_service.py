@@ -30,9 +30,13 @@ from cli.stores import make_store
 )
 @click.pass_obj
 def publish_service(
-    stack: ExitStack, settings: Settings, database_url: str | None, publishing: Publishing,
-    metrics: tuple[str, int] | None, trusted_proxies: int,
-) -> Callable:  # fmt: skip
+    stack: ExitStack,
+    settings: Settings,
+    database_url: str | None,
+    publishing: Publishing,
+    metrics: tuple[str, int] | None,
+    trusted_proxies: int,
+) -> Callable:
     """Return the WSGI application; ``stack`` gets what it needs, to be closed after it.
 
     Requests have the base URL's path, or lack it if a proxy removes it.
@@ -50,20 +54,17 @@ def publish_service(
 
     publishing.check(settings.base_url)
     check_folders(settings)
-    hub = read_hub(settings.out)
-    if settings.private or (hub and hub.private):
-        raise OperatorError(
-            "This hub is private, and the publish service on its own cannot tell a web server who "
-            "may read. Run `hubctl serve --private` instead."
-        )
+    _check_is_public(settings)
     settings = settings._replace(base_url=settings.base_url or DEFAULT_BASE_URL, private=False)
     configure_logging()
     stack.enter_context(serving(settings))
     database = stack.enter_context(Database(database_url or settings.state))
     opened, rebuilder, parts = make_store(
-        settings, database, partial(Rebuilder, settings, log_build),
+        settings,
+        database,
+        partial(Rebuilder, settings, log_build),
         has_quotas=any(publishing.limits.quotas),
-    )  # fmt: skip
+    )
     store = stack.enter_context(opened)
     stack.enter_context(rebuilder)
     rebuilder.request(None)  # versions that the last process published and did not build
@@ -75,3 +76,12 @@ def publish_service(
     if trusted_proxies:
         wsgi = ProxyFix(wsgi, x_for=trusted_proxies, x_proto=0, x_host=0)
     return wsgi
+
+
+def _check_is_public(settings: Settings) -> None:
+    hub = read_hub(settings.out)
+    if settings.private or (hub and hub.private):
+        raise OperatorError(
+            "This hub is private, and the publish service on its own cannot tell a web server who "
+            "may read. Run `hubctl serve --private` instead."
+        )

@@ -43,9 +43,14 @@ if TYPE_CHECKING:
 
 
 def serve_hub(
-    settings: Settings, database_url: str | None, listening: Listening, publishing: Publishing,
-    following: Following, metrics: tuple[str, int] | None, watch: bool,
-) -> None:  # fmt: skip
+    settings: Settings,
+    database_url: str | None,
+    listening: Listening,
+    publishing: Publishing,
+    following: Following,
+    metrics: tuple[str, int] | None,
+    watch: bool,
+) -> None:
     """Serve until a signal. An empty ``settings.base_url`` means the address at which the service
     listens. ``database_url``: of the database that nodes share; None: this is the only node. Raises
     HubError.
@@ -74,24 +79,24 @@ def serve_hub(
         publish = running.publish_app(stack, publishing, monitor, connections.readings)
         # Counted in this process: the event loop must not wait for other machines.
         throttle = Throttle(listening.rate_limit) if listening.rate_limit else None
-
-        def make_mcp() -> RunningApp:
-            # Loaded late: its library takes longer to load than all the rest.
-            from mcp_app.app import create_app as create_mcp_app
-
-            return create_mcp_app(settings, queries, throttle, publishing.sign_in.origins)
-
+        mcp = Late(partial(_make_mcp, settings, queries, throttle, publishing.sign_in.origins))
         check = reader_check(settings, database)
         guard = Guard(check, settings.base_path) if settings.private else None
         reads = ReadApp(settings, throttle, queries)
-        mcp, is_measured = Late(make_mcp), metrics is not None
-        hub = Hub(reads, publish, mcp, first.is_ready, guard, is_measured=is_measured)
-        run(
-            hub, listener, listening.trusted_proxies, listening.access_log, settings.base_path,
-            first.has_failed, connections,
-        )  # fmt: skip
+        hub = Hub(reads, publish, mcp, first.is_ready, guard, is_measured=metrics is not None)
+        where = listening.trusted_proxies, listening.access_log, settings.base_path
+        run(hub, listener, *where, first.has_failed, connections)
     if first.error:
         raise first.error
+
+
+def _make_mcp(
+    settings: Settings, queries: QueryThread, throttle: Throttle | None, origins: tuple[str, ...]
+) -> RunningApp:
+    # Loaded late: its library takes longer to load than all the rest.
+    from mcp_app.app import create_app
+
+    return create_app(settings, queries, throttle, origins)
 
 
 def _start(

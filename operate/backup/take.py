@@ -78,23 +78,32 @@ def back_up(
         stored = databases.store_databases(state, objects, has_accounts)
         if last:
             _check_still_there(last, content, state, shards, stored, has_accounts)
-        snapshot_id, at = snapshots.next_id(existing)
-        snapshot = Snapshot(
-            snapshot_id,
-            at,
-            installed_version(),
-            files=sum(one.files for one in shards) + len(stored),
-            bytes=sum(one.bytes for one in shards) + sum(one.size for one in stored),
-            lists={one.name: one.listed for one in sorted(shards)},
-            databases=stored,
-        )
+        snapshot = _snapshot(snapshots.next_id(existing), shards, stored)
         snapshots.commit(place, snapshot)
         dropped, removed = snapshots.prune(objects, keep, work)
     return Report(
-        snapshot_id, snapshot.files, snapshot.bytes, objects.written, objects.written_bytes,
-        len(existing) + 1 - dropped, dropped, removed, sorted(skipped),
+        snapshot.id,
+        snapshot.files,
+        snapshot.bytes,
+        objects.written,
+        objects.written_bytes,
+        len(existing) + 1 - dropped,
+        dropped,
+        removed,
+        sorted(skipped),
         time.perf_counter() - started,
-    )  # fmt: skip
+    )
+
+
+def _snapshot(named: tuple[str, str], shards: list[_Shard], stored: list[StoredFile]) -> Snapshot:
+    return Snapshot(
+        *named,
+        installed_version(),
+        files=sum(one.files for one in shards) + len(stored),
+        bytes=sum(one.bytes for one in shards) + sum(one.size for one in stored),
+        lists={one.name: one.listed for one in sorted(shards)},
+        databases=stored,
+    )
 
 
 def _last(place: Place, existing: list[str]) -> Snapshot | None:
