@@ -1,6 +1,5 @@
 """Finds the version of a prompt that a client names, and fills in its variables."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
@@ -12,16 +11,13 @@ from builder.model.answers import Version as VersionRecord
 from builder.model.errors import RequestError
 from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
-from builder.model.records import Variable
 from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
+from builder.text.filling import FILLED_CHARS_MAX, fit, known_names
 from builder.text.likeness import alike
-from builder.text.prompts import fill, filled_chars, variable_names
-from builder.text.values import as_text
+from builder.text.prompts import fill, filled_chars
 from mcp_app.reader import Reader, not_whole
 from mcp_app.unknown import did_you_mean, listed, unknown_argument
-
-FILLED_CHARS_MAX = 1_000_000
 
 
 class PromptId(NamedTuple):
@@ -171,24 +167,13 @@ def fill_in(record: Repo | VersionRecord, arguments: Mapping[str, Any] | None) -
     variables stay. Raises RequestError ``invalid_parameter`` for an argument that the prompt does
     not have.
     """
-    used = variable_names(record.body)
-    declared = {variable.name: variable for variable in record.variables}
-    known = dict.fromkeys([*declared, *used])
-    if arguments and not arguments.keys() <= known.keys():
+    known = known_names(record.body, record.variables)
+    if arguments and not arguments.keys() <= {*known}:
         raise unknown_argument("prompt", arguments, known)
     given = {name: value for name, value in (arguments or {}).items() if value is not None}
-    values = {}
-    for name in known:
-        variable = declared.get(name)
-        if name in given:
-            if variable:
-                _check_value(variable, given[name])
-            values[name] = as_text(given[name])
-        elif variable and variable.default is not None:
-            values[name] = as_text(variable.default)
-        elif variable and not variable.required:
-            values[name] = ""
-    missing = [name for name in used if name not in values]
+    values, missing, wrong = fit(record.body, record.variables, given)
+    if wrong:
+        raise _does_not_fit(*next(iter(wrong.items())))
     if arguments is None:
         return Filled(record.body, record.messages, missing)
     if filled_chars(record.body, values) > FILLED_CHARS_MAX:
@@ -203,30 +188,12 @@ def fill_in(record: Repo | VersionRecord, arguments: Mapping[str, Any] | None) -
     return Filled(fill(record.body, values), messages, missing)
 
 
-def _check_value(variable: Variable, value: Any) -> None:
-    text = as_text(value)
-    if variable.enum and text not in map(as_text, variable.enum):
-        # The values are a contributor's text, so they must not appear in an error.
-        raise RequestError(
-            "invalid_parameter",
-            f"`{variable.name}` must be one of the values in its enum. Call get_prompt without "
-            "arguments to see them in variables.",
-        )
-    if not _FITS[variable.type](value, text):
-        raise RequestError(
-            "invalid_parameter", f"`{variable.name}` must be of type {variable.type}."
-        )
-
-
-_is_integer = re.compile(r"-?(0|[1-9][0-9]*)(\.0+)?").fullmatch
-_is_number = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
-
-# For each type, True for a value of it. Clients that can only send texts may send it as text.
-_FITS = {
-    "string": lambda value, text: not isinstance(value, dict | list),
-    "integer": lambda value, text: _is_integer(text),
-    "number": lambda value, text: _is_number(text),
-    "boolean": lambda value, text: text in ("true", "false"),
-    "array": lambda value, text: isinstance(value, list | str),
-    "object": lambda value, text: isinstance(value, dict | str),
-}
+def _does_not_fit(name: str, reason: str) -> RequestError:
+    if reason != "enum":
+        return RequestError("invalid_parameter", f"`{name}` must be of type {reason}.")
+    # The values are a contributor's text, so they must not appear in an error.
+    return RequestError(
+        "invalid_parameter",
+        f"`{name}` must be one of the values in its enum. Call get_prompt without arguments to see "
+        "them in variables.",
+    )

@@ -130,6 +130,7 @@ LIMITS_HIT = Counter(
         "read",
         "publish",
         "check",
+        "fill",
         "failed-auth",
         "sign-in",
         "account",

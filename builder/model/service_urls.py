@@ -35,6 +35,9 @@ LOGIN_URL = f"{ACCOUNT_URL}/login"
 # The pages where owners write: the list of their prompts, and pages below it, whose forms may be as
 # large as a publication.
 WRITING_URL = f"{ACCOUNT_URL}/prompts"
+# POST: the text of a version, filled in. Below the account settings, which every host passes on to
+# the service.
+FILL_URL = f"{ACCOUNT_URL}/fill/{{owner}}/{{name}}/{{version}}"
 # The address of `hubctl serve` for MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
@@ -53,3 +56,8 @@ def is_check_url(path: str) -> bool:
 def is_account_url(path: str) -> bool:
     """True if a URL's path is in the account settings, even if nothing exists there."""
     return f"{path}/".startswith(f"{ACCOUNT_URL}/")
+
+
+def is_fill_url(path: str) -> bool:
+    """True if prompts are filled in at a URL's path, even if nothing exists there."""
+    return path.startswith(FILL_URL.partition("{")[0])

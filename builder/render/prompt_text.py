@@ -2,7 +2,7 @@
 builder.render.pages.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
 from markupsafe import Markup
@@ -10,6 +10,7 @@ from markupsafe import Markup
 from builder.model.answers import Message, Repo, Version
 from builder.model.plural import counted
 from builder.model.records import Variable
+from builder.model.service_urls import FILL_URL
 from builder.render.files_panels import link_files
 from builder.render.pages import Pages, shortened
 from builder.text.hidden_chars import Marks, visible
@@ -22,6 +23,9 @@ from builder.text.values import as_text
 # text.
 MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
+# Names of fields begin with it: a field of another name could hide a property of its form from
+# scripts.
+FIELD_PREFIX = "v."
 # A form with more optional variables than this folds them.
 UNFOLDED_MAX = 2
 
@@ -77,47 +81,64 @@ def _message(
     )
 
 
-def form(pages: Pages, one: Repo | Version, marks: Marks) -> Markup | str:
-    """The form that fills in the variables; empty without any."""
+def form(
+    pages: Pages,
+    one: Repo | Version,
+    number: str,
+    marks: Marks,
+    values: Mapping[str, str] | None = None,
+    wrong: Mapping[str, str] | None = None,
+) -> Markup | str:
+    """The form that fills in the variables of a version; empty without any. ``values``: those that
+    a reader has sent, by default the defaults; ``wrong``: what is wrong with them.
+    """
     if not one.variables:
         return ""
     fields: dict[bool, list[Markup]] = {True: [], False: []}
-    for number, variable in enumerate(one.variables, 1):
-        field = _variable(pages, variable, f"fill-{number}", marks)
-        fields[bool(variable.required)].append(field)
+    for at, variable in enumerate(one.variables, 1):
+        default = "" if variable.default is None else as_text(variable.default)
+        value = (values or {}).get(variable.name, default)
+        why = (wrong or {}).get(variable.name, "")
+        field = _variable(pages, variable, f"fill-{at}", marks, value, why)
+        fields[bool(variable.required or why)].append(field)
     asked, others = fields[True], fields[False]
     if len(others) <= UNFOLDED_MAX and asked:
         asked, others = asked + others, []
     return pages.fill(
         "fill.html",
+        action=pages.root + FILL_URL.format(owner=one.owner, name=one.name, version=number),
+        is_open=not asked or values is not None,
         asked=lines(asked),
         others=lines(others),
         others_count=f"{len(others)} more have a value or can be empty" if asked else "Optional",
     )
 
 
-def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup:
-    default = "" if variable.default is None else as_text(variable.default)
+def _variable(
+    pages: Pages, variable: Variable, id: str, marks: Marks, value: str, wrong: str
+) -> Markup:
     options = one_of = Markup()
     if variable.enum or variable.type == "boolean":
         values = [*map(as_text, variable.enum or (True, False))]
-        options = Markup(pages.render("options.html", values=values, default=default).decode())
+        options = Markup(pages.render("options.html", values=values, default=value).decode())
         if variable.enum:
             one_of = Markup(", ").join(Markup('<code dir="auto">%s</code>') % one for one in values)
     return pages.fill(
         "variable.html",
         id=id,
+        field=FIELD_PREFIX + variable.name,
         name=variable.name,
         type=variable.type if variable.type != "string" else "",
         is_required=bool(variable.required),
         is_number=variable.type in ("integer", "number"),
         description=visible(variable.description, marks),
         has_default=variable.default is not None,
-        default=default,
-        shown_default=shortened(default),
+        default=value,
+        shown_default=shortened(value),
         example="" if variable.example is None else shortened(as_text(variable.example)),
         one_of=one_of,
         options=options,
+        wrong=wrong,
     )
 
 

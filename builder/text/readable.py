@@ -2,8 +2,8 @@
 
 A model reads every character of a prompt, so none is hidden or replaced. HTML allows only phrasing
 content in ``pre``, and the style sheet shows it as blocks: ``b`` is a heading, ``i`` an item of a
-list, ``code`` a block of code, ``samp`` a table, ``q`` a quotation, ``kbd`` code in a line, ``u``
-a sign of Markdown or a row of a table, and ``small`` an empty line.
+list, ``code`` a block of code, ``samp`` a table with rows in ``bdi``, ``q`` a quotation, ``kbd``
+code in a line, ``u`` a sign of Markdown, and ``small`` an empty line.
 """
 
 import re
@@ -100,7 +100,7 @@ class _Marking:
         if found["table"]:
             rows = _line.findall(found["table"])
             self._left -= len(rows)
-            return f"<samp>{''.join(f'<u>{row}</u>' for row in rows if row)}</samp>"
+            return f"<samp>{''.join(f'<bdi>{row}</bdi>' for row in rows if row)}</samp>"
         if found["quote"]:
             return f"<q>{self.inline(found[0])}</q>"
         if found["rule"]:

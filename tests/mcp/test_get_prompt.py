@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from builder.model.routes import BY_NAME
+from builder.text.filling import FILLED_CHARS_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill
 from builder.text.values import as_text
-from mcp_app.prompt_text import FILLED_CHARS_MAX
 from mcp_app.tools import TEXT_BYTES_MAX
 from tests.mcp.catalogue import (
     BODIES,

@@ -100,9 +100,10 @@ class Visits:
         return Tab(context.new_page(), scripts)
 
     def _check_console(self, message: ConsoleMessage) -> None:
-        # The browser reports on the console that a page itself is missing or withdrawn.
-        is_missing = "404" in message.text or "410" in message.text
-        if not (message.location["url"] == message.page.url and is_missing):
+        # The browser reports on the console that a page itself is missing or withdrawn, or shows a
+        # form with faults.
+        is_status = any(status in message.text for status in ("404", "410", "422"))
+        if not (message.location["url"] == message.page.url and is_status):
             self.faults.append(f"console: {message.text} {message.location}")
 
     def _check_dialog(self, dialog: Dialog) -> None:

@@ -44,6 +44,7 @@ for (const control of document.querySelectorAll("#fill [data-variable]")) {
     });
   }
 }
+shown.removeAttribute("contenteditable"); // for readers without scripts
 readValues();
 addEventListener("hashchange", readValues);
 panel.addEventListener("click", ({ target }) => {

@@ -24,7 +24,7 @@ from builder.model.matching import match_url
 from builder.model.names import NAME_PATTERN
 from builder.model.routes import HTML
 from builder.model.service_urls import ACCOUNT_URL, LOGIN_URL, is_account_url
-from builder.model.settings import Settings
+from builder.model.settings import READS_PER_MINUTE, Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
 from publisher.accounts.database import Database
@@ -43,8 +43,8 @@ from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.quotas import QuotaKeeper
 from publisher.write.store_protocol import Store
 from server.access import ANY, Access
-from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
-from server.throttle import Throttle
+from server.bodies import PUBLICATION_BYTES_MAX, VALUES_BYTES_MAX, VISITOR_BYTES_MAX
+from server.throttle import Throttle, network
 
 # Forms that an owner may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
@@ -125,6 +125,7 @@ class Frame:
         self.attempts = Attempts(shared=limits.shared)
         self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
         self._previews = Throttle(PREVIEW_LIMIT, "preview", shared=limits.shared)
+        self._fills = Throttle(READS_PER_MINUTE, "fill", shared=limits.shared)
         self._access = Access(
             settings.base_url, tuple(origin for origin in sign_in.origins if origin != ANY)
         )
@@ -190,6 +191,19 @@ class Frame:
             if owner is not None:
                 return view(self, owner, **params)
             return signed_out(self) if request.method == "POST" else self._send_to_login()
+
+        self._add_rule(path, guarded, ("GET", "POST"))
+
+    def add_filling(self, path: str, view: View) -> None:
+        """Adds a view for the forms of the site's own files, which have no token: it is for all
+        readers, and changes nothing.
+        """
+
+        def guarded(**params: str) -> Response:
+            request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX
+            wait_seconds = self._fills.hit(network(self.address))
+            self.limit(wait_seconds, "Too many prompts were filled in from your address")
+            return view(self, **params)
 
         self._add_rule(path, guarded, ("GET", "POST"))
 
@@ -277,7 +291,7 @@ class Frame:
         if message:
             flash(message)
             session["_flashes"] = session["_flashes"][-FLASHES_MAX:]
-        return _go_to(self.url(path))
+        return go_to(self.url(path))
 
     def requested_target(self) -> str:
         """Returns the target that the URL of a sign-in names; see ``open_target``."""
@@ -291,7 +305,7 @@ class Frame:
         """
         page = site_page(self.settings, target.removeprefix("page="))
         if target.startswith("page=") and page:
-            return _go_to(page)
+            return go_to(page)
         return self.redirect(after_login(unquote(target.removeprefix("next="))))
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
@@ -374,7 +388,8 @@ def site_page(settings: Settings, target: str) -> str | None:
     return f"{url}?{query}" if _page_query.fullmatch(query) else url
 
 
-def _go_to(url: str) -> Response:
+def go_to(url: str) -> Response:
+    """Returns a redirect."""
     return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": url})
 
 

@@ -1,0 +1,114 @@
+"""The filled-in text of a version, for readers without scripts and for programs.
+
+Values arrive by POST: they may be private and long, and addresses are logged and limited in length.
+Nothing is stored, and the log gets no value. The site's own files have the form.
+"""
+
+import msgspec
+from flask import Response, request
+
+from builder.model.answers import Version
+from builder.model.errors import RequestError
+from builder.model.matching import fits
+from builder.model.routes import BY_NAME, TEXT
+from builder.model.service_urls import ACCOUNT_URL, FILL_URL
+from builder.model.settings import Settings
+from builder.render.pages import pages_of
+from builder.render.prompt_text import FIELD_PREFIX, form
+from builder.text.filling import FILLED_CHARS_MAX, fit, known_names
+from builder.text.hidden_chars import Marks
+from builder.text.prompts import fill, filled_chars
+from publisher.web.pages.frame import Frame, go_to
+
+_ADVICE = {
+    "missing": "Enter a value.",
+    "enum": "Choose one of the options.",
+    "integer": "Enter a whole number, such as 12.",
+    "number": "Enter a number, such as 0.5.",
+    "boolean": "Enter true or false.",
+}
+
+
+class _Record(msgspec.Struct):
+    data: Version
+
+
+_decode = msgspec.json.Decoder(_Record).decode
+
+
+def add_to(frame: Frame) -> None:
+    """Adds this page."""
+    path = FILL_URL.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
+    frame.add_filling(path, filled)
+
+
+def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
+    """Returns the filled-in text: as a page for a browser, otherwise as text. Values that do not
+    fit are answered with the form, or with a line for each.
+    """
+    one = _read(frame.settings, owner, name, version)
+    if request.method == "GET":  # a page that was left open, or a link to the result
+        page = BY_NAME["version_page"].url_for(owner=owner, name=name, version=version)
+        return go_to(frame.settings.base_path + page)
+    sent = _sent(one)
+    texts, missing, misfits = fit(one.body, one.variables, _given(one, sent))
+    reasons = dict.fromkeys(missing, "missing") | misfits
+    wrong = {key: _ADVICE[reason] for key, reason in reasons.items()}
+    if not wrong and filled_chars(one.body, texts) > FILLED_CHARS_MAX:
+        raise RequestError(
+            "content_too_large",
+            f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters. Go back, "
+            "and shorten the values.",
+        )
+    text = "" if wrong else fill(one.body, texts)
+    status = 422 if wrong else 200
+    if "text/html" not in request.headers.get("Accept", ""):
+        lines = "".join(f"{key}: {advice}\n" for key, advice in wrong.items())
+        return Response(lines or text, status, content_type=TEXT)
+    fields = form(pages_of(frame.settings), one, version, Marks(), sent, wrong)
+    return frame.render("filled.html", status, one=one, text=text, form=fields, wrong=wrong)
+
+
+def _read(settings: Settings, owner: str, name: str, version: str) -> Version:
+    """The version as readers get it. Raises RequestError ``version_not_found``."""
+    at = {"owner": owner, "name": name, "version": version}
+    missing = RequestError(
+        "version_not_found", f"There is no version {version[:80]} of {owner[:80]}/{name[:80]} here."
+    )
+    if not all(map(fits, at, at.values())):
+        raise missing
+    try:
+        with open(f"{settings.out}/{BY_NAME['version'].file_for(**at)}", "rb") as file:
+            return _decode(file.read()).data
+    except FileNotFoundError:
+        raise missing from None
+
+
+def _sent(one: Version) -> dict[str, str]:
+    """The values as sent, by variable. Raises RequestError ``invalid_parameter`` for a name that
+    the prompt does not have.
+    """
+    # Browsers send the line breaks of a text as CR LF.
+    sent = {
+        key.removeprefix(FIELD_PREFIX): value.replace("\r\n", "\n")
+        for key, value in request.form.items()
+        if key.startswith(FIELD_PREFIX)
+    }
+    known = known_names(one.body, one.variables)
+    if not sent.keys() <= {*known}:
+        named = ", ".join(known[:10]) or "none"
+        raise RequestError(
+            "invalid_parameter",
+            f"{one.owner}/{one.name} {one.version} has no such variable. It has: {named}.",
+        )
+    return sent
+
+
+def _given(one: Version, sent: dict[str, str]) -> dict[str, str]:
+    """The values without empty fields, unless an empty text is a value of the variable."""
+    optional_texts = {
+        variable.name
+        for variable in one.variables
+        if not variable.required and variable.type == "string" and not variable.enum
+    }
+    return {key: value for key, value in sent.items() if value or key in optional_texts}
