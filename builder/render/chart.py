@@ -16,6 +16,8 @@ from builder.model.labels import Labels
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
+# The dashes of the labels' lines: the first one has none.
+DASHES = ("none", "5 3", "1 3")
 # The title describes the picture to screen readers. It names only the newest moves of a label.
 MOVES_NAMED_MAX = 20
 PRODUCTION = "production"
@@ -49,7 +51,8 @@ def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
     parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
     parts.append(_axis(picture))
     return Markup(
-        '<svg class="chart" width="100%" height="{}" role="img" aria-labelledby="chart">'
+        '<svg class="chart" width="100%" height="{}" text-anchor="middle" '
+        'role="img" aria-labelledby="chart">'
         '<title id="chart">{}</title>{}</svg>'
     ).format(picture.height, _in_words(shown, moves), Markup("").join(parts))
 
@@ -101,7 +104,7 @@ def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
                 '<text x="{0:.1f}%" y="{1}" dx="-9" dy="4">{2}</text>'
             ).format(x, y, one.version)
         )
-    return Markup('<g class="v">{}</g>').format(Markup("").join(parts))
+    return Markup('<g text-anchor="end">{}</g>').format(Markup("").join(parts))
 
 
 def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
@@ -125,7 +128,8 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
                 parts.append(_straight(x, before, x, y))
             parts.append(_straight(x, y, end, y))
         before = y
-    return Markup('<g class="l{}">{}</g>').format(number, Markup("").join(parts))
+    group = Markup('<g class="l{}" text-anchor="start" stroke-dasharray="{}">{}</g>')
+    return group.format(number, DASHES[number - 1], Markup("").join(parts))
 
 
 def _axis(picture: Picture) -> Markup:

@@ -236,7 +236,7 @@ def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
     picture = page.get_by_role("img", name="stable: 1.0.0 from 2026-02-21, 1.1.0 from 2026-02-21.")
     expect(picture).to_be_visible()
-    expect(picture.locator(".v circle")).to_have_count(4)
+    expect(picture.locator("circle")).to_have_count(4)
     # Two labels, each with a line of its own.
     assert picture.locator("g[class^=l]").locator("line").count() == 6
     page.get_by_text("Each move of a label").click()

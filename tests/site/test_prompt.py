@@ -216,7 +216,7 @@ def test_snippets_are_copied(visits, hub):
     texts = []
     for choice in page.get_by_role("radio").all():
         choice.check()
-        for summary in page.locator(".choice-of:visible summary").all():
+        for summary in page.locator(".tab:visible summary").all():
             summary.click()
         for button in buttons.locator("visible=true").all():
             page.evaluate("navigator.clipboard.writeText('')")
@@ -239,7 +239,7 @@ def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, 
 
     def snippets(tab: str, language: str = "") -> list[str]:
         page.get_by_role("radio", name=tab).check()
-        part = page.locator(".choice-of:visible")
+        part = page.locator(".tab:visible")
         part = part.locator("details", has_text=language) if language else part
         return [
             one.text_content().removesuffix("Copy").strip() for one in part.locator("pre").all()

@@ -165,11 +165,11 @@ def test_it_can_be_read_without_scripts(static_visits, kind):
     for choice in page.get_by_role("radio").all():
         choice.check()
     # Each group of choices shows one of its parts.
-    folded = page.locator(".choice-of :is(h3, pre.snippet, #prompt):not(details *)")
+    folded = page.locator(".tab :is(h3, pre.snippet, #prompt):not(details *)")
     hidden = folded.locator("visible=false")
     assert parts.locator("visible=true").count() + hidden.count() == parts.count()
     groups = page.locator(".tabs").count()
-    expect(page.locator(".choice-of").locator("visible=true")).to_have_count(groups)
+    expect(page.locator(".tab").locator("visible=true")).to_have_count(groups)
     # Without scripts, controls without effect are hidden.
     expect(page.locator("button:visible:not(form[action] button)")).to_have_count(0)
     expect(

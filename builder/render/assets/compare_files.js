@@ -106,7 +106,7 @@ export function abilityChanges(pages, [from, to]) {
     return [box];
   }
   const [old, young] = boxes.map(findingsOf);
-  const list = element("dl", { className: "sum" });
+  const list = element("dl", { className: "facts" });
   for (const rule of new Set([...young.keys(), ...old.keys()])) {
     const was = old.get(rule) ?? new Map(), is = young.get(rule) ?? new Map();
     const rows = [...changed(is, was, "ins", "new"), ...changed(was, is, "del", "gone")];

@@ -70,7 +70,7 @@ def test_words_never_cover_each_other(count, times):
     assert max(rows) < float(picture.get("height")) < 600
     dates = sorted(float(one.get("x")[:-1]) for one in texts if one.text.startswith(("19", "20")))
     assert all(right - left >= 24 for left, right in pairwise(dates))
-    assert len([one for one in picture.iter("g") if one.get("class")[0] == "l"]) == LABELS_MAX
+    assert len([one for one in picture.iter("g") if one.get("class")]) == LABELS_MAX
     places = [float(one.get("cx")[:-1]) for one in picture.iter("circle")]
     assert all(0 < place < 100 for place in places)
 

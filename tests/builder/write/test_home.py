@@ -23,7 +23,7 @@ def fill(root) -> None:
 
 def test_a_tab_of_each_kind_lists_its_prompts(empty):
     fill(empty.content)
-    _, everything, prompts, skills, chats = page(empty).split('<div class="choice-of">')
+    _, everything, prompts, skills, chats = page(empty).split('<div class="tab">')
     assert TITLES.findall(skills) == ["Notes"] and TITLES.findall(chats) == ["Talk"]
     assert {*TITLES.findall(prompts)} == {f"The p-{number} prompt" for number in range(2, 8)}
     assert TITLES.findall(everything)[:3] == ["Notes", "Talk", "The p-7 prompt"]
