@@ -13,8 +13,8 @@ from builder.text.values import as_text
 # Visitors would miss the fields of a longer text.
 CHARS_MAX = 2_500
 VARIABLES_MAX = 4
-# The part of a text that is in sight before its box scrolls.
-SEEN_LINES, SEEN_CHARS = 10, 450
+# The part of a text that is in sight before its box scrolls: lines, and characters of a line.
+SEEN_LINES, LINE_CHARS = 10, 48
 EARLY_CHARS = 200
 # Long enough to say something, and short enough to be read by the way.
 TELLING_CHARS = range(150, 1_000)
@@ -28,8 +28,13 @@ def trial_rank(repo: Repo) -> int:
     if not _suits_trial(repo):
         return 0
     body = repo.body.strip()
-    seen = "".join(body.splitlines(keepends=True)[:SEEN_LINES])[:SEEN_CHARS]
-    is_all_in_sight = len(variable_names(seen)) == len(repo.variables)
+    lines = [
+        line[at : at + LINE_CHARS]
+        for line in body.splitlines()
+        for at in range(0, len(line) or 1, LINE_CHARS)
+    ]
+    seen = variable_names("".join(lines[:SEEN_LINES]))
+    is_all_in_sight = len(seen) == len(repo.variables)
     is_asking = any(one.required for one in repo.variables)
     others = (
         body.find("{{") < EARLY_CHARS,

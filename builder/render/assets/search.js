@@ -203,21 +203,22 @@ function show({ repos, total }) {
   more.hidden = found.children.length >= total;
   instead.hidden = total > 0;
   document.getElementById("tips").hidden = !message;
-  if (!total) showNew();
+  if (!total) showRows("/new.html");
 }
 
-/** Suggests new prompts, once, with rows of the page that has them. */
-async function showNew() {
+/** Suggests the first prompts of a page, once. */
+async function showRows(path) {
   if (suggested.children.length) return;
-  const answer = await get("/new.html").catch(() => null);
+  const answer = await get(path).catch(() => null);
   if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   suggested.replaceChildren(...[...page.querySelectorAll(".rows > li")].slice(0, SUGGESTED));
 }
 
-/** For an unknown address: prompts with similar names, otherwise new ones. */
+/** For a missing or withdrawn prompt: those with similar names, of the owner, or new ones. */
 async function showSimilar() {
   const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
+  document.getElementById("wrong")?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
   const { repos } = words && hostAnswers ? await search(words, 1) : { repos: [] };
   const near = repos
@@ -226,8 +227,11 @@ async function showSimilar() {
     .sort(([one], [other]) => other - one);
   suggested.replaceChildren(...near.slice(0, SUGGESTED).map(([, repo]) => row(repo)));
   if (!near.length) {
-    which.textContent = "New prompts";
-    await showNew();
+    const [owner] = wrong.match(/^[a-z\d-]+(?=\/[a-z])/) ?? [];
+    which.textContent = `Prompts of ${owner}`;
+    if (owner) await showRows(`/${owner}.html`);
+    if (!suggested.children.length) which.textContent = "New prompts";
+    await showRows("/new.html");
   }
   instead.hidden = !suggested.children.length;
 }

@@ -141,3 +141,54 @@ def test_an_owner_without_a_profile_and_one_without_repos(empty):
 def test_a_profile_of_the_first_years_is_built(empty):
     write_version(empty.content, "ann", "x", "1.0.0", "x", published_at="0001-01-01T00:00:00Z")
     assert b'"joined_at":"0001-01-01T00:00:00Z"' in build_files(empty)["api/v1/users/ann.json"]
+
+
+def test_titles_and_descriptions_say_what_a_page_is(empty):
+    for number in range(PAGE_SIZE + 2):
+        tags = ["many"] if number else []
+        write_version(empty.content, "ann", f"r{number}", "1.0.0", "Say it.\n", tags=tags)
+    pages = build_files(empty)
+    for file, title, about in (
+        ("top.html", "Top prompts", "52 prompts on Hub"),
+        ("new/2.html", "New prompts, page 2", "52 prompts on Hub"),
+        ("tags/many.html", "Top prompts tagged “many”", "51 prompts tagged “many” on Hub"),
+        ("tags/many/trending/2.html", "Trending prompts tagged “many”, page 2", "51 prompts"),
+        ("tags.html", "Tags", "1 tag of prompts on Hub: many."),
+        ("ann.html", "ann", "52 prompts by ann on Hub."),
+    ):
+        text = pages[file].decode()
+        assert f"<title>{title} · Hub</title>" in text, file
+        assert f'<meta property="og:title" content="{title}">' in text, file
+        assert f'<meta name="description" content="{about}' in text, file
+
+
+def test_the_title_of_the_home_page_has_the_operator_s_heading(small):
+    Path(small.content, "home.md").write_text("# For *us* & you\n")
+    text = build_files(small)["index.html"].decode()
+    assert "<title>Hub: For us &amp; you</title>" in text
+    Path(small.content, "home.md").unlink()
+    assert "<title>Hub</title>" in build_files(small)["index.html"].decode()
+
+
+def test_the_margin_of_an_owner_s_page_has_the_facts(empty):
+    write_owner(empty.content, "ann", url="https://ann.example/a?b", joined_at=moment(0))
+    write_version(empty.content, "ann", "story", "1.0.0", "Say it.\n")
+    text = build_files(empty)["ann.html"].decode()
+    margin = text[text.index("<aside") : text.index("</aside>")]
+    facts = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", margin)
+    assert [term for term, _ in facts] == ["Prompts", "Joined", "Website"]
+    assert facts[0][1] == "1" and "2025-01-01" in facts[1][1]
+    assert 'href="https://ann.example/a?b">ann.example/a?b</a>' in facts[2][1]
+
+
+def test_each_tab_has_a_rule_that_shows_it(paged):
+    build(paged._replace(queries=True))
+    files = read_tree(paged.out)
+    tabs_max = files["assets/style.css"].count(b"> .tab:nth-of-type(")
+    pages = [data for file, data in files.items() if file.endswith(".html")]
+    counts = {
+        tabs.count(b"<label>")
+        for page in pages
+        for tabs in re.findall(rb'<fieldset class="tabs">.*?</fieldset>', page)
+    }
+    assert counts and max(counts) <= tabs_max

@@ -68,8 +68,8 @@ def pasted(text: str) -> list[str]:
 def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
     (
-        address, claude_code, cursor, vscode_command, vscode, codex_command, codex,
-        gemini_command, gemini, of_owner, of_tags, *of_the_shell_client,
+        claude_code, cursor, vscode_command, vscode, codex_command, codex,
+        gemini_command, gemini, address, of_owner, of_tags, *of_the_shell_client,
     ) = pasted(page(drawn))  # fmt: skip
     assert of_the_shell_client
     add = ["mcp", "add", "--transport", "http", name, url]

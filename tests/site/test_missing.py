@@ -1,0 +1,51 @@
+"""Pages of missing and withdrawn prompts offer others: similar names, those of the owner, or new
+ones.
+"""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.site.catalogue import GONE, SQL_REVIEW
+
+HOSTS = ("visits", "static_visits")
+
+
+@pytest.mark.parametrize(
+    ("path", "heading", "first"),
+    [
+        ("mara-okafor/sql-reviw", "Similar prompts", SQL_REVIEW),
+        ("bytes/qwertyuiopasdfg", "Prompts of bytes", "bytes/"),
+        ("zzzz/99", "New prompts", "/"),
+        ("tags/zzzz", "New prompts", "/"),
+    ],
+)
+def test_a_wrong_address_leads_to_prompts(visits, path, heading, first):
+    page = visits.open(f"/{path}")
+    expect(page.get_by_role("heading", name=heading)).to_be_visible()
+    expect(page.locator("#suggested .path").first).to_contain_text(first)
+    expect(page.locator("#wrong")).to_have_text(path)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_wrong_name_leads_to_its_owner_s_prompts_on_any_host(request, host):
+    page = request.getfixturevalue(host).open("/bytes/qwertyuiopasdfg")
+    expect(page.get_by_role("heading", name="Prompts of bytes")).to_be_visible()
+    expect(page.locator("#suggested .path").first).to_contain_text("bytes/")
+
+
+def test_what_is_wrong_is_shown_as_text(visits):
+    wrong = "<img src=x onerror=alert(1)>"
+    expect(visits.open(f"/{wrong}").locator("#wrong")).to_have_text(wrong)
+
+
+def test_a_withdrawn_prompt_leads_to_others(visits):
+    page = visits.open(f"/{GONE}")
+    expect(page.locator("#suggested .path").first).to_contain_text(GONE.split("/")[0])
+    page.get_by_role("link", name="Search for “gone”").click()
+    expect(page.locator("#q")).to_have_value("gone")
+
+
+def test_without_scripts_a_withdrawn_prompt_leads_to_a_search(visits):
+    page = visits.open(f"/{GONE}", scripts=False)
+    expect(page.locator("#instead")).to_be_hidden()
+    expect(page.get_by_role("link", name="Search for “gone”")).to_be_visible()
