@@ -20,7 +20,7 @@ Colour = tuple[int, int, int]
 WHITE, BLACK = (255, 255, 255), (0, 0, 0)
 
 _colour = re.compile(r"#[0-9a-fA-F]{6}")
-_declaration = re.compile(r"--([\w-]+): (#[0-9a-f]{6});")
+_declaration = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);")
 
 
 def check_accent(text: str) -> str:
@@ -54,15 +54,9 @@ def stylesheet(accent: str) -> bytes:
         for mixed in (_mix(light, WHITE, STEP * step) for step in range(26))
         if _worst(mixed, _grounds()[1])[1] >= CONTRAST_MIN
     )
-    rule = ":root {{ --accent: {}; --on-accent: {}; }}"
-    rules = [rule.format(_hex(one), _hex(_on(one))) for one in (light, dark)]
-    return (
-        sheet
-        + (
-            f"\n/* The operator's colour */\n{rules[0]}\n"
-            f"@media (prefers-color-scheme: dark) {{ {rules[1]} }}\n"
-        ).encode()
-    )
+    pairs = {"accent": (light, dark), "on-accent": (_on(light), _on(dark))}
+    rules = [f"--{name}: light-dark({_hex(a)}, {_hex(b)});" for name, (a, b) in pairs.items()]
+    return sheet + f"\n/* The operator's colour */\n:root {{ {' '.join(rules)} }}\n".encode()
 
 
 def icon(accent: str) -> bytes:
@@ -74,9 +68,8 @@ def icon(accent: str) -> bytes:
 @cache
 def schemes() -> tuple[dict[str, Colour], dict[str, Colour]]:
     """The colours of light and of dark pages, by their names."""
-    light, dark = _read("tokens.css").decode().split("@media", 1)
-    schemes = [dict(_declaration.findall(part)) for part in (light, dark)]
-    return tuple({name: _parse(text) for name, text in one.items()} for one in schemes)
+    names, *schemes = zip(*_declaration.findall(_read("tokens.css").decode()), strict=True)
+    return tuple(dict(zip(names, map(_parse, one), strict=True)) for one in schemes)
 
 
 def _grounds() -> list[list[Colour]]:
