@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -358,22 +358,29 @@ def test_a_fragment_that_names_a_part_fills_in_nothing(visits):
     assert page.url.endswith("#versions")
 
 
-def test_a_link_opens_an_assistant_with_the_filled_text(visits):
-    page = visits.open("/many/echo-00")
-    page.get_by_label("what").fill("it & that")
+KEEP_OPENED = """() => {
+  globalThis.opened = new Promise((resolve) => { globalThis.open = (...all) => resolve(all); });
+}"""
+
+
+@pytest.mark.parametrize("repo, value", [("many/echo-00", "it & that"), (CUT, "x"), (CRLF, "ü")])
+def test_a_link_opens_an_assistant_with_the_filled_text(visits, hub, repo, value):
+    page = visits.open(f"/{repo}")
+    page.locator("#fill [data-variable]").first.fill(value)
     page.get_by_role("radio", name="Assistant").check()
-    page.evaluate("addEventListener('click', (event) => event.preventDefault())")
-    link = page.get_by_role("link", name="Open in Claude")
-    link.click()
-    assert link.get_attribute("href") == "https://claude.ai/new?q=Say%20it%20%26%20that%20again."
-
-
-def test_a_text_too_long_for_a_link_says_so(visits):
-    page = visits.open(f"/{LARGE}")
+    page.evaluate(KEEP_OPENED)
     keep_notes(page)
-    page.get_by_role("radio", name="Assistant").check()
-    page.get_by_role("link", name="Open in ChatGPT").click()
-    expect(page.locator("#copied")).to_contain_text("too long for a link")
+    page.get_by_role("link", name="Open in Claude").click()
+    address, target, features = page.evaluate("() => opened")
+    name = page.locator("#fill [data-variable]").first.get_attribute("data-variable")
+    text = fill(body(raw_text(hub, repo)), {name: value}).strip()
+    assert (target, features) == ("_blank", "noopener")
+    if repo == CUT:  # The page shows a part of it, and the link must not cut it.
+        assert address == "https://claude.ai"
+        expect(page.locator("#copied")).to_contain_text("It is copied: paste it there")
+        assert clipboard(page) == text
+    else:
+        assert address == "https://claude.ai/new?q=" + quote(text, safe="!'()*~")
 
 
 def test_headings_of_a_text_are_an_outline_and_every_character_stays(visits, hub):

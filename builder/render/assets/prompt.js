@@ -66,16 +66,7 @@ for (const button of panel.querySelectorAll("[data-message]")) {
   button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
 }
 for (const link of document.querySelectorAll("[target=_blank]")) {
-  link.addEventListener("click", (event) => {
-    const text = encodeURIComponent(shown.textContent.trim());
-    const address = link.getAttribute("href").replace(/=.*/s, `=${text}`);
-    if (address.length <= ADDRESS_MAX) {
-      link.href = address;
-      return;
-    }
-    event.preventDefault();
-    say("The text is too long for a link. Copy it, and paste it there.");
-  });
+  link.addEventListener("click", openWith);
 }
 
 function onClick(id, action) {
@@ -83,7 +74,30 @@ function onClick(id, action) {
 }
 
 function copyFilled() {
-  copy(async () => fillIn((await fetchText(raw)).slice(Number(skip))), unfilled());
+  copy(filled, unfilled());
+}
+
+async function filled() {
+  return fillIn((await fetchText(raw)).slice(Number(skip)));
+}
+
+/** Opens an assistant with the filled text, or with an empty field if the address gets too long. */
+async function openWith(event) {
+  event.preventDefault();
+  const link = event.currentTarget;
+  try {
+    const text = (await filled()).trim();
+    const address = link.href + encodeURIComponent(text);
+    const isLong = address.length > ADDRESS_MAX;
+    if (isLong) {
+      say((await copyText(text))
+        ? "The text is too long for a link. It is copied: paste it there."
+        : "The text is too long for a link. Copy it, and paste it there.");
+    }
+    open(isLong ? link.origin : address, "_blank", "noopener");
+  } catch {
+    say(NOT_LOADED);
+  }
 }
 
 function copyMessage(at) {
