@@ -41,7 +41,8 @@ def trial_rank(repo: Repo) -> int:
         len(repo.variables) > 1,
         len(body) in TELLING_CHARS,
         repo.title != repo.name,
-        not is_data(body) and "```" not in body,
+        # Code, and placeholders that no field fills.
+        not (is_data(body) or "```" in body or "[" in body),
     )
     return 1 + 3 * (is_all_in_sight + is_asking) + sum(others)
 

@@ -156,6 +156,16 @@ def test_a_host_of_files_alone_offers_no_address(small):
     assert "hubctl mcp" in text
 
 
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_first_command_works_on_this_host(queries):
+    text = page(Settings(queries=queries))
+    ids = re.findall('<h2 id="(.*?)"', text)
+    assert (ids[0] if queries else ids[-1]) == "assistants"
+    assert re.findall('<li><a href="#(.*?)"', text) == ids
+    first = shlex.split(pasted(text)[0])
+    assert first[:2] == (["claude", "mcp"] if queries else ["npx", "skills"])
+
+
 def test_the_pages_lead_to_it(small):
     site = build_files(small)
     link = b'<a href="/connect"'

@@ -32,10 +32,11 @@ GOOD = "Write to {{who}} about {{what}}. " + "Be brief, and say what to do next.
         ("To {{who}}: {{what}}.", {}),
         (f'{{"task": "{GOOD}"}}', {}),
         (f"{GOOD}\n```\nls\n```\n", {}),
+        (f"{GOOD} [INSERT DETAILS]", {}),
         (GOOD, {"variables": [{"name": one, "default": "x"} for one in ("who", "what")]}),
         (GOOD, {"title": "worse"}),
     ],
-    ids=["one", "deep", "late", "long", "tiny", "json", "code", "filled", "untitled"],
+    ids=["one", "deep", "late", "long", "tiny", "json", "code", "brackets", "filled", "untitled"],
 )
 def test_a_text_of_better_shape_is_chosen(empty, worse, record):
     # Among equals, ann comes first.
