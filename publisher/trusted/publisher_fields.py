@@ -11,7 +11,8 @@ from builder.model.errors import Detail, RequestError
 from publisher.trusted.claims import BRANCH_PREFIX, fold
 from publisher.trusted.issuers import Issuer, Kind
 
-GITLAB_WORKFLOW = ".gitlab-ci.yml"
+# The workflow files where an owner names none.
+WORKFLOWS: Mapping[Kind, str] = {"github": "publish.yml", "gitlab": ".gitlab-ci.yml"}
 ENVIRONMENT_CHARS_MAX = 255
 
 _PROJECT_CHARS_MAX = 1000
@@ -44,7 +45,7 @@ _FORMS: Mapping[Kind, _Form] = {
         "acme/team/prompts",
         # Excludes a file of another project, which is FILE@GROUP/PROJECT or a URL.
         re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]"),
-        f"must be the path of a file of the project, from its top folder: {GITLAB_WORKFLOW}",
+        f"must be the path of a file of the project, from its top folder: {WORKFLOWS['gitlab']}",
     ),
 }
 # Nearly the rules of git-check-ref-format(1) (https://git-scm.com/docs/git-check-ref-format). A
@@ -59,8 +60,8 @@ _project_id = re.compile(r"[0-9]{1,20}")
 class Entered(NamedTuple):
     """A trusted publisher as an owner enters it.
 
-    White space around the fields is dropped, ``.github/workflows/`` and ``refs/heads/`` too. For
-    GitLab an empty ``workflow`` is the usual one. An empty ``repo`` means all of the owner's.
+    White space around the fields is dropped, ``.github/workflows/`` and ``refs/heads/`` too. An
+    empty ``workflow`` is that of WORKFLOWS. An empty ``repo`` means all of the owner's.
     ``project_id`` may be left out: it is taken from the first job. ``labels``, which its jobs may
     move, have spaces or commas between them.
     """
@@ -90,8 +91,7 @@ def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list
     if issuer.kind == "github":
         fields["environment"] = fold(fields["environment"])
         fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
-    else:
-        fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
+    fields["workflow"] = fields["workflow"] or WORKFLOWS[issuer.kind]
     # The bare prefix ``refs/heads/`` leaves an empty branch, which would mean any branch: a fault.
     return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch)), *faults]
 

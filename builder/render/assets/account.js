@@ -38,3 +38,12 @@ function ofThisTab() {
     return null;
   }
 }
+
+for (const button of document.querySelectorAll("[data-shows]")) {
+  const field = document.getElementById(button.dataset.shows);
+  button.addEventListener("click", () => {
+    const isHidden = field.type === "password";
+    field.type = isHidden ? "text" : "password";
+    button.textContent = isHidden ? "Hide" : "Show";
+  });
+}

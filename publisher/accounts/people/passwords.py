@@ -1,9 +1,10 @@
 """Passwords: judges new ones, and verifies those of owners. They are stored as Argon2id hashes.
 
-As NIST SP 800-63B (revision 3) §5.1.1.2 recommends
-(https://pages.nist.gov/800-63-3/sp800-63b.html#memsecretver), there are no rules of composition: a
-password must be long, and not among the breached ones that guessers try. All are NFKC-normalised
-first, so that the same keys give the same password on any device. ``now`` is an aware datetime, by
+As NIST SP 800-63B-4 §3.1.1.2 requires (https://pages.nist.gov/800-63-4/sp800-63b.html), a password
+that is the only factor has at least 15 characters, and there are no rules of composition: it must
+not be among the breached ones that guessers try. Only new passwords are judged, so those from
+before a rule remain valid. All are NFKC-normalised first, so that the same keys give the same
+password on any device. ``now`` is an aware datetime, by
 default the present. The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
@@ -24,7 +25,7 @@ from builder.model.errors import Detail, RequestError
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 
-PASSWORD_CHARS_MIN = 12
+PASSWORD_CHARS_MIN = 15
 PASSWORD_CHARS_MAX = 256
 GUESSES_MIN = 10**9
 # Only this many characters are judged: the estimate of a hostile password takes half a second at

@@ -3,21 +3,18 @@
 Reads the output of the last build, so no list opens the files of each prompt.
 """
 
-import contextlib
-import sqlite3
 import unicodedata
-from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from builder.model.answers import CatalogueLine, RepoSummary
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import RequestError
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
 from builder.model.settings import Settings
 from builder.store.state import State
-from publisher.web.pages.repos import labels_of
+from publisher.web.pages.repos import labels_of, reading
 
 TAGS_OFFERED_MAX = 200
 
@@ -44,7 +41,7 @@ def list_mine(settings: Settings, owner: str, words: str, page: int) -> Mine:
     Raises RequestError ``unavailable`` before the site is built.
     """
     wanted = _fold(words[:QUERY_CHARS_MAX]).split()
-    with _reading(settings) as state:
+    with reading(settings) as state:
         count = state.repos.count_of_owner(owner)
         found = _search(state, owner, wanted) if wanted else None
         total = count if found is None else len(found)
@@ -87,20 +84,7 @@ def current_labels(settings: Settings, owner: str, name: str) -> dict[str, str]:
 def tags_in_use(settings: Settings) -> list[str]:
     """Returns the most frequent tags."""
     try:
-        with _reading(settings) as state:
+        with reading(settings) as state:
             return [tag for tag, _ in islice(state.tags.counts(), TAGS_OFFERED_MAX)]
     except RequestError:
         return []  # tags are only suggestions
-
-
-@contextlib.contextmanager
-def _reading(settings: Settings) -> Iterator[State]:
-    try:
-        with State(settings.state, read_only=True) as state:
-            if not state.has_tables():
-                raise sqlite3.OperationalError("no build has ended")
-            yield state
-    except (sqlite3.Error, OperatorError) as error:
-        raise RequestError(
-            "unavailable", "Your prompts cannot be listed right now. Try again in a moment."
-        ) from error

@@ -192,6 +192,9 @@ class _Editor:
         except (WritingError, RequestError) as error:
             if isinstance(error, RequestError) and error.code == "base_version_mismatch":
                 return self._conflict(sent)
+            if isinstance(error, RequestError) and error.status >= 500:
+                note = f"Nothing is published, and nothing is lost. {error}"
+                return self._again(sent, note=note, status=error.status)
             errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
             # An unfinished text is not an error while the author writes.
             is_look = action == "look"

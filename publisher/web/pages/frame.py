@@ -83,6 +83,18 @@ _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PA
     "X-Robots-Tag": "noindex",
 }
 
+_HEADINGS = {
+    400: "That did not work",
+    403: "Not allowed",
+    404: "Page not found",
+    413: "Too large",
+    429: "Wait a moment",
+    500: "The hub failed",
+    503: "Temporarily unavailable",
+}
+# Pages to open again after an error.
+_RETRIED = {place for place, _ in PLACES} | {"login", "signup", "invitation"}
+
 View = Callable[..., Response]
 
 
@@ -310,8 +322,12 @@ class Frame:
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
         """Returns a page from a template of this package. ``place``: the one of PLACES to which the
-        page belongs, where its URL does not say so.
+        page belongs, where its URL does not say so. Focuses the first field with an error.
         """
+        for form in values.values():
+            if isinstance(form, FlaskForm) and form.errors:
+                wrong = next(field for field in form if field.errors)
+                wrong.render_kw = {"autofocus": True}
         return self._render(template, status, owner=self.signed_in(), **values)
 
     def _render(self, template: str, status: int, **values: Any) -> Response:
@@ -349,10 +365,12 @@ class Frame:
         # The lookup of the session may be just what failed.
         with contextlib.suppress(RequestError, OperatorError):
             owner = self.signed_in()
-        title = HTTPStatus(error.status).phrase
-        return self._render(
-            "error.html", error.status, owner=owner, title=title, message=str(error)
-        )
+        title = _HEADINGS.get(error.status, HTTPStatus(error.status).phrase)
+        first, _, _ = request.path.removeprefix(f"{ACCOUNT_URL}/").partition("/")
+        # The page of the form that failed; its own address may accept only POST.
+        is_retry = error.status not in (403, 404) and first in _RETRIED
+        values = {"title": title, "message": str(error), "retry": f"/{first}" if is_retry else ""}
+        return self._render("error.html", error.status, owner=owner, **values)
 
     def _send_to_login(self) -> Response:
         path = f"{LOGIN}?next={quote(self.here())}"

@@ -13,7 +13,14 @@ from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.release import board_path
-from publisher.web.pages.repos import OFFERED_MAX, labels_of, offered, repo_in, repos_of
+from publisher.web.pages.repos import (
+    OFFERED_MAX,
+    labels_of,
+    latest_versions,
+    offered,
+    repo_in,
+    repos_of,
+)
 
 
 class OpenForm(FlaskForm):
@@ -28,10 +35,13 @@ class ProtectForm(FlaskForm):
 
 
 class _Labelled(NamedTuple):
-    """A prompt that has had labels; ``versions`` are the versions of its labels, by label."""
+    """A prompt that has had labels; ``versions`` are the versions of its labels, by label.
+    ``latest``: its latest version as readers see it; None before the site is built.
+    """
 
     name: str
     versions: dict[str, str | None]
+    latest: str | None
 
 
 def add_to(frame: Frame) -> None:
@@ -67,8 +77,10 @@ def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
     mine = repos_of(frame.settings.content, owner)
-    found = ((name, labels_of(frame.settings, owner, name)) for name in mine or ())
-    labelled = [_Labelled(name, labels) for name, labels in found if labels is not None]
+    found = {name: labels_of(frame.settings, owner, name) for name in mine or ()}
+    labels = {name: versions for name, versions in found.items() if versions is not None}
+    latest = latest_versions(frame.settings, owner, [*labels][:OFFERED_MAX])
+    labelled = [_Labelled(*one, latest.get(one[0])) for one in labels.items()]
     return frame.render(
         "labels_form.html",
         status,

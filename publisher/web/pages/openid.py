@@ -21,8 +21,14 @@ from publisher.accounts.people.signup import sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
 from publisher.web.pages.fields import errors_shown, show_errors
-from publisher.web.pages.frame import LOGIN, START, Frame
-from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
+from publisher.web.pages.frame import LOGIN, Frame
+from publisher.web.pages.sign_in import (
+    TOO_MANY_SIGNUPS,
+    InvitationForm,
+    SignUpForm,
+    welcome,
+    welcome_back,
+)
 from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
@@ -170,7 +176,7 @@ class _OpenID:
             show_errors(form, error, form.handle)
             return frame.render("signup.html", frame.status_of(form), form=form)
         frame.begin_session(handle)
-        return frame.redirect(START, f"Welcome, {handle}. You sign in with {self._name}.")
+        return welcome(frame, handle, f"Welcome, {handle}. You sign in with {self._name}.")
 
 
 def _kept_way() -> _Way | None:

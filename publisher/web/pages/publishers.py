@@ -10,7 +10,7 @@ from wtforms.validators import DataRequired, InputRequired
 
 from builder.model.errors import RequestError
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, GITLAB_WORKFLOW, Entered
+from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, WORKFLOWS, Entered
 from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown, show_errors
@@ -23,19 +23,19 @@ ONLY, TOO = "only", "too"
 
 class PublisherForm(FlaskForm):
     issuer = SelectField("Provider")
-    repo = StringField(
-        "Prompt",
-        description="Name of the prompt it may publish; it may be new. Empty: all your prompts.",
-    )
     project = StringField(
         "Project",
         [DataRequired("Enter the project.")],
         description="As in its address: OWNER/REPOSITORY on GitHub, GROUP/PROJECT on GitLab.",
     )
+    repo = StringField(
+        "Prompt",
+        description="Name of the prompt it may publish; it may be new. Empty: all your prompts.",
+    )
     workflow = StringField(
         "Workflow file",
-        description="On GitHub its name in .github/workflows, such as publish.yml. On GitLab its "
-        f"path; empty: {GITLAB_WORKFLOW}.",
+        description="On GitHub its name in .github/workflows, on GitLab its path. Empty: "
+        f"{WORKFLOWS['github']} on GitHub, {WORKFLOWS['gitlab']} on GitLab.",
     )
     branch = StringField(
         "Branch",
@@ -92,8 +92,8 @@ def publishers(frame: Frame, owner: str) -> Response:
             issuer = frame.issuers[form.issuer.data]
             added = frame.trusted.add(owner, issuer, entered, address=frame.address)
             message = (
-                f"{added.project} is a trusted publisher now. Its workflow is below, ready to "
-                "paste."
+                f"{added.project} is a trusted publisher now. Paste its workflow file into the "
+                "project; the next push publishes."
             )
             return frame.redirect(f"/publishers?added={added.id}#{added.id}", message)
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
@@ -144,7 +144,8 @@ def _show(
     label_forms: Mapping[str, LabelsForm] | None = None,
 ) -> Response:
     """Shows the page. ``label_forms``: those that had faults, by publisher."""
-    listed = frame.trusted.of(owner)
+    added = request.args.get("added")
+    listed = sorted(frame.trusted.of(owner), key=lambda one: one.id != added)
     mine = repos_of(frame.settings.content, owner)
     tokens_refused = frame.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.repo}
@@ -165,7 +166,7 @@ def _show(
             )
             for one in listed
         ],
-        added=request.args.get("added"),
+        added=added,
         repos=[
             (repo, repo in tokens_refused, covers_all or repo in covered)
             for repo in sorted(covered.union(tokens_refused, offered(mine)))

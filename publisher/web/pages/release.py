@@ -15,8 +15,7 @@ from wtforms.validators import DataRequired
 from builder.model import names
 from builder.model.answers import LabelMove
 from builder.model.errors import RequestError
-from builder.model.labels import Labels, fold, history_of
-from builder.model.matching import fits
+from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.store import content
 from builder.store.labels import read_moves
@@ -31,7 +30,6 @@ from publisher.write.labels import LabelChange, change_label
 
 # The form lists this many versions, the newest first. For older ones, the owner types the number.
 OFFERED_VERSIONS_MAX = 200
-CHANGES_A_PAGE = 50
 _OF_VERSION = ("invalid_version", "version_not_found")
 
 
@@ -49,15 +47,14 @@ class MoveForm(FlaskForm):
 
 
 class _Prompt(NamedTuple):
-    """A prompt and its labels. ``versions`` and ``changes``: newest first. ``changes_left``: how
-    many more changes it can have, beside those that come with versions.
+    """A prompt and its labels. ``versions``: newest first. ``changes_left``: how many more changes
+    of labels it can have, beside those that come with versions.
     """
 
     owner: str
     name: str
     versions: list[str]
     labels: Labels
-    changes: list[LabelMove]
     changes_left: int
 
 
@@ -113,8 +110,7 @@ def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
     moves = read_moves(root, owner, name, listing)
     versions = [str(version) for version in reversed(listing.versions)]
     changes_left = names.LABEL_EVENTS_PER_REPO_MAX - len(listing.events)
-    changes = history_of(moves)[::-1]
-    return _Prompt(owner, name, versions, fold(moves), changes, max(0, changes_left))
+    return _Prompt(owner, name, versions, fold(moves), max(0, changes_left))
 
 
 def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
@@ -163,13 +159,6 @@ def _tell_moved(form: MoveForm) -> str:
 
 
 def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200) -> Response:
-    page = _page_number() if status == 200 else 1
-    pages = max(1, -(-len(prompt.changes) // CHANGES_A_PAGE))
-    if page > pages:
-        raise RequestError(
-            "page_not_found", f"The history of these labels has only {pages:,} pages. Go back."
-        )
-    first = (page - 1) * CHANGES_A_PAGE
     protected = ProtectedLabels(frame.database).in_repo(prompt.owner, prompt.name)
     return frame.render(
         "release.html",
@@ -181,19 +170,8 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         here=board_path(prompt.owner, prompt.name),
         offered=prompt.versions[:OFFERED_VERSIONS_MAX],
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
-        changes=prompt.changes[first : first + CHANGES_A_PAGE],
-        page=page,
-        pages=pages,
         changes_left=prompt.changes_left,
     )
-
-
-def _page_number() -> int:
-    """Returns the requested page of the history. Raises RequestError ``invalid_parameter``."""
-    text = request.args.get("page", "1")
-    if not fits("page", text):
-        raise RequestError("invalid_parameter", "The page must be a number from 1, such as 2.")
-    return int(text)
 
 
 def _is_older(change: LabelMove) -> bool:

@@ -1,15 +1,19 @@
 """An owner's repos on the pages: their names, their labels, and when readers see a change."""
 
+import contextlib
 import os
+import sqlite3
+from collections.abc import Iterator
 
 import msgspec
 
-from builder.model.answers import LabelMove
+from builder.model.answers import LabelMove, RepoSummary
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.store import content
+from builder.store.state import State
 
 # More are not listed: the owner types the names.
 OFFERED_MAX = 100
@@ -19,6 +23,7 @@ class _LabelList(msgspec.Struct):
     data: list[LabelMove]
 
 
+_decode_summary = msgspec.json.Decoder(RepoSummary).decode
 _decode_labels = msgspec.json.Decoder(_LabelList).decode
 
 
@@ -57,6 +62,30 @@ def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None
     except FileNotFoundError:
         return None
     return {move.label: move.version for move in listed.data}
+
+
+@contextlib.contextmanager
+def reading(settings: Settings) -> Iterator[State]:
+    """The state of the last build, to read. Raises RequestError ``unavailable`` without one."""
+    try:
+        with State(settings.state, read_only=True) as state:
+            if not state.has_tables():
+                raise sqlite3.OperationalError("no build has ended")
+            yield state
+    except (sqlite3.Error, OperatorError) as error:
+        raise RequestError(
+            "unavailable", "Your prompts cannot be listed right now. Try again in a moment."
+        ) from error
+
+
+def latest_versions(settings: Settings, owner: str, names: list[str]) -> dict[str, str]:
+    """Returns the latest version of some of an owner's prompts, by name, as readers see them."""
+    try:
+        with reading(settings) as state:
+            rows = state.repos.summaries([f"{owner}/{name}" for name in names])
+    except RequestError:
+        return {}  # the labels are shown without it
+    return {one.name: one.latest_version for one in map(_decode_summary, rows)}
 
 
 def why_late(rebuilder: Rebuilder, owner: str, name: str | None) -> str:

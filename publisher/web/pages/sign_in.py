@@ -3,7 +3,7 @@
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import PasswordField, StringField
-from wtforms.validators import EqualTo, InputRequired, Length
+from wtforms.validators import InputRequired, Length
 
 from builder.model.errors import RequestError
 from builder.model.names import OWNER_CHARS_MAX
@@ -14,6 +14,7 @@ from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHA
 from publisher.accounts.people.signup import sign_up
 from publisher.web.pages.fields import errors_shown, show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame
+from publisher.web.pages.repos import repos_of
 
 WRONG = (
     "Wrong handle or password. Try again, or ask the operator for an invitation to set a new "
@@ -34,7 +35,6 @@ class NewPasswordForm(FlaskForm):
         description=f"At least {PASSWORD_CHARS_MIN} characters. Use a few unusual words, or a "
         "password manager.",
     )
-    again = PasswordField("Repeat the password", [EqualTo("password", "The passwords differ.")])
 
 
 class InvitationForm(NewPasswordForm):
@@ -163,8 +163,18 @@ def signup(frame: Frame) -> Response:
             show_errors(form, error, form.handle)
         else:
             frame.begin_session(handle)
-            return frame.redirect(START, f"Welcome, {handle}.")
+            return welcome(frame, handle, f"Welcome, {handle}.")
     return frame.render("signup.html", frame.status_of(form), form=form)
+
+
+def welcome(frame: Frame, owner: str, message: str) -> Response:
+    """Redirects an owner without prompts to the editor. Members of a private hub may have come to
+    read.
+    """
+    if frame.settings.private or repos_of(frame.settings.content, owner):
+        return frame.redirect(START, message)
+    first = "Write your first prompt: a title and a text are enough."
+    return frame.redirect("/prompts/new", f"{message} {first}")
 
 
 def welcome_back(
@@ -183,7 +193,7 @@ def welcome_back(
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:
-        return frame.redirect(START, message)
+        return welcome(frame, owner, message)
     return frame.redirect(
         "/security#recovery",
         f"{message} These still work: {counts}. Check them, and revoke or remove what you do not "

@@ -117,7 +117,7 @@ def test_what_is_said_about_one_is_not_used_for_another_at_the_same_time(hasty_t
 
 
 def test_lengths_in_normal_form():
-    assert "at least 12 characters" in refusal("")
+    assert "at least 15 characters" in refusal("")
     assert "at least 12" in refusal("x7!kQp2#mZ9")
     assert len("x7!kQp2#mZ9") == PASSWORD_CHARS_MIN - 1
     # Twelve code points, which the normal form reduces to eleven.

@@ -168,8 +168,8 @@ class People:
         visitor = self.visitor(**options)
         visitor.handle = handle or f"writer-{next(self._handles)}"
         visitor.get("/account/signup")
-        page = visitor.submit(handle=visitor.handle, password=PASSWORD, again=PASSWORD)
-        assert (page.status, page.path) == (200, "/account/prompts"), page.words
+        page = visitor.submit(handle=visitor.handle, password=PASSWORD)
+        assert (page.status, page.path) == (200, "/account/prompts/new"), page.words
         return visitor
 
     def guest(self, **options: str) -> Visitor:

@@ -44,7 +44,7 @@ def states(people: People, member: Visitor) -> Iterator[tuple[str, Page]]:
     visitor = people.visitor()
     for name in ("login", "signup", "invitation"):
         yield name, visitor.get(f"/account/{name}")
-    yield "invitation-wrong", visitor.submit(code="x", password="short", again="other")
+    yield "invitation-wrong", visitor.submit(code="x", password="short")
     visitor.get("/account/login")
     yield "login-wrong", visitor.submit(handle="nobody", password="wrong")
     yield "missing", visitor.get("/account/nowhere")

@@ -111,7 +111,8 @@ def test_after_publishing(people: People, writer: Visitor) -> None:
         changelog="The first.", name="reply",
     )  # fmt: skip
     for words in (
-        "Reply <b>to</b> a customer", "1.0.0 is out. “The first.”", "production 1.0.0 this version",
+        "Reply <b>to</b> a customer", "1.0.0 is published. “The first.”",
+        "production 1.0.0 this version",
         f"{people.url}/{writer.handle}/reply", f"hub pull {writer.handle}/reply@1.0.0",
     ):  # fmt: skip
         assert words in page.words

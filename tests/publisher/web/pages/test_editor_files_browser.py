@@ -54,7 +54,7 @@ def upload(page: Page, name: str, data: bytes, field: str = "#upload") -> None:
 def publish(page: Page, version: str) -> None:
     page.get_by_role("button", name=f"Publish {version}").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("story")
-    expect(page.get_by_role("main")).to_contain_text(f"{version} is out.")
+    expect(page.get_by_role("main")).to_contain_text(f"{version} is published.")
 
 
 def choose(page: Page, text: str) -> None:

@@ -95,7 +95,7 @@ def test_a_sign_in_is_to_be_tried_later(hub: Hub, free: Callable[[], object]):
 def test_a_new_password_is_to_be_sent_later(
     hub: Hub, ann: FlaskClient, passwords: Passwords, free: Callable[[], object]
 ):
-    visitor, chosen = hub.app.test_client(), {"password": NEW, "again": NEW}
+    visitor, chosen = hub.app.test_client(), {"password": NEW}
     code = Invitations(hub.database).invite("bob")
     forms = [
         (visitor, "/account/signup", "", {"handle": "carl", **chosen}),

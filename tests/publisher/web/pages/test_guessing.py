@@ -85,7 +85,7 @@ def test_after_a_lost_password_the_page_says_what_an_intruder_may_have_left(peop
         code = Invitations(database).invite(member.handle)
     visitor = people.visitor()
     visitor.get("/account/invitation")
-    page = visitor.submit(code=code, password=OTHER_PASSWORD, again=OTHER_PASSWORD)
+    page = visitor.submit(code=code, password=OTHER_PASSWORD)
     assert page.path == "/account/security" and page.response.url.endswith("#recovery")
     message = "These still work: tokens (1), accounts at sign-in providers (1). Check them"
     assert message in page.words

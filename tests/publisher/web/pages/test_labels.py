@@ -17,7 +17,13 @@ def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
     assert "None of your prompts has a label yet." in owner.get(LABELS).words
     move(owner)
     page = owner.get(LABELS)
-    assert f"{owner.handle}/story Label production 1.0.0" in page.words
+    assert "story Label production 1.0.0 1.0.1 Move What changes" in page.words
+    compared = f"/{owner.handle}/story/compare?from=1.0.0&amp;to=1.0.1"
+    review = f"/account/prompts/{owner.handle}/story/labels/move?label=production&amp;version=1.0.1"
+    assert f'href="{compared}"' in page.html and f'href="{review}"' in page.html
+    move(owner, version="1.0.1")
+    page = owner.get(LABELS)
+    assert "story Label production 1.0.1 the same" in page.words and ">Move<" not in page.html
     board = f"/account/prompts/{owner.handle}/story/labels"
     assert f'href="{board}"' in page.html
     for written in ("story", f" {owner.handle}/story "):
@@ -80,7 +86,7 @@ def test_labels_of_jobs(people: People, owner: Visitor) -> None:
     page = owner.submit("/publishers", **fields, labels="production,production latest")
     assert page.status == 422 and "reserved" in page.words
     page = owner.submit("/publishers", **fields, labels=" production, canary ")
-    assert page.status == 200 and "Moves labels production, canary" in page.words
+    assert page.status == 200 and "Labels production, canary" in page.words
     with Database(people.settings.state) as database:
         (publisher,) = TrustedPublishers(database).of(owner.handle)
     assert publisher.labels == "production canary"
@@ -94,7 +100,7 @@ def test_labels_of_jobs_change(people: People, owner: Visitor) -> None:
         others, prompts = TrustedPublishers(database).of(owner.handle)
     page = owner.submit(f"{prompts.id}/labels", labels="production canary")
     assert "Jobs of octo/prompts may move production, canary." in page.words
-    assert "Moves labels production, canary" in page.words
+    assert "Labels production, canary" in page.words
     page = owner.submit(f"{prompts.id}/labels", labels="latest")
     assert page.status == 422 and "is reserved" in page.words
     assert 'value="latest"' in page.html and page.html.count(f'id="{prompts.id}-labels"') == 1

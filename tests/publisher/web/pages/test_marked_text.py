@@ -157,7 +157,7 @@ def test_line_ends_stay_as_they_are(
     page.keyboard.type("Now: ")
     preview(page)
     page.get_by_role("button", name="Publish 1.0.1").click()
-    expect(page.locator(".told")).to_contain_text("1.0.1 is published")
+    expect(page.locator(".lead")).to_contain_text("1.0.1 is published")
     raw = people.server.get(f"/api/v1/repos/{guest.handle}/story/raw?version=1.0.1")
     assert raw.content == b"Now: " + text.encode()
 

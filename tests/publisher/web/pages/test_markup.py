@@ -8,7 +8,6 @@ from playwright.sync_api import Browser, Page
 
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.states import full_member, states
-from tests.publisher.web.pages.test_release import board_of
 from tests.site.browser import DESKTOP, PHONE
 from tests.site.test_axe import axe, violations_both_ways
 from tests.site.test_html import check
@@ -38,13 +37,12 @@ def test_the_checkers_find_nothing(
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 
-@pytest.mark.parametrize("place", ["tokens", "publishers", "security", "labels", "board"])
+@pytest.mark.parametrize("place", ["tokens", "publishers", "security", "labels"])
 def test_a_phone_has_all_of_a_table_in_sight(
     people: People, member: Visitor, browser: Browser, place: str
 ):
     page = browser.new_page(viewport=DESKTOP)
-    path = board_of(member) if place == "board" else f"/account/{place}"
-    show(page, people.url, member.get(path).html)
+    show(page, people.url, member.get(f"/account/{place}").html)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     wide = table_of(page)
     assert {role for role, _ in wide} == {

@@ -21,9 +21,8 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
 
 
 def test_the_first_prompt_takes_two_steps(writer: Visitor) -> None:
-    writer.get(MINE)
     page = send(writer, "preview", title="Reply To Customer", content="Answer {{message}}.")
     assert f"{writer.handle}/reply-to-customer 1.0.0 will be published" in page.words
     page = send(writer, "publish")
     assert page.path.endswith("/reply-to-customer/published")
-    assert "Your first prompt" not in writer.get(MINE).words
+    assert "You have not published" not in writer.get(MINE).words

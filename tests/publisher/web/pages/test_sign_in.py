@@ -68,10 +68,8 @@ def test_an_invitation_then_out_and_in_again(people: People):
     code = invite(people, "mara")
     visitor = people.visitor()
     page = visitor.get("/account/invitation")
-    page = visitor.submit(
-        code=f" {people.url}/account/invitation#{code} ", password=PASSWORD, again=PASSWORD
-    )
-    assert (page.status, page.path) == (200, "/account/prompts")
+    page = visitor.submit(code=f" {people.url}/account/invitation#{code} ", password=PASSWORD)
+    assert (page.status, page.path) == (200, "/account/prompts/new")
     assert "Welcome, mara" in page.words
     page = visitor.submit("/account/logout")
     assert (page.path, "You are signed out" in page.words) == ("/account/login", True)
@@ -89,7 +87,7 @@ def test_an_invitation_then_out_and_in_again(people: People):
 def test_a_handle_that_cannot_be(people: People, handle: str, message: str):
     visitor = people.visitor()
     visitor.get("/account/signup")
-    page = visitor.submit(handle=handle, password=PASSWORD, again=PASSWORD)
+    page = visitor.submit(handle=handle, password=PASSWORD)
     assert page.status == 422 and message in page.words
     assert "<b>" not in page.html.partition("<main")[2]
 
@@ -376,14 +374,14 @@ def test_sign_ups_that_are_refused_use_none_up(people: People):
     visitor = people.visitor()
     visitor.get("/account/signup")
     for _ in range(SIGNUP_LIMIT + 1):
-        assert visitor.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
-    page = visitor.submit(handle="who-erred-often", password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/prompts"
+        assert visitor.submit(handle="admin", password=PASSWORD).status == 422
+    page = visitor.submit(handle="who-erred-often", password=PASSWORD)
+    assert page.path == "/account/prompts/new"
     other = people.visitor()
     other.get("/account/signup")
     for _ in range(ADDRESS_LIMIT):
-        assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
-    assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 429
+        assert other.submit(handle="admin", password=PASSWORD).status == 422
+    assert other.submit(handle="admin", password=PASSWORD).status == 429
 
 
 def test_a_handle_with_a_capital_is_the_same(people: People):

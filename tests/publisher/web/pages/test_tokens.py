@@ -58,7 +58,7 @@ def test_the_whole_way_of_a_token(people: People) -> None:
     visitor = people.member()
     owner = visitor.handle
     write_version(people.settings.content, owner, "review", "1.0.0", "Review {{code}}.\n")
-    assert "You have no active token" in visitor.get(TOKENS).words
+    assert "You have none yet" in visitor.get(TOKENS).words
     page = create(
         visitor, "ci", scope="some", repos=["review"], more=f"story, {owner}/new", expires="30"
     )
@@ -143,7 +143,7 @@ def test_a_name_is_free_again_when_its_token_is_over(people: People) -> None:
     with Database(people.settings.state) as database:
         Accounts(database).create_token(visitor.handle, "ci", expires_days=7, now=long_ago)
     page = visitor.get(TOKENS)
-    assert "expired" in page.words and "no active token" in page.words
+    assert "expired" in page.words and "You have none yet" in page.words
     assert people.publish(text_of(create(visitor, "ci")), visitor.handle, "any").status_code == 201
     visitor.get(TOKENS)
     visitor.submit("/revoke")
@@ -265,7 +265,7 @@ def test_the_step_for_a_job_publishes(people: People, tmp_path: Path) -> None:
     visitor = people.guest()
     page = create(visitor, "ci", scope="some", more="review other")
     text = text_of(page)
-    _, _, step, _, line = snippets_of(page)
+    _, _, line, _, step = snippets_of(page)
     assert text not in step and "HUB_TOKEN=…" in line and f"{visitor.handle}/review" in line
     (step,) = yaml.safe_load(step)
     assert step["env"] == {"HUB_TOKEN": "${{ secrets.HUB_TOKEN }}"}

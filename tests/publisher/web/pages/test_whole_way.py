@@ -14,6 +14,8 @@ import requests
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from builder.model.routes import BY_NAME
+from publisher.accounts.database import Database
+from publisher.accounts.people.invitations import Invitations
 from tests.publisher.web.pages.conftest import People
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import RUNTIME_SECRET, issuer
@@ -53,12 +55,11 @@ def follow_invitation(page: Page, link: str, scripts: bool) -> None:
     else:
         code.fill(link)
     set_password(page, PASSWORD)
-    expect(page.get_by_role("heading", level=1)).to_have_text("My prompts")
+    expect(page.get_by_role("heading", level=1)).to_have_text("New prompt")
 
 
 def set_password(page: Page, password: str) -> None:
     page.get_by_label("Password", exact=True).fill(password)
-    page.get_by_label("Repeat the password").fill(password)
     page.get_by_role("button", name="Set password").click()
 
 
@@ -73,6 +74,32 @@ def make_token(page: Page, scripts: bool) -> str:
         expect(shown.get_by_role("button", name="Copied")).to_be_visible()
         assert page.evaluate("navigator.clipboard.readText()") == token
     return token
+
+
+def test_the_first_prompt_takes_three_fields(
+    people: People, context: BrowserContext, request: pytest.FixtureRequest
+):
+    """With scripts: a password, a title and a text, and two buttons. Without: also the code of the
+    invitation, and a preview before the publication.
+    """
+    scripts = "no scripts" not in request.node.name
+    with Database(people.settings.state) as database:
+        code = Invitations(database).invite(f"first-{'scripts' if scripts else 'none'}")
+    page = context.new_page()
+    page.goto(f"{people.url}/account/invitation#{code}")
+    if not scripts:
+        page.get_by_label("Invitation code").fill(code)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Set password").click()
+    expect(page.locator(".told").first).to_contain_text("Write your first prompt")
+    page.get_by_placeholder("Title").fill("Reply To Customer")
+    # CodeMirror's field where scripts run, else the form's.
+    page.locator("[contenteditable=true]" if scripts else "#content").fill("Answer {{message}}.")
+    page.get_by_role("button", name="Publish 1.0.0" if scripts else "Publish").click()
+    if not scripts:
+        page.get_by_role("button", name="Publish 1.0.0").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Reply To Customer")
+    assert page.url.endswith("/reply-to-customer/published?version=1.0.0")
 
 
 def test_from_an_invitation_to_a_publication_and_back(
@@ -108,6 +135,7 @@ def test_from_an_invitation_to_a_publication_and_back(
         expect(page.get_by_role("main")).not_to_contain_text(token)
         row = page.get_by_role("row").filter(has_text="laptop")
         expect(row).not_to_contain_text("never")
+        row.locator("summary").click()
         row.get_by_role("button", name="Revoke").click()
         expect(page.locator(".told")).to_contain_text("laptop is revoked")
         refused = push(hub, tmp_path, "review", HUB_TOKEN=token)
@@ -117,7 +145,6 @@ def test_from_an_invitation_to_a_publication_and_back(
         page.get_by_role("link", name="Trusted publishers").click()
         page.get_by_label("Prompt", exact=True).fill("review")
         page.get_by_label("Project", exact=True).fill("octo/prompts")
-        page.get_by_label("Workflow").fill("publish.yml")
         page.get_by_role("button", name="Add publisher").click()
         expect(page.locator(".told")).to_contain_text("octo/prompts")
         expect(page.get_by_text("push --trusted").first).to_be_visible()
@@ -132,7 +159,6 @@ def test_from_an_invitation_to_a_publication_and_back(
         page.locator("summary", has_text="Change password").click()
         page.get_by_label("Current password").fill(PASSWORD)
         page.get_by_label("Password", exact=True).fill(NEW_PASSWORD)
-        page.get_by_label("Repeat the password").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()
         expect(page.locator(".told")).to_contain_text("password")
         secrets += [NEW_PASSWORD, cookie_secret(context)]
@@ -188,7 +214,7 @@ def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Br
     expect(other.get_by_label("Invitation code")).to_be_visible()
     assert kept(other) == ([], [])
     set_password(page, PASSWORD)
-    expect(page.get_by_role("heading", level=1)).to_have_text("My prompts")
+    expect(page.get_by_role("heading", level=1)).to_have_text("New prompt")
     assert kept(page) == ([], [])
     context.close()
 

@@ -134,8 +134,8 @@ def join(hub: Server, handle: str) -> Traveller:
     """A user who has signed up with a password."""
     visitor = come(hub)
     visitor.get("/account/signup")
-    page = visitor.submit("/signup", handle=handle, password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/prompts", page.words
+    page = visitor.submit("/signup", handle=handle, password=PASSWORD)
+    assert page.path == "/account/prompts/new", page.words
     return visitor
 
 
@@ -145,7 +145,7 @@ def join_elsewhere(hub: Server, handle: str, name: str) -> Traveller:
     visitor.get("/account/signup")
     visitor.send("/account/openid/signup", handle=handle)
     page = visitor.sign_in_there(name)
-    assert page.path == "/account/prompts", page.words
+    assert page.path == "/account/prompts/new", page.words
     return visitor
 
 

@@ -35,7 +35,7 @@ def test_the_only_way_in_is_not_removed(hub: Server) -> None:
     visitor.get("/account/security")
     assert visitor.submit("/openid/remove", issuer="https://login.example.org").status == 404
     visitor.get("/account/security")
-    page = visitor.submit("/account/password", password=PASSWORD, again=PASSWORD)
+    page = visitor.submit("/account/password", password=PASSWORD)
     assert page.status == 200, page.words
     page = visitor.submit("/openid/remove")
     assert "no longer signs in to your account" in page.words
@@ -86,7 +86,7 @@ def test_a_handle_that_is_not_free_is_reported_on_the_form(hub: Server) -> None:
     assert "arik-aydin is taken. Choose another handle" in page.words
     # The form of this page is good for another try.
     page = visitor.send("/account/openid/signup", handle="tarik-bulut")
-    assert (page.path, visitor.owner) == ("/account/prompts", "tarik-bulut")
+    assert (page.path, visitor.owner) == ("/account/prompts/new", "tarik-bulut")
 
 
 def test_the_answer_for_another_user_signs_in_no_one(hub: Server) -> None:

@@ -36,8 +36,8 @@ def test_passwords_work_while_the_provider_is_down(fake: FakeProvider, closed_hu
     assert f"{NAME} cannot be reached. Sign in with your password" in page.words
     visitor.get("/account/invitation")
     code = invite(closed_hub, "anna-stein")
-    page = visitor.submit("/invitation", code=code, password=PASSWORD, again=PASSWORD)
-    assert (page.path, visitor.owner) == ("/account/prompts", "anna-stein")
+    page = visitor.submit("/invitation", code=code, password=PASSWORD)
+    assert (page.path, visitor.owner) == ("/account/prompts/new", "anna-stein")
     visitor.get("/account/security")
     assert visitor.submit("/openid/connect").status == 503
     fake.status = None

@@ -14,7 +14,7 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     visitor.send("/account/openid/signup", handle="lena-berg")
     assert visitor.page.response.url.startswith(f"{hub.issuer}/interaction/")
     page = visitor.sign_in_there("lena")
-    assert (page.status, page.path) == (200, "/account/prompts")
+    assert (page.status, page.path) == (200, "/account/prompts/new")
     assert f"Welcome, lena-berg. You sign in with {NAME}." in page.words
     assert cookie_of(visitor)[:43] != before[:43], "the secret is a new one"
 
@@ -66,7 +66,7 @@ def test_an_invitation_is_taken_with_an_identity(hub: Server) -> None:
     # The whole link is what one has to paste.
     visitor.send("/account/openid/invitation", code=f" {hub.url}/account/invitation#{code}\n")
     page = visitor.sign_in_there("omar")
-    assert page.path == "/account/prompts"
+    assert page.path == "/account/prompts/new"
     assert f"Welcome, omar-haddad. You sign in with {NAME}." in page.words
     assert visitor.owner == "omar-haddad"
 
