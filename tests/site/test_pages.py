@@ -83,6 +83,15 @@ def test_it_fits_any_width(visits, kind):
     assert page.evaluate(STICKING_OUT) == []
 
 
+@pytest.mark.parametrize("kind", ["home", "list"])
+def test_a_long_name_of_the_hub_leaves_room_for_the_sign_and_the_links(visits, kind):
+    page = visits.open(PAGES[kind], viewport={"width": 320, "height": 600})
+    name = page.locator(".brand span")
+    name.evaluate("(one) => { one.textContent = 'Prompts of the departments of Harbor'; }")
+    assert page.evaluate(STICKING_OUT) == []
+    assert page.locator(".brand img").bounding_box()["width"] == 26
+
+
 @pytest.mark.parametrize("kind", ["home", "repo", "version", "api"])
 def test_it_prints(visits, kind):
     page = visits.open(PAGES[kind], dark=True)
