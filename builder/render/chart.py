@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
@@ -87,24 +87,22 @@ def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> P
     return Picture(place, rows, height)
 
 
-def _straight(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return Markup('<line x1="{:.1f}%" y1="{}" x2="{:.1f}%" y2="{}"/>').format(x1, y1, x2, y2)
+# The parts of numbers, versions and dates need no escaping, and `Markup.format` costs ten times as
+# much as an f-string.
+def _straight(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1:.1f}%" y1="{y1}" x2="{x2:.1f}%" y2="{y2}"/>'
 
 
 def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
-    parts = []
+    lines, points = [], []
     for one in shown:
         x, y = picture.place[one.published_at], picture.rows[one.version]
-        parts.append(_straight(x, y, 100, y))
-    for one in shown:
-        x, y = picture.place[one.published_at], picture.rows[one.version]
-        parts.append(
-            Markup(
-                '<circle cx="{0:.1f}%" cy="{1}" r="4"/>'
-                '<text x="{0:.1f}%" y="{1}" dx="-9" dy="4">{2}</text>'
-            ).format(x, y, one.version)
+        lines.append(_straight(x, y, 100, y))
+        points.append(
+            f'<circle cx="{x:.1f}%" cy="{y}" r="4"/>'
+            f'<text x="{x:.1f}%" y="{y}" dx="-9" dy="4">{one.version}</text>'
         )
-    return Markup('<g text-anchor="end">{}</g>').format(Markup("").join(parts))
+    return Markup(f'<g text-anchor="end">{"".join((*lines, *points))}</g>')
 
 
 def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
@@ -114,9 +112,7 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
     left = LEGEND_WIDTH * (number - 1)
     parts = [
         _straight(left, LEGEND_Y, left + 4, LEGEND_Y),
-        Markup('<text x="{}%" y="{}" dy="4">{}</text>').format(
-            left + 5, LEGEND_Y, label[:LEGEND_CHARS]
-        ),
+        f'<text x="{left + 5}%" y="{LEGEND_Y}" dy="4">{escape(label[:LEGEND_CHARS])}</text>',
     ]
     ends = [picture.place[move.moved_at] for move in moves[1:]] + [100.0]
     before: int | None = None
@@ -128,18 +124,17 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
                 parts.append(_straight(x, before, x, y))
             parts.append(_straight(x, y, end, y))
         before = y
-    group = Markup('<g class="l{}" text-anchor="start" stroke-dasharray="{}">{}</g>')
-    return group.format(number, DASHES[number - 1], Markup("").join(parts))
+    group = f'<g class="l{number}" text-anchor="start" stroke-dasharray="{DASHES[number - 1]}">'
+    return Markup(f"{group}{''.join(parts)}</g>")
 
 
 def _axis(picture: Picture) -> Markup:
     parts, last = [], -DATES_APART
     for time, x in sorted(picture.place.items()):
         if x - last >= DATES_APART:
-            date = Markup('<text x="{:.1f}%" y="{}">{}</text>')
-            parts.append(date.format(x, picture.height - 4, time[:10]))
+            parts.append(f'<text x="{x:.1f}%" y="{picture.height - 4}">{time[:10]}</text>')
             last = x
-    return Markup("").join(parts)
+    return Markup("".join(parts))
 
 
 def _in_words(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
