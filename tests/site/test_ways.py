@@ -66,7 +66,7 @@ def test_the_home_page_searches_tries_a_prompt_and_lists_new_and_top_ones(start)
     expect(lists).to_have_count(2)
     for one in lists.all():
         expect(one.locator("> li")).to_have_count(HOME_ROWS)
-    expect(page.locator("main .tags [data-count]")).to_have_count(10)
+    expect(page.locator("main .tags small")).to_have_count(10)
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator("main #q")).to_be_in_viewport()
     expect(page.locator("#fill")).to_be_in_viewport()
