@@ -56,7 +56,7 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     """``text`` as HTML, each run of such a character in a ``span`` of the class "invisible".
 
     If no ``marks`` are left (by default, a page's number), the rest of the text is left out, and a
-    ``span`` of the class "cut" says how much. ``is_return_shown``: also mark carriage returns,
+    ``em`` says how much. ``is_return_shown``: also mark carriage returns,
     where line ends matter.
     """
     # Most texts are visible ASCII, which this check finds in a third of the time.
@@ -91,4 +91,4 @@ def _mark(found: re.Match[str]) -> Markup:
 
 def _cut(count: int) -> Markup:
     characters = f"{count:,} more character{'s' if count > 1 else ''}"
-    return Markup(f'<span class="cut">… {characters} not shown</span>')
+    return Markup(f'<em>… {characters} not shown</em>')

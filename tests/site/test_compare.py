@@ -197,7 +197,7 @@ def test_invisible_characters_are_shown(visits):
     titles = marks.evaluate_all("all => all.map((one) => one.title)")
     assert titles == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
     page = visits.open(f"/{CUT}/compare?from=1.0.0&to=1.1.0")
-    expect(page.locator(".changes .cut")).to_contain_text("more characters not shown")
+    expect(page.locator(".changes em")).to_contain_text("more characters not shown")
     assert page.locator(".invisible").count() == MARKS_MAX
 
 

@@ -65,7 +65,7 @@ export function visible(text, marks, isReturnShown = false) {
     end = found.index + found[0].length;
     if (!marks.left) {
       const left = counted(text.length - found.index, "more character");
-      return [...nodes, element("span", { className: "cut" }, `… ${left} not shown`)];
+      return [...nodes, element("em", {}, `… ${left} not shown`)];
     }
     marks.left -= 1;
     nodes.push(mark(found));
