@@ -199,13 +199,18 @@ def test_a_file_of_the_user_in_the_place_of_another_stops_a_sync(
         assert files(to) == before and os.path.lexists(place)
 
 
-def test_the_file_of_a_line_is_no_folder_of_another(to: Client, site: Site) -> None:
+@pytest.mark.parametrize(
+    ("path", "inside"), [(f"{PLACE}/A", f"{PLACE}/SKILL.md"), ("0", "0/SKILL.md")]
+)
+def test_the_file_of_a_line_is_no_folder_of_another(
+    to: Client, site: Site, path: str, inside: str
+) -> None:
     site.publish("ann/story", "1.0.0", STORY)
-    write_lock(to, f"{TOOL} latest {PLACE}/SKILL.md\nann/story latest {PLACE}/A\n")
+    write_lock(to, f"{TOOL} latest {inside}\nann/story latest {path}\n")
     assert to.run("lock").status == 0
     before = files(to)
     done = to.run("sync")
-    assert done.err == f"{PLACE}/A belongs to two lines. Change the path of one\n"
+    assert done.err == f"{path} belongs to two lines. Change the path of one\n"
     assert done.status == 1 and files(to) == before
 
 
