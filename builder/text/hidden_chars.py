@@ -55,9 +55,8 @@ class Marks:
 def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False) -> Markup:
     """``text`` as HTML, each run of such a character in a ``span`` of the class "invisible".
 
-    If no ``marks`` are left (by default, a page's number), the rest of the text is left out, and a
-    ``em`` says how much. ``is_return_shown``: also mark carriage returns,
-    where line ends matter.
+    If no ``marks`` are left (by default, a page's number), the rest of the text is left out, and
+    an ``em`` says how much. ``is_return_shown``: also mark carriage returns, where line ends matter.
     """
     # Most texts are visible ASCII, which this check finds in a third of the time.
     is_plain = text.isascii() and text.replace("\n", "").isprintable()
@@ -91,4 +90,4 @@ def _mark(found: re.Match[str]) -> Markup:
 
 def _cut(count: int) -> Markup:
     characters = f"{count:,} more character{'s' if count > 1 else ''}"
-    return Markup(f'<em>… {characters} not shown</em>')
+    return Markup(f"<em>… {characters} not shown</em>")

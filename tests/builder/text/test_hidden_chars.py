@@ -87,20 +87,18 @@ def test_a_page_has_so_many_marks_and_then_its_texts_are_cut(unit):
     html = visible(text, marks)
     assert len(SPAN.findall(html)) == MARKS_MAX
     assert (marks.left, marks.is_cut) == (0, True)
-    shown, cut = html.split('<span class="cut">… ')
-    count = int(
-        re.fullmatch(r"([0-9,]+) more characters not shown</span>", cut)[1].replace(",", "")
-    )
+    shown, cut = html.split("<em>… ")
+    count = int(re.fullmatch(r"([0-9,]+) more characters not shown</em>", cut)[1].replace(",", ""))
     # The shown part and the hidden part together are the text.
     assert CONTROL.sub("", text[: len(text) - count]) == unescape(SPAN.sub(r"\2", shown))
     # Other texts of the page have none left, and are whole where they need none.
-    assert visible("a\x01b", marks) == 'a<span class="cut">… 2 more characters not shown</span>'
-    assert visible("a\x01", marks) == 'a<span class="cut">… 1 more character not shown</span>'
+    assert visible("a\x01b", marks) == "a<em>… 2 more characters not shown</em>"
+    assert visible("a\x01", marks) == "a<em>… 1 more character not shown</em>"
     assert visible("<b>", marks) == "&lt;b&gt;"
 
 
 def test_as_many_marks_as_there_are_cut_nothing():
     marks = Marks()
     html = visible("a\x01" * MARKS_MAX + "end", marks)
-    assert html.endswith("end") and "cut" not in html
+    assert html.endswith("end") and "<em>" not in html
     assert (marks.left, marks.is_cut) == (0, False)
