@@ -5,69 +5,41 @@ numbers and times, since another release may convert placeholders differently. V
 published here meanwhile stay, and only new ones from elsewhere are added behind them.
 """
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-import msgspec
 from anyascii import anyascii
 
 from builder.model import names
-from builder.model.answers import LabelMove, Message
+from builder.model.answers import LabelMove
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Remains, VersionFile
-from builder.model.request_bodies import Draft, LabelDraft
+from builder.model.request_bodies import LabelDraft
 from builder.model.withdrawn import WithdrawnVersion
-from builder.store import content
 from builder.store.labels import read_labels
-from builder.store.withdrawn_files import read_parts
-from builder.text.messages import escape_markers
-from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
-from moving.importers.items import History, Rejection, Revision, reason_of
-from moving.importers.placeholding import Placed, turn_prompt
+from moving.importers.items import History, Rejection, reason_of
+from moving.importers.placeholding import Placed
+from moving.importers.revisions import (
+    NUMBER_MAX,
+    Here,
+    Ready,
+    Target,
+    make_ready,
+    match_here,
+    number_revisions,
+    read_here,
+    times_of,
+)
 from publisher.write import gone
-from publisher.write.characters import without_controls
 from publisher.write.decision import Terms
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
-from publisher.write.store_protocol import Store
 
-# A revision with a larger number gets another one: numbers above it must remain for later versions.
-NUMBER_MAX = 1_000_000
 _LABEL_TEXT_CHARS_MAX = 200
-
-
-class Target(NamedTuple):
-    """The destination of a history, and how to publish it. ``source``: the name of its origin for
-    messages.
-
-    ``make_draft`` takes the fields of a publication, and returns the draft and warnings; it raises
-    RequestError. ``create_only``: change no existing repo.
-    """
-
-    store: Store
-    owner: str
-    name: str
-    source: str
-    make_draft: Callable[[dict[str, Any]], tuple[Draft, list[str]]]
-    convention: str
-    create_only: bool
-    dry_run: bool
-
-    @property
-    def repo(self) -> str:
-        return f"{self.owner}/{self.name}"
-
-    @property
-    def note(self) -> str:
-        """The note of label moves by imports, which identifies them later."""
-        return f"Imported from {self.source}"
 
 
 class Result(NamedTuple):
@@ -83,35 +55,6 @@ class Result(NamedTuple):
     placed: list[tuple[str, Placed]]
     rejected: list[Rejection]
     warnings: list[str]
-
-
-class _Ready(NamedTuple):
-    """A revision as it would be published here. ``sha256`` of the text and the hash of the
-    ``parameters`` show whether it exists already.
-    """
-
-    revision: Revision
-    draft: Draft
-    notes: list[str]
-    convention: str
-    placed: Placed
-    sha256: str
-    parameters: bytes
-
-
-class _Here(NamedTuple):
-    """A version that exists here. ``parameters`` is a hash. None: the version was withdrawn, and
-    only the hash of its text is known. ``published``: its ordinal and time.
-    """
-
-    version: Version
-    sha256: str
-    parameters: bytes | None
-    published: tuple[int, str]
-
-    @property
-    def is_withdrawn(self) -> bool:
-        return self.parameters is None
 
 
 def import_history(
@@ -141,12 +84,12 @@ class _Import:
         self._notes: list[tuple[str, str]] = []
         self._versions: dict[int, Version] = {}
         self._withdrawn: list[WithdrawnVersion] = []
-        self._numbers = _number_revisions(history.revisions)
+        self._numbers = number_revisions(history.revisions)
 
     def run(self) -> Result:
         ready = self._prepare()
-        here, self._withdrawn = _read_here(self._target)
-        self._versions = _match(ready, here, self._numbers)
+        here, self._withdrawn = read_here(self._target)
+        self._versions = match_here(ready, here, self._numbers)
         is_other = bool(here) and not self._versions
         published = self._publish(self._find_new(ready), here)
         if is_other and published:
@@ -168,9 +111,9 @@ class _Import:
         where = self._history.revisions[index].where
         self._rejected.append((index, Rejection(where, reason)))
 
-    def _prepare(self) -> dict[int, _Ready]:
+    def _prepare(self) -> dict[int, Ready]:
         """The revisions that can be published, by their index."""
-        ready: dict[int, _Ready] = {}
+        ready: dict[int, Ready] = {}
         numbered: dict[int, str] = {}
         title = clean_title(self._history.name) or self._target.name
         for index, revision in enumerate(self._history.revisions):
@@ -181,12 +124,12 @@ class _Import:
             if revision.number is not None:
                 numbered[revision.number] = revision.where
             try:
-                ready[index] = _make_ready(revision, title, self._target)
+                ready[index] = make_ready(revision, title, self._target)
             except RequestError as error:
                 self._reject(index, reason_of(error))
         return ready
 
-    def _find_new(self, ready: dict[int, _Ready]) -> dict[int, _Ready]:
+    def _find_new(self, ready: dict[int, Ready]) -> dict[int, Ready]:
         """The revisions after all that exist here. Rejects those before them, since versions come
         in order.
         """
@@ -202,18 +145,18 @@ class _Import:
                     self._reject(index, reason_of(error))
         return {index: one for index, one in ready.items() if index > last}
 
-    def _check_alone(self, one: _Ready) -> None:
+    def _check_alone(self, one: Ready) -> None:
         """Raises RequestError if the revision could never be published."""
         target = self._target
         gone.check_text(target.owner, target.name, self._withdrawn, one.sha256)
         resolve(one.draft, target.name, None, front_matter=False)
 
-    def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
+    def _publish(self, new: dict[int, Ready], here: list[Here]) -> list[int]:
         """Publish these revisions after those here; returns the indices of the published ones."""
         if not new:
             return []
         target, published = self._target, []
-        times = _times(self._history.revisions)
+        times = times_of(self._history.revisions)
         past = [Past(one.draft, times[index], self._numbers[index]) for index, one in new.items()]
         latest = max((one.version for one in here if not one.is_withdrawn), default=None)
         if latest and target.create_only:
@@ -319,151 +262,6 @@ class _Import:
             self._notes.append((where, f"Left out label {label}: {error}"))
             return False
         return True
-
-
-def _read_here(target: Target) -> tuple[list[_Here], list[WithdrawnVersion]]:
-    """All versions that were published here, and those that were withdrawn. Reads each record of
-    the repo once. Raises as ``import_history``.
-    """
-    store, owner, name, *_ = target
-    root = store.root
-    listing = content.list_versions(root, owner, name)
-    gone.check_open(root, owner, name, listing)
-    withdrawn = read_parts(root, target.repo, listing.withdrawn).versions
-    here = [
-        _Here(one.version, one.remains.sha256, None, _published(one.remains)) for one in withdrawn
-    ]
-    for version in listing.versions:
-        record = content.read_record(root, owner, name, version)
-        parameters = _hash_parameters(record.parameters)
-        here.append(_Here(version, record.sha256, parameters, _published(record)))
-    return sorted(here, key=lambda one: one.version), withdrawn
-
-
-def _published(record: VersionFile | Remains) -> tuple[int, str]:
-    return record.ordinal or 0, record.published_at
-
-
-def _number_revisions(revisions: Sequence[Revision]) -> list[int]:
-    """The ordinal of each revision in an empty repo: its own number, if that is above those before
-    it and not too high.
-    """
-    numbers, last = [], 0
-    for revision in revisions:
-        number = revision.number or 0
-        last = max(last + 1, number if number <= NUMBER_MAX else 0)
-        numbers.append(last)
-    return numbers
-
-
-def _match(
-    ready: dict[int, _Ready], here: list[_Here], numbers: Sequence[int]
-) -> dict[int, Version]:
-    """The version here of each revision, by its index.
-
-    An imported version's ordinal is never below its revision's number. So a version matches the
-    newest revision of its text that this rule allows, and the next run finds the versions of the
-    last one. Then other revisions of its text may match: those were published here by hand.
-    """
-    found: dict[int, Version] = {}
-    _match_text(found, ready, here, numbers)
-    taken = {*found.values()}
-    left = {one.published: one.version for one in here if one.version not in taken}
-    for index, one in ready.items():
-        published = numbers[index], one.revision.published_at
-        if index not in found and published in left:
-            found[index] = left.pop(published)
-    _match_text(found, ready, here, [0] * len(numbers))
-    return found
-
-
-def _match_text(
-    found: dict[int, Version], ready: dict[int, _Ready], here: list[_Here], lowest: Sequence[int]
-) -> None:
-    """Add matches with the same text and an ordinal not below the revision's ``lowest``."""
-    for withdrawn in (False, True):
-        taken = {*found.values()}
-        waiting: dict[tuple[str, bytes | None], list[int]] = {}
-        for index, one in ready.items():
-            if index not in found:
-                key = one.sha256, None if withdrawn else one.parameters
-                waiting.setdefault(key, []).append(index)
-        for one in reversed(here):
-            indices = waiting.get((one.sha256, one.parameters), [])
-            if one.is_withdrawn == withdrawn and one.version not in taken:
-                while indices and lowest[indices[-1]] > one.published[0]:
-                    indices.pop()
-                if indices:
-                    found[indices.pop()] = one.version
-
-
-def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
-    """The revision as a draft. Raises RequestError as make_draft."""
-    convention = revision.convention if target.convention == "auto" else target.convention
-    if _count_chars(revision.prompt) > CONTENT_BYTES_MAX:  # as bytes, it has at least as many
-        raise RequestError("content_too_large", f"larger than {CONTENT_BYTES_MAX:,} bytes")
-    prompt, notes = _without_front_matter(revision.prompt)
-    placed = turn_prompt(prompt, revision.fields, convention)
-    text = placed.text
-    if isinstance(prompt, str) and escape_markers(text) != text:
-        text = escape_markers(text)
-        notes.append("A line that reads as the beginning of a message is marked as text.")
-    changelog, note = _tidy_changelog(revision.changelog)
-    draft, more = target.make_draft(
-        {"title": title} | placed.fields | {"content": text, "changelog": changelog}
-    )
-    return _Ready(
-        revision,
-        draft,
-        [*revision.warnings, *notes, *placed.warnings, *note, *more],
-        convention,
-        placed,
-        hashlib.sha256(text.encode()).hexdigest(),
-        _hash_parameters(draft.parameters or {}),
-    )
-
-
-def _count_chars(prompt: str | list[Message]) -> int:
-    return len(prompt) if isinstance(prompt, str) else sum(len(one.content) for one in prompt)
-
-
-def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Message], list[str]]:
-    """A vendor's prompt, which has no front matter. A text that begins like front matter gets an
-    empty line before it.
-    """
-    document = parse_document(prompt) if isinstance(prompt, str) else None
-    if document and document.front is not None:
-        note = "The text begins like front matter; an empty line before it keeps it as text."
-        return f"\n{prompt}", [note]
-    return prompt, document.warnings if document else []
-
-
-def _tidy_changelog(text: str) -> tuple[str, list[str]]:
-    tidy = without_controls(text)
-    notes = [] if tidy == text else ["Replaced control characters in the changelog by spaces."]
-    raw = tidy.encode("utf-8", "replace")
-    if len(raw) > CHANGELOG_BYTES_MAX:
-        tidy = raw[: CHANGELOG_BYTES_MAX - 4].decode("utf-8", "ignore") + "…"
-        notes.append(f"Shortened the changelog to {CHANGELOG_BYTES_MAX:,} bytes.")
-    return tidy, notes
-
-
-def _hash_parameters(parameters: dict[str, Any]) -> bytes:
-    # As JSON, which tells 1 from 1.0; the order of keys is ignored.
-    return hashlib.sha256(msgspec.json.encode(parameters, order="deterministic")).digest()
-
-
-def _times(revisions: Sequence[Revision]) -> list[datetime]:
-    """The time of publication of each, never in the future. A revision without a time gets that of
-    the next.
-    """
-    now = datetime.now(UTC)
-    times, following = [], now
-    for revision in reversed(revisions):
-        if revision.published_at:
-            following = min(datetime.fromisoformat(revision.published_at), now)
-        times.append(following)
-    return times[::-1]
 
 
 def clean_label(text: str) -> str:

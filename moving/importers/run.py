@@ -20,10 +20,11 @@ from builder.store import content
 from builder.text.one_line import one_line
 from moving.importers import files, folders, lines, tables
 from moving.importers.beside import have_same_files
-from moving.importers.histories import Target, import_history
+from moving.importers.histories import import_history
 from moving.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
 from moving.importers.naming import Names, display_name, handle_of, name_of
 from moving.importers.placeholding import Counts, Placing
+from moving.importers.revisions import Target
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely

@@ -13,7 +13,7 @@ from builder.model.records import Variable, format_time
 from builder.model.request_bodies import LabelRemoval
 from builder.store import content
 from builder.store.labels import read_labels
-from moving.importers import histories
+from moving.importers import revisions
 from moving.importers.items import History
 from moving.importers.placeholding import Counts
 from moving.importers.run import Options, Outcome, import_found
@@ -77,10 +77,10 @@ def test_times_are_in_order_and_never_ahead(root):
 
 
 def test_numbers_that_leave_no_room(root):
-    numbers = [5, 3, -1, histories.NUMBER_MAX + 1, histories.NUMBER_MAX, 10**30]
+    numbers = [5, 3, -1, revisions.NUMBER_MAX + 1, revisions.NUMBER_MAX, 10**30]
     outcome = bring(root, history(*(revision(f"{n}", number=n) for n in numbers)))
     ordinals = [record.ordinal for record, _ in versions(root)]
-    assert ordinals == [5, 6, 7, 8, histories.NUMBER_MAX, histories.NUMBER_MAX + 1]
+    assert ordinals == [5, 6, 7, 8, revisions.NUMBER_MAX, revisions.NUMBER_MAX + 1]
     assert len(outcome.warnings) == 2
     assert "is above 1,000,000: it gets another one." in outcome.warnings[0]
 
