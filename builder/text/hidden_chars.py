@@ -56,7 +56,8 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     """``text`` as HTML, each run of such a character in a ``span`` of the class "invisible".
 
     If no ``marks`` are left (by default, a page's number), the rest of the text is left out, and
-    an ``em`` says how much. ``is_return_shown``: also mark carriage returns, where line ends matter.
+    an ``em`` says how much. ``is_return_shown``: also mark carriage returns, where line ends
+    matter.
     """
     # Most texts are visible ASCII, which this check finds in a third of the time.
     is_plain = text.isascii() and text.replace("\n", "").isprintable()
