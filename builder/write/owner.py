@@ -9,6 +9,9 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.write.withdrawn import files_of
 
+# An owner's page lists the latest of more prompts; the record lists all of them.
+ROWS_MAX = 500
+
 
 def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:
     """Write an owner's files, and store the mark of the profile that they were made from.
@@ -34,6 +37,7 @@ def write_owner(owner: str, settings: Settings, state: State, site: Site) -> Non
     site.write(BY_NAME["owner_skill_index"].file_for(owner=owner), skills.owner_index(found))
     site.write(BY_NAME["marketplace"].file_for(owner=owner), skills.marketplace(user, found))
     pages = pages_of(settings)
-    page = pages.render_list("owner.html", [card for _, card in rows], user=user)
+    cards = [card for _, card in rows[:ROWS_MAX]]
+    page = pages.render_list("owner.html", cards, user=user, listed_count=len(cards))
     site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
     state.owners.put(owner, mark)

@@ -12,6 +12,7 @@ from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.render.pages import pages_of
+from builder.write import owner as write_owner_files
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
     build_files,
@@ -168,6 +169,22 @@ def test_the_title_of_the_home_page_has_the_operator_s_heading(small):
     assert "<title>Hub: For us &amp; you</title>" in text
     Path(small.content, "home.md").unlink()
     assert "<title>Hub</title>" in build_files(small)["index.html"].decode()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_an_owner_s_page_lists_the_latest_prompts_and_says_where_the_others_are(
+    empty, monkeypatch, count
+):
+    monkeypatch.setattr(write_owner_files, "ROWS_MAX", 2)
+    for number in range(count):
+        write_version(
+            empty.content, "ann", f"p{number}", "1.0.0", "Hi.", published_at=moment(number)
+        )
+    page = build_files(empty)["ann.html"].decode()
+    assert page.count('href="/ann/p') == 2 and f'href="/ann/p{count - 1}"' in page
+    note = '<a href="/api/v1/users/ann.json">the API\'s record</a> lists all of them.'
+    assert ("The latest 2 are listed here." in page and note in page) == (count > 2)
+    assert answer(empty, "api/v1/users/ann.json")["data"]["repos_count"] == count
 
 
 def test_the_margin_of_an_owner_s_page_has_the_facts(empty):
