@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 from builder.model.errors import FIELD_CHARS_MAX, RequestError, cut
 from builder.model.routes import BY_NAME
 from builder.search.queries import parse_parameters
-from builder.store.site import Mark, mark_of, read_hub
+from builder.store.site import Mark, mark_of, read_serial
 
 PARAMETER = "min_serial"
 # Seconds after which the reader may try again.
@@ -62,8 +62,7 @@ class MinSerial:
         except FileNotFoundError:
             return None
         if mark != self._mark:
-            hub = read_hub(self._root)
-            self._serial, self._mark = hub.serial if hub else None, mark
+            self._serial, self._mark = read_serial(self._root), mark
         return self._serial
 
 

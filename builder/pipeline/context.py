@@ -10,7 +10,7 @@ from builder.model.settings import Settings
 from builder.render.pages import Pages, pages_of
 from builder.stats.pulls import PullCounts, Pulls
 from builder.store.restored import serial_base
-from builder.store.site import Site, read_hub
+from builder.store.site import Site, read_serial
 from builder.store.state import State
 
 # Owner and name of a repo; without a name, the owner's profile.
@@ -151,8 +151,7 @@ class Context:
     @property
     def shown_serial(self) -> int | None:
         """The serial in hub.json; None if there is no hub.json."""
-        hub = read_hub(self.settings.out)
-        return hub.serial if hub else None
+        return read_serial(self.settings.out)
 
     @property
     def lags(self) -> bool:

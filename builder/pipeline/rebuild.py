@@ -34,7 +34,7 @@ from builder.pipeline.build_metrics import (
 )
 from builder.pipeline.context import Named
 from builder.stats.database import pulls_mark
-from builder.store.site import read_hub
+from builder.store.site import read_serial
 
 # The longest time that a publisher waits until its version is visible. After that, the request
 # fails with 503, and the build continues.
@@ -183,7 +183,8 @@ class Rebuilder(Background):
         """
         with self._changed:
             lag = time.monotonic() - self._behind_since if self._behind_since else 0.0
-            serial = self._read_serial()
+            # Read from the site itself, because another process may have built it.
+            serial = read_serial(self._settings.out)
             return {
                 "status": _status(bool(self._last_error), serial is not None, bool(lag)),
                 "serial": serial,
@@ -212,11 +213,6 @@ class Rebuilder(Background):
             prompts, versions = self._totals
             yield Reading(PROMPTS, prompts)
             yield Reading(VERSIONS, versions)
-
-    def _read_serial(self) -> int | None:
-        # Read from the site itself, because another process may have built it.
-        hub = read_hub(self._settings.out)
-        return hub.serial if hub else None
 
     # The thread
 

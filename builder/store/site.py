@@ -60,6 +60,12 @@ def read_hub(root: str) -> Hub | None:
         return None
 
 
+def read_serial(root: str) -> int | None:
+    """The serial in the hub.json of a site; None if there is no hub.json."""
+    hub = read_hub(root)
+    return hub.serial if hub else None
+
+
 def _hub_path(root: str) -> str:
     return f"{root}/{BY_NAME['hub'].file}"
 

@@ -16,8 +16,6 @@ import asyncio
 import functools
 import logging
 import math
-import os
-import shutil
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -29,13 +27,13 @@ from builder.pipeline.background import Background, Failures, pause_seconds
 from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import is_building, last_build
-from builder.store.site import is_built, read_hub
+from builder.store.site import is_built, read_serial
 from operate.deploy import loop, run, snapshot
 from operate.deploy.destination import open_destination
+from operate.deploy.gathered import Gathered
 from operate.deploy.notices import PATHS_MAX, Changed, Notices
 from operate.deploy.options import Job
 from operate.deploy.plan import Plan, Report
-from operate.deploy.snapshot import Files
 from publisher.log import log_event
 
 DEPLOY_BEHIND = Gauge(
@@ -76,32 +74,6 @@ STOP_SECONDS = 5.0
 log = logging.getLogger("hub.deploy")
 
 
-class _Gathered:
-    """Links to files as they were after the last settled build, for the next deployment."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._paths = snapshot.paths_in(folder)
-        self.files: Files = {}
-        self.build = 0
-        self.serial: int | None = None
-
-    def add(self, site: str, files: set[str], build: int) -> None:
-        """Keep these files in their present state. Raises OSError."""
-        os.makedirs(self._folder, exist_ok=True)
-        kept = snapshot.keep(site, files, self._paths)
-        for file in files:
-            if old := self.files.get(file):
-                os.unlink(old.path)
-        self.files |= kept
-        self.build = build
-        self.serial = _serial_of(site)
-
-    def drop(self) -> None:
-        # Files that cannot be removed now are removed at the next start.
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
 class Deployer(Background):
     """While entered, deploys the builds that ``tell`` gets, and reports to ``notices``. Entering
     raises OperatorError if the destination is invalid. ``turn``: deploys only while this node has
@@ -125,7 +97,7 @@ class Deployer(Background):
         self._is_new = False
         # The files of the next deployment; None: it compares everything. ``_touched``: files of
         # later builds, none of which has settled. ``_build``: the last known build.
-        self._gathered: _Gathered | None = None
+        self._gathered: Gathered | None = None
         self._touched: set[str] = set()
         self._build: int | None = None
         # A build of another process, and the monotonic time at which it was noticed.
@@ -288,7 +260,7 @@ class Deployer(Background):
         return self._generation is not None and self._site_serial() >= self._turn.noted
 
     def _site_serial(self) -> int:
-        serial = _serial_of(self._job.out)
+        serial = read_serial(self._job.out)
         return -1 if serial is None else serial
 
     # Methods of the thread
@@ -328,7 +300,7 @@ class Deployer(Background):
 
     def _deploy(self) -> None:
         with self._changed:
-            gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
+            gathered, self._gathered = self._gathered, Gathered(next(self._folders))
             self._deploying_since, self._waiting_since = self._waiting_since, None
         self._files = {}
         if self._turn:
@@ -341,7 +313,7 @@ class Deployer(Background):
             if gathered:
                 gathered.drop()
 
-    def _transfer(self, gathered: _Gathered | None) -> Report:
+    def _transfer(self, gathered: Gathered | None) -> Report:
         def note_files(plan: Plan) -> None:
             self._files = plan.files(PATHS_MAX)
 
@@ -384,7 +356,7 @@ class Deployer(Background):
                 self._build = max(self._build or 0, report.build)
                 if self._gathered and self._gathered.build <= report.build:
                     self._gathered.drop()
-                    self._gathered = _Gathered(next(self._folders))
+                    self._gathered = Gathered(next(self._folders))
                     self._waiting_since = None
             self._deploying_since = None
             self._failures.clear()
@@ -420,8 +392,3 @@ class Deployer(Background):
         if self._notices:
             self._notices.failed(self._files)
         log_event(log, logging.ERROR, "deployment", error)
-
-
-def _serial_of(site: str) -> int | None:
-    hub = read_hub(site)
-    return hub.serial if hub else None

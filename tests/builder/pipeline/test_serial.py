@@ -15,7 +15,7 @@ from builder.pipeline import rebuild, settle
 from builder.pipeline.build import build, compare
 from builder.pipeline.rebuild import Rebuilder
 from builder.render import envelopes
-from builder.store import site
+from builder.store.site import read_serial
 from builder.write import lists
 from tests.support.catalogues import edit_record, read_tree, write_version
 from tests.support.servers import wait_until
@@ -80,13 +80,8 @@ def list_versions(settings: Settings) -> dict[str, tuple[int, ...]]:
     return {row["name"]: parse(row["latest_version"]) for row in rows}
 
 
-def hub_serial(settings: Settings) -> int | None:
-    hub = site.read_hub(settings.out)
-    return hub.serial if hub else None
-
-
 def wait_for(settings: Settings, serial: int) -> None:
-    wait_until(lambda: hub_serial(settings) == serial, f"serial {serial}")
+    wait_until(lambda: read_serial(settings.out) == serial, f"serial {serial}")
 
 
 @pytest.fixture
@@ -130,7 +125,7 @@ def damage(record: Path) -> Callable[[], object]:
 def is_as_built_anew(settings: Settings) -> bool:
     """True if the site equals a full build of the content, apart from the serial."""
     other = settings._replace(out=f"{settings.out}-fresh", state=f"{settings.state}-fresh")
-    build(other, serial=hub_serial(settings))
+    build(other, serial=read_serial(settings.out))
     return read_tree(settings.out) == read_tree(other.out)
 
 
@@ -155,7 +150,7 @@ def test_readers_get_a_serial_that_rises_after_the_build(log):
         assert rebuilder.make_visible("ann", "a") == START
         wait_until(lambda: list_versions(log.settings) == {"a": (1, 0, 0)}, "the lists")
         wait_until(lambda: rebuilder.health()["status"] == "ok", "the end of the build")
-        assert hub_serial(log.settings) == START
+        assert read_serial(log.settings.out) == START
         log.end(rebuilder)
         wait_for(log.settings, START + 1)
         # And where nothing that readers see has changed.
@@ -186,7 +181,7 @@ def test_a_pass_that_was_begun_keeps_its_serial(log, monkeypatch):
     assert log.reported[0] == START + 1 and len(log.reported) > 1
     assert {*log.reported[1:]} < {*numbers} and log.reported == sorted({*log.reported})
     last = build_some(False, "a")
-    assert hub_serial(settings) == last
+    assert read_serial(settings.out) == last
     assert log.violations == []
     assert is_as_built_anew(settings)
 
@@ -205,7 +200,7 @@ def test_while_something_has_a_fault_hub_json_keeps_its_serial(log):
             assert rebuilder.make_visible("ann", "b") == START + 3 + number
         wait_until(lambda: list_versions(settings) == {"a": (1, 0, 0), "b": (1, 0, 2)}, "lists")
         wait_until(lambda: rebuilder.health()["failures"] > 2, "more builds")
-        assert hub_serial(settings) == START + 1
+        assert read_serial(settings.out) == START + 1
         mend()
         wait_for(settings, START + 4)
     assert log.violations == []
@@ -241,28 +236,28 @@ def test_unknown_content_is_built_before_its_serial_is_shown(log, monkeypatch):
     build(settings, serial=START + 1)
     log.write("b")
     build(settings, changed=[], serial=START + 2, covers_serial=False)
-    assert hub_serial(settings) == START + 1
+    assert read_serial(settings.out) == START + 1
     build(settings, changed=[("ann", "b")], serial=START + 2)
-    assert hub_serial(settings) == START + 2
+    assert read_serial(settings.out) == START + 2
     damage(log.write("a"))
     with pytest.raises(ContentError):
         build(settings, changed=[("ann", "a"), ("ann", "b")], serial=START + 3)
     with pytest.raises(ContentError):
         build(settings, serial=START + 3)
-    assert hub_serial(settings) == START + 2
+    assert read_serial(settings.out) == START + 2
     # Nothing is remembered, so all of it is looked at.
     log.write("a")
     Path(settings.content, "ann", "a", "1.0.1.json").unlink()
     Path(settings.content, "ann", "a", "1.0.1.md").unlink()
     build(settings, changed=[], full=True, serial=START + 4, covers_serial=False)
-    assert hub_serial(settings) == START + 4
+    assert read_serial(settings.out) == START + 4
     assert log.violations == []
 
 
 def test_without_a_serial_it_is_the_number_of_versions(log):
     log.write("a", "b")
     build(log.settings)
-    assert hub_serial(log.settings) == 2
+    assert read_serial(log.settings.out) == 2
     assert not any(compare(log.settings))
 
 
