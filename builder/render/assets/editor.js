@@ -75,6 +75,11 @@ function start() {
     if (event.target.name !== "see") changed();
     if (event.target === text) showSize(files.promptText());
   });
+  document.getElementById("title")?.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    form.requestSubmit(document.getElementById("preview"));
+  });
   form.addEventListener("submit", (event) => {
     marked?.write();
     files.commit();
@@ -297,10 +302,9 @@ function isDescribed(row) {
 }
 
 function tellUnknown(unknown) {
-  const names = [...unknown].slice(0, NAMES_TOLD_MAX).join(", ");
-  const more = unknown.size > NAMES_TOLD_MAX ? ` and ${counted(unknown.size - NAMES_TOLD_MAX)} more` : "";
-  const told = names && `Not described yet: ${names}${more}. Check the spelling, then describe each `
-    + "under Variables or in the front matter.";
+  const names = [...unknown];
+  if (names.length > NAMES_TOLD_MAX) names.splice(NAMES_TOLD_MAX, Infinity, "…");
+  const told = names.length === 0 ? "" : `Not described yet: ${names.join(", ")}. Describe them below, or check the spelling.`;
   const place = document.getElementById("unknown");
   // Screen readers repeat it whenever it is set.
   if (place.textContent !== told) place.textContent = told;

@@ -39,7 +39,7 @@ const theme = EditorView.theme({
   },
   ".variable, .variable *": { color: "var(--mark-text)" },
   ".variable": { borderRadius: "0.3em", background: "var(--mark)" },
-  ".variable.unknown": { textDecoration: "underline wavy var(--wrong)", textUnderlineOffset: "0.25em" },
+  ".variable.unknown": { textDecoration: "underline dotted var(--soft)", textUnderlineOffset: "0.25em" },
   ".cm-specialChar": { color: "var(--wrong)" },
 });
 

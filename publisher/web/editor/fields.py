@@ -176,6 +176,10 @@ def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> Non
         field = "new_labels" if error.code in ("invalid_label", "name_reserved") else "content"
         errors.setdefault(field, []).append(str(error))
     for field, message in error.details:
+        value, limit = fields.get(field), _too_long.fullmatch(message)
+        if limit and isinstance(value, str):
+            fits = f"at most {int(limit[1]):,} fit"
+            message = f"the {field} has {len(value):,} characters; {fits}"
         message = _too_long.sub(r"\1 characters are the most; shorten it", message)
         sentence = f"{message[:1].upper()}{message[1:]}."
         errors.setdefault(_form_field(field, fields), []).append(sentence)

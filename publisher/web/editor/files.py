@@ -142,8 +142,14 @@ def rebase_rows(
 ) -> tuple[FileRow, ...]:
     """The author's changes to ``old``, applied to ``new``. Other rows become those of ``new``."""
     before = {row.path: row for row in old}
-    changed = {row.path: row for row in mine if before.get(row.path) != row}
-    found = {row.path: row for row in new} | changed
-    kept = {row.path for row in new}
+    kept = {row.path: row for row in new}
+    found = dict(kept)
+    for row in mine:
+        old, theirs = before.get(row.path), kept.get(row.path)
+        if row == old:
+            continue
+        # The bytes and the executable bit merge independently.
+        is_theirs = old and theirs and row.executable == old.executable
+        found[row.path] = replace(row, executable=theirs.executable) if is_theirs else row
     # A row without data stands for a file of the version. If that file is gone, so is the row.
     return tuple(row for row in found.values() if row.data or row.path in kept)

@@ -34,9 +34,9 @@ class ProtectForm(FlaskForm):
     label = StringField("Label", [DataRequired("Enter the label.")], id="protect-label")
 
 
-class _Labelled(NamedTuple):
-    """A prompt that has had labels; ``versions`` are the versions of its labels, by label.
-    ``latest``: its latest version as readers see it; None before the site is built.
+class _Row(NamedTuple):
+    """A prompt; ``versions`` are the versions of its labels, by label. ``latest``: its latest
+    version as readers see it; None before the site is built.
     """
 
     name: str
@@ -77,10 +77,9 @@ def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
     mine = repos_of(frame.settings.content, owner)
-    found = {name: labels_of(frame.settings, owner, name) for name in mine or ()}
-    labels = {name: versions for name, versions in found.items() if versions is not None}
-    latest = latest_versions(frame.settings, owner, [*labels][:OFFERED_MAX])
-    labelled = [_Labelled(*one, latest.get(one[0])) for one in labels.items()]
+    labels = {name: labels_of(frame.settings, owner, name) or {} for name in mine or ()}
+    listed = sorted(labels, key=lambda name: not labels[name])[:OFFERED_MAX]
+    latest = latest_versions(frame.settings, owner, listed)
     return frame.render(
         "labels_form.html",
         status,
@@ -88,8 +87,8 @@ def _show(
         protect=protect_form,
         board_path=board_path,
         is_readable=mine is not None,
-        labelled=labelled[:OFFERED_MAX],
-        more=len(labelled[OFFERED_MAX:]),
+        rows=[_Row(name, labels[name], latest.get(name)) for name in listed],
+        more=len(labels) - len(listed),
         offered=offered(mine),
         protected=ProtectedLabels(frame.database).of(owner),
     )

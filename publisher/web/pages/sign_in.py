@@ -24,7 +24,11 @@ TOO_MANY_SIGNUPS = "Too many sign-ups from your address"
 
 
 class LoginForm(FlaskForm):
-    handle = StringField("Handle", [InputRequired("Enter your handle.")])
+    handle = StringField(
+        "Handle",
+        [InputRequired("Enter your handle.")],
+        description="The first part of your prompts' addresses, such as ada.",
+    )
     password = PasswordField("Password", [InputRequired("Enter your password.")])
 
 

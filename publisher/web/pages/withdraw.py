@@ -18,7 +18,7 @@ from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 
-_VERSION, _WHOLE = "version", "prompt"
+_WHOLE = "all"
 _REASONS = {
     "secret": "It contains a secret",
     "error": "It is wrong",
@@ -28,8 +28,11 @@ _REASONS = {
 
 
 class WithdrawForm(FlaskForm):
-    what = SelectField("Withdraw", choices=[(_VERSION, "One version"), (_WHOLE, "Whole prompt")])
-    version = StringField("Version", description="Such as 1.2.0. Empty for the whole prompt.")
+    version = StringField(
+        "What to withdraw",
+        [DataRequired("Choose a version, or the whole prompt.")],
+        description=f"A version such as 1.2.0, or {_WHOLE}: the whole prompt.",
+    )
     reason = SelectField("Reason", choices=[*_REASONS.items()])
     note = TextAreaField(
         "Note",
@@ -61,15 +64,10 @@ def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
     form = WithdrawForm(version=request.args.get("version", "") if request.method == "GET" else "")
     if form.validate_on_submit():
         version = (form.version.data or "").strip()
-        if (form.what.data == _WHOLE) == bool(version):
-            message = (
-                "Empty this field, or choose “One version”." if version else "Enter the version."
-            )
-            form.version.errors = [*form.version.errors, message]
-        else:
-            with errors_shown(form, form.version):
-                draft = _draft(form)
-                return _review(frame, _preview(frame, owner, name, version, draft), draft)
+        with errors_shown(form, form.version):
+            draft = _draft(form)
+            version = "" if version == _WHOLE else version
+            return _review(frame, _preview(frame, owner, name, version, draft), draft)
     return _show(frame, owner, name, form)
 
 
@@ -155,11 +153,19 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
     listing = content.list_versions(frame.settings.content, owner, name)
     if not listing.versions and not listing.withdrawn.files:
         raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
+    offered = [str(version) for version in listing.versions[: -OFFERED_MAX - 1 : -1]]
+    choices = [("", "Choose…"), *((one, one) for one in offered), (_WHOLE, "The whole prompt")]
+    has_choice = len(offered) == len(listing.versions) and form.version.data in (
+        None, *dict(choices)
+    )  # fmt: skip
+    if has_choice:
+        form.version.description = ""
     return frame.render(
         "withdraw.html",
         frame.status_of(form),
         form=form,
         name=name,
-        offered=listing.versions[: -OFFERED_MAX - 1 : -1],
+        offered=offered,
+        choices=choices if has_choice else None,
         is_open=bool(listing.versions),
     )

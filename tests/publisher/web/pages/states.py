@@ -125,10 +125,10 @@ def withdrawal_states(people: People) -> Iterator[tuple[str, Page]]:
     owner.submit("/labels/move")
     where = f"/account/prompts/{owner.handle}/story/withdraw"
     yield "withdraw", owner.get(where)
-    yield "withdraw-wrong", owner.submit("/withdraw", what="version", version="9.9.9")
+    yield "withdraw-wrong", owner.submit("/withdraw", version="9.9.9")
     owner.get(where)
     note = "<i>A note \N{RIGHT-TO-LEFT OVERRIDE}"
-    page = owner.submit("/withdraw", what="version", version="1.0.0", reason="legal", note=note)
+    page = owner.submit("/withdraw", version="1.0.0", reason="legal", note=note)
     yield "withdraw-confirm", page
     yield "withdrawn", owner.submit("/confirm")
     yield "board-withdrawn", owner.get(board_of(owner))

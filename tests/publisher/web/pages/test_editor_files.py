@@ -228,17 +228,23 @@ def test_files_of_two_people_are_merged_by_path(people: People, writer: Visitor)
     folder(people, writer)
     mine = fields_of(writer)
     form = next(form for form in writer.page.forms if "content" in form.names)
-    theirs = [RUN | {"content": "theirs"}, {"path": "theirs.md", "content": "T"}]
+    theirs = [
+        RUN | {"content": "theirs"}, IMAGE | {"executable": True},
+        {"path": "theirs.md", "content": "T"},
+    ]  # fmt: skip
     people.publish_story(writer, "Run it.", files=theirs)
-    page = writer.post(form.action, [*mine, ("action", "preview")], [upload("mine.md", b"M")])
+    uploads = [upload("mine.md", b"M"), upload("image.png", b"\0mine")]
+    page = writer.post(form.action, [*mine, ("action", "preview")], uploads)
     assert page.status == 412
     assert "Files that they changed: image.png, scripts/run.sh, theirs.md" in page.words
     page = send(writer, "mine")
     assert "mine.md added" in page.words and "theirs.md" not in page.words.split("Preview")[0]
     send(writer, "publish")
     kept = files_of(people, writer, "1.0.2")
-    assert kept.keys() == {"mine.md", "scripts/run.sh", "theirs.md"}
+    assert kept.keys() == {"image.png", "mine.md", "scripts/run.sh", "theirs.md"}
     assert kept["scripts/run.sh"] == (b"theirs", True)
+    # One changed the bytes, the other the executable bit.
+    assert kept["image.png"] == (b"\0mine", True)
 
 
 def test_nothing_large_is_read_of_a_stranger(people: People, writer: Visitor) -> None:

@@ -14,16 +14,16 @@ LABELS = "/account/labels"
 
 
 def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
-    assert "None of your prompts has a label yet." in owner.get(LABELS).words
+    assert "story none – 1.0.1 Create production" in owner.get(LABELS).words
     move(owner)
     page = owner.get(LABELS)
-    assert "story Label production 1.0.0 1.0.1 Move What changes" in page.words
+    assert "story Label production 1.0.0 1.0.1 Move production" in page.words
     compared = f"/{owner.handle}/story/compare?from=1.0.0&amp;to=1.0.1"
     review = f"/account/prompts/{owner.handle}/story/labels/move?label=production&amp;version=1.0.1"
     assert f'href="{compared}"' in page.html and f'href="{review}"' in page.html
     move(owner, version="1.0.1")
     page = owner.get(LABELS)
-    assert "story Label production 1.0.1 the same" in page.words and ">Move<" not in page.html
+    assert "story Label production 1.0.1 the same" in page.words and "/move?" not in page.html
     board = f"/account/prompts/{owner.handle}/story/labels"
     assert f'href="{board}"' in page.html
     for written in ("story", f" {owner.handle}/story "):

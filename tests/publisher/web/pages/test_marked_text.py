@@ -86,7 +86,7 @@ def test_variables_are_marked_and_unknown_ones_underlined(page: Page) -> None:
     expect_marked(page, "{{a}}", "{{ c }}", "{{a}}")
     expect_marked(page, "{{a}}", "{{ c }}", "{{a}}", kind=".unknown")
     hint = page.get_by_role("status").filter(has_text="Not described yet")
-    expect(hint).to_contain_text("Not described yet: a, c. Check the spelling")
+    expect(hint).to_contain_text("Not described yet: a, c. Describe them below")
     open_variable(page, "a")
     page.locator("#variable-a-example").fill("Ada")
     expect_marked(page, "{{ c }}", kind=".unknown")

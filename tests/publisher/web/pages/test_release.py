@@ -60,7 +60,7 @@ def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
     page = owner.get(board_of(owner))
     assert page.status == 200 and "has no label. Create one below" in page.words
     page = review(owner)
-    assert "New label production" in page.words and "<table" not in page.html
+    assert "Create the label production" in page.words and "<table" not in page.html
     assert labels(people, owner) == {}
     page = owner.submit("/labels/move", note="First release")
     assert page.path == board_of(owner) and "production now names 1.0.0." in page.words
@@ -125,7 +125,7 @@ def test_who_comes_too_late_sees_the_new_state(people: People, owner: Visitor) -
     page = owner.submit("/labels/move", note="Kept")
     assert page.status == 412 and labels(people, owner) == {}
     assert "production has changed since you opened the page, when it named 1.0.0." in page.words
-    assert "New label production" in page.words and 'value="Kept"' in page.html
+    assert "Create the label production" in page.words and 'value="Kept"' in page.html
     assert owner.submit("/labels/move").status == 200
     assert labels(people, owner) == {"production": "1.0.1"}
 

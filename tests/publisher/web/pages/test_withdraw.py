@@ -33,7 +33,7 @@ def path(owner: Visitor, name: str = "story") -> str:
 
 def ask(owner: Visitor, **fields: str) -> Page:
     owner.get(path(owner))
-    given = {"what": "version", "version": "1.0.1", "reason": "secret", "note": ""} | fields
+    given = {"version": "1.0.1", "reason": "secret", "note": ""} | fields
     return owner.submit("/withdraw", **given)
 
 
@@ -64,7 +64,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
 
 
 def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
-    page = ask(owner, what="prompt", version="", reason="legal")
+    page = ask(owner, version="all", reason="legal")
     assert "all 2 versions" in page.words and "nobody can publish under its name" in page.words
     done = owner.submit("/confirm")
     assert f"{owner.handle}/story is withdrawn." in done.words
@@ -76,8 +76,7 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"version": ""}, "Enter the version."),
-        ({"what": "prompt"}, "Empty this field"),
+        ({"version": ""}, "Choose a version, or the whole prompt."),
         ({"version": "9.9.9"}, "no version 9.9.9"),
         ({"version": "<b>"}, "x.y.z"),
         ({"note": "é" * 600}, "longer than 1,024 bytes"),
