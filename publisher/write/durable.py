@@ -87,7 +87,7 @@ def remove_empty(root: str, owner: str, name: str) -> None:
 
 
 class NewVersion(NamedTuple):
-    """What is stored of a version: its text, its record, and the bytes of its files by path."""
+    """The stored parts of a version: its text, its record, and the bytes of its files by path."""
 
     text: bytes
     record: bytes
