@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from builder.model import names, records
-from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
+from builder.model.errors import ContentError, Detail, RequestError, bounded
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
 from builder.model.records import OwnerFile, Source, StoredFile, VersionFile
@@ -29,7 +29,7 @@ from publisher.write.idempotency import KeptAnswer
 from publisher.write.labels import Events, hash_event
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
 from publisher.write.quotas import Quotas
-from publisher.write.rendering import render
+from publisher.write.rendering import render, render_version
 from publisher.write.repo import Repo
 from publisher.write.resolve import Metadata, resolve
 from publisher.write.store_protocol import Store
@@ -322,7 +322,7 @@ def _decide_version(
         files=folder.stored or UNSET,
         content_sha256=folder.content_sha256,
     )
-    raw = _render_record(record)
+    raw = render_version(record)
     kept = _kept(version, repo.latest, raw, None)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
     needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
@@ -390,14 +390,3 @@ def _encode_fields(values: Metadata | VersionFile) -> bytes:
 
 def _new_profile(published: Published) -> bytes:
     return render(OwnerFile(name=published.owner, joined_at=published.published_at))
-
-
-def _render_record(record: VersionFile) -> bytes:
-    raw = render(record)
-    if len(raw) > content.RECORD_BYTES_MAX:
-        message = (
-            f"the record would have {len(raw):,} bytes, but {content.RECORD_BYTES_MAX:,} is "
-            "the limit"
-        )
-        raise validation_failed(Detail("parameters", message))
-    return raw
