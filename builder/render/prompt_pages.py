@@ -63,6 +63,7 @@ def version_page(
         published_at=version.published_at,
         day=version.published_at[:10],
         labels=(shown_labels := _label_marks(pages, labels, before=" ")),
+        glance=_glance(pages, labels),
         form=form(pages, version, number, marks),
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
         text=text,
@@ -109,7 +110,7 @@ def repo_page(
         day=repo.updated_at[:10],
         pulls=pulls,
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
-        labels=shown_labels,
+        glance=_glance(pages, labelled.get(repo.latest_version, ())),
         form=form(pages, repo, repo.latest_version, marks),
         use=_use(pages, repo, id, id, latest.raw_url),
         text=text,
@@ -238,11 +239,13 @@ def _version_row(
     pages: Pages, repo: Repo, one: ListedVersion, labelled: dict[str, list[str]]
 ) -> Markup:
     """A version in the margin of its prompt's page."""
+    is_latest = one.version == repo.latest_version
     return pages.fill(
         "version_row.html",
         **_row_fields(repo, one),
-        is_latest=one.version == repo.latest_version,
-        labels=_label_marks(pages, labelled.get(one.version, ()), before=" "),
+        is_latest=is_latest,
+        # The facts above have those of the latest version.
+        labels="" if is_latest else _label_marks(pages, labelled.get(one.version, ()), before=" "),
     )
 
 
@@ -286,7 +289,17 @@ def _run_url(source: Source | None) -> str:
 
 def _label_marks(pages: Pages, labels: Iterable[str], *, before: str = "") -> Markup:
     mark = pages.macro("labels.html", "label_mark")
-    return Markup("".join(f"{before}{mark(label)}" for label in labels))
+    return Markup("".join(f"{before}{mark(label)}" for label in _by_weight(labels)))
+
+
+def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
+    """The labels of a version in a line: the first, and the number of others."""
+    others = f" +{counted(len(labels) - 1, 'label')}" if len(labels) > 1 else ""
+    return _label_marks(pages, _by_weight(labels)[:1], before=" ") + others
+
+
+def _by_weight(labels: Iterable[str]) -> list[str]:
+    return sorted(labels, key=lambda label: label != "production")
 
 
 def _label_panel(

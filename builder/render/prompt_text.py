@@ -23,6 +23,8 @@ from builder.text.values import as_text
 # text.
 MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
+# The most headings in the outline of a text.
+OUTLINE_MAX = 40
 # Names of fields begin with it: a field of another name could hide a property of its form from
 # scripts.
 FIELD_PREFIX = "v."
@@ -62,8 +64,18 @@ def shown_text(
         messages_left=counted(left, "more message is", "more messages are") if left else "",
     )
     link = Markup('<li><a href="#{}">{}</a></li>')
-    outline = [link.format(id, title) for id, title in headings]
+    outline = [link.format(one.id, one.title) for one in _outline(headings)]
     return shown, lines(outline) if len(outline) > 1 else ""
+
+
+def _outline(headings: list[Heading]) -> list[Heading]:
+    """The headings that have words. If they are too many, without those of the deepest levels."""
+    kept = [one for one in headings if any(map(str.isalnum, one.title))]
+    for level in range(6, 1, -1):
+        upper = [one for one in kept if one.level < level]
+        if len(kept) > OUTLINE_MAX and len(upper) > 1:
+            kept = upper
+    return kept[:OUTLINE_MAX]
 
 
 def _message(

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 # A mark takes many times the bytes of a short heading or item. Beyond these, a text is shown as it
 # is.
-HEADINGS_MAX = 100
+HEADINGS_MAX = 500
 MARKS_MAX = 3_000
 # Deeper items are shown at this depth.
 DEPTH_MAX = 2
@@ -46,10 +46,11 @@ _closing_signs = re.compile(r"[ \t]#+[ \t]*\Z")
 
 
 class Heading(NamedTuple):
-    """``id`` is the fragment that leads to it."""
+    """``id`` is the fragment that leads to it. ``level``: from 1, as the text has it."""
 
     id: str
     title: str
+    level: int
 
 
 def readable(text: str, headings: list[Heading]) -> Markup:
@@ -126,12 +127,13 @@ class _Marking:
         sign, title, gap = found["sign"], found["title"], found["gap"]
         plain = Markup(title).striptags().replace("**", "").strip()
         id = f"part-{len(self._headings) + 1}"
-        self._headings.append(Heading(id, _closing_signs.sub("", plain)))
-        level = min(sign.count("#") + 2, 5)
+        level = sign.count("#")
+        shown_level = min(level + 2, 5)
+        self._headings.append(Heading(id, _closing_signs.sub("", plain), level))
         after = f"<small>{gap}</small>" if gap else ""
         return (
-            f'<b id="{id}" role="heading" aria-level="{level}"><u>{sign}</u>{self.inline(title)}'
-            f"{after}</b>"
+            f'<b id="{id}" role="heading" aria-level="{shown_level}"><u>{sign}</u>'
+            f"{self.inline(title)}{after}</b>"
         )
 
     def _emphasis(self, found: re.Match[str]) -> str:

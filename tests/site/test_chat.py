@@ -136,9 +136,13 @@ def test_other_prompts_have_no_messages(visits):
     expect(page.locator("#prompt")).to_be_visible()
 
 
-def test_on_paper_there_are_the_messages_alone(visits):
+def test_on_paper_there_is_what_the_page_shows(visits):
     page = visits.open(f"/{COMMIT_MESSAGE}")
-    page.get_by_role("radio", name="Text", exact=True).check()
     page.emulate_media(media="print")
     expect(page.locator(".messages")).to_be_visible()
     expect(page.locator("#prompt")).to_be_hidden()
+    page.emulate_media(media="screen")
+    page.get_by_role("radio", name="Text", exact=True).check()
+    page.emulate_media(media="print")
+    expect(page.locator(".messages")).to_be_hidden()
+    expect(page.locator("#prompt")).to_be_visible()

@@ -60,9 +60,9 @@ def test_blocks_and_emphasis_are_marked(part):
 
 
 def test_headings_are_those_of_all_texts_of_a_page():
-    headings = [Heading("part-1", "Before")]
+    headings = [Heading("part-1", "Before", 1)]
     readable(escape("## **Bold** & so on ##\n#\n"), headings)
-    assert headings[1:] == [Heading("part-2", "Bold & so on")]
+    assert headings[1:] == [Heading("part-2", "Bold & so on", 2)]
 
 
 def test_indented_lines_after_an_item_are_no_code():

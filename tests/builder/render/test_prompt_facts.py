@@ -1,0 +1,62 @@
+"""The facts of a version: in its margin, and in one line on narrow screens."""
+
+import re
+
+import pytest
+
+from builder.model.settings import Settings
+from builder.render.prompt_text import OUTLINE_MAX
+from tests.stats.counting import count
+from tests.support.catalogues import build_files, write_label, write_version
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+@pytest.mark.parametrize("page", ["ann/x.html", "ann/x/1.1.0.html"])
+def test_ten_labels_are_one_line_on_narrow_screens_and_stand_once(empty: Settings, page: str):
+    for version in ("1.0.0", "1.1.0"):
+        write_version(empty.content, "ann", "x", version, "Say it.\n", license="MIT")
+    names = ["beta", "production", *(f"team-{number}" for number in range(8))]
+    for number, name in enumerate(names, 1):
+        write_label(empty.content, "ann/x", number, name, "1.1.0")
+    html = build_files(empty)[page].decode()
+    (glance,) = re.findall(r'<p class="glance meta">(.*?)</p>', html)
+    assert "Label production +9 labels" in text_of(glance) and "team" not in text_of(glance)
+    (margin,) = re.findall(r'<aside id="facts".*?</aside>', html, re.DOTALL)
+    facts = text_of(margin)
+    assert facts.startswith("Version 1.1.0 Label production Label beta Label team-0")
+    assert all(facts.count(f"Label {name}") == 1 for name in names)
+    assert "Licence MIT" in facts
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "first"),
+    [
+        ("# A\n" + "## B\n" * 30, 31, "A"),
+        ("# ====\n# A\n## B\n" + "### C\n" * 50, 2, "A"),
+        ("# A\n" + "## B\n### C\n" * 30, 31, "A"),
+        ("# A\n" + "## B\n" * 50, OUTLINE_MAX, "A"),
+        ("## B\n" * 50, OUTLINE_MAX, "B"),
+        ("# A\n", 0, ""),
+    ],
+)
+def test_the_outline_of_a_long_text_has_its_upper_headings(
+    empty: Settings, text: str, total: int, first: str
+):
+    write_version(empty.content, "ann", "x", "1.0.0", text)
+    html = build_files(empty)["ann/x.html"].decode()
+    titles = re.findall(r'<li><a href="#part-\d+">(.*?)</a></li>', html)
+    assert len(titles) == total and "".join(titles[:1]) == first
+    for id in re.findall(r'href="#(part-\d+)"', html):
+        assert f'id="{id}"' in html
+
+
+def test_pulls_have_a_line_of_30_days(empty: Settings):
+    write_version(empty.content, "ann", "x", "1.0.0", "Say it.\n")
+    for day in range(40):
+        count(empty, {"ann/x": 1 + day % 3}, day)
+    html = build_files(empty)["ann/x.html"].decode()
+    assert "<dt>Read</dt><dd>79 pulls<br><svg" in html
+    assert "Pulls in the 30 days to" in html
