@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.node import PACKAGES
-from tests.site.catalogue import PAGES
+from tests.site.catalogue import BREAKOUT, KINDS, PAGES
 from tests.site.markup import Markup
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -57,6 +57,19 @@ def check(*files: Path) -> list[str]:
         for one in messages
         if not one["message"].startswith(MEANT)
     )
+
+
+def test_pages_of_filled_in_prompts_are_valid(hub, tmp_path):
+    for number, value in enumerate(("", "1", BREAKOUT)):
+        answer = hub.session.post(
+            f"{hub.url}/account/fill/{KINDS}/1.0.0",
+            {"v.share": "1", "v.free": value},
+            headers={"Accept": "text/html"},
+            timeout=DEADLINE_SECONDS,
+        )
+        assert answer.status_code == (200 if value else 422)
+        (tmp_path / f"{number}.html").write_bytes(answer.content)
+    assert check(*tmp_path.iterdir()) == []
 
 
 def test_the_checker_finds_nothing(hosts, golden):
