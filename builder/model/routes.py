@@ -310,6 +310,7 @@ _ROWS = (
     _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),
     _row("compare_script", "/assets/compare.js", SCRIPT, "list", "site"),
     _row("changes_script", "/assets/changes.js", SCRIPT, "list", "site"),
+    _row("callers_script", "/assets/callers.js", SCRIPT, "list", "site"),
     _row("changes_table_script", "/assets/changes_table.js", SCRIPT, "list", "site"),
     _row("compare_files_script", "/assets/compare_files.js", SCRIPT, "list", "site"),
     _row("jsdiff_script", "/assets/jsdiff.js", SCRIPT, "list", "site"),

@@ -16,18 +16,21 @@ from builder.model.labels import Labels
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
-# The dashes of the labels' lines: the first one has none.
-DASHES = ("none", "5 3", "1 3")
+# The widths and dashes of the labels' lines: the first one is whole.
+STROKES = ((3.5, "none"), (1.5, "5 3"), (1.5, "1 3"))
 # The title describes the picture to screen readers. It names only the newest moves of a label.
 MOVES_NAMED_MAX = 20
 PRODUCTION = "production"
 
-LEFT, RIGHT = 14.0, 97.0
-HEAD, FOOT = 44, 28
-# The legend: its position, the width of a label in percent, and the most characters of one.
-LEGEND_Y, LEGEND_WIDTH, LEGEND_CHARS = 10, 33, 16
+# The style sheet leaves room for the numbers of versions before the left edge.
+RIGHT = 97.0
+HEAD, FOOT = 12, 28
+# The height of a label in the legend, in pixels.
+LEGEND_HEIGHT = 18
 ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 40, 420
-DATES_APART = 24.0
+DATES_APART = 36.0
+# Dates further to the right would leave the picture on a phone.
+DATE_RIGHT = 88
 
 
 class Picture(NamedTuple):
@@ -41,33 +44,47 @@ class Picture(NamedTuple):
 
 
 def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
-    """The picture of a prompt's newest readable versions, with the moves of up to LABELS_MAX
-    labels. ``entries`` are oldest first.
+    """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels.
+    ``entries`` are oldest first. Empty if there is only one version, which no label has named.
     """
-    shown = [one for one in entries if not one.withdrawn][-VERSIONS_MAX:]
+    shown = entries[-VERSIONS_MAX:]
     moves = shown_moves(labels)
+    if len(shown) == 1 and not moves:
+        return Markup("")
     picture = _arrange(shown, moves)
     parts = [_versions(shown, picture)]
     parts += [_line(number, *one, picture) for number, one in enumerate(moves.items(), 1)]
     parts.append(_axis(picture))
     return Markup(
-        '<svg class="chart" width="100%" height="{}" text-anchor="middle" '
+        '<svg class="chart" width="100%" height="{}" overflow="visible" text-anchor="middle" '
         'role="img" aria-labelledby="chart">'
         '<title id="chart">{}</title>{}</svg>'
     ).format(picture.height, _in_words(shown, moves), Markup("").join(parts))
 
 
+def left_out(entries: list[ListedVersion], labels: Labels) -> str:
+    """A sentence about the versions and labels that the picture does not show."""
+    parts = []
+    if len(entries) > VERSIONS_MAX:
+        parts.append(f"the newest {VERSIONS_MAX} of {len(entries):,} versions")
+    if len(labels.current) > LABELS_MAX:
+        parts.append(f"{LABELS_MAX} of {len(labels.current)} labels")
+    return f"The picture shows {' and '.join(parts)}." if parts else ""
+
+
 def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
-    """The moves of up to LABELS_MAX labels, ``production`` first. Each label's moves are oldest
-    first.
+    """The moves of up to LABELS_MAX labels: ``production``, then those that moved most. Each
+    label's moves are oldest first.
     """
-    names = sorted(labels.current, key=lambda label: label != PRODUCTION)[:LABELS_MAX]
+    by_moves = sorted(labels.current, key=lambda label: -len(labels.history[label]))
+    names = sorted(by_moves, key=lambda label: label != PRODUCTION)[:LABELS_MAX]
     return {name: labels.history[name][::-1] for name in names}
 
 
 def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:
     times = sorted(
         {one.published_at for one in shown}
+        | {one.withdrawn.at for one in shown if one.withdrawn}
         | {move.moved_at for one in moves.values() for move in one}
     )
     seconds = [datetime.fromisoformat(time).timestamp() for time in times]
@@ -79,11 +96,12 @@ def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> P
         at += max((after - before) / span, least)
         places.append(at)
     # Leaves room after the last event for the current state.
-    scale = (RIGHT - LEFT) / (at + 2 * least)
+    scale = RIGHT / (at + 2 * least)
     row = max(ROW_MIN, min(ROW_MAX, ROWS_HEIGHT // len(shown)))
-    rows = {one.version: HEAD + row * number for number, one in enumerate(reversed(shown))}
-    height = HEAD + row * (len(shown) - 1) + FOOT
-    place = {time: LEFT + scale * one for time, one in zip(times, places, strict=True)}
+    head = HEAD + LEGEND_HEIGHT * len(moves)
+    rows = {one.version: head + row * number for number, one in enumerate(reversed(shown))}
+    height = head + row * (len(shown) - 1) + FOOT
+    place = {time: scale * one for time, one in zip(times, places, strict=True)}
     return Picture(place, rows, height)
 
 
@@ -97,10 +115,12 @@ def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
     lines, points = [], []
     for one in shown:
         x, y = picture.place[one.published_at], picture.rows[one.version]
-        lines.append(_straight(x, y, 100, y))
+        end = picture.place[one.withdrawn.at] if one.withdrawn else 100
+        lines.append(_straight(x, y, end, y))
+        gone = ' text-decoration="line-through"' if one.withdrawn else ""
         points.append(
             f'<circle cx="{x:.1f}%" cy="{y}" r="4"/>'
-            f'<text x="{x:.1f}%" y="{y}" dx="-9" dy="4">{one.version}</text>'
+            f'<text x="{x:.1f}%" y="{y}" dx="-9" dy="4"{gone}>{one.version}</text>'
         )
     return Markup(f'<g text-anchor="end">{"".join((*lines, *points))}</g>')
 
@@ -109,10 +129,10 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
     """The line of a label, with gaps while it names no version in the picture."""
     # Labels that name the same version run beside each other.
     shift = -5 * (number - 1)
-    left = LEGEND_WIDTH * (number - 1)
+    y = LEGEND_HEIGHT * (number - 1) + 6
     parts = [
-        _straight(left, LEGEND_Y, left + 4, LEGEND_Y),
-        f'<text x="{left + 5}%" y="{LEGEND_Y}" dy="4">{escape(label[:LEGEND_CHARS])}</text>',
+        f'<line x1="0" y1="{y}" x2="30" y2="{y}"/>',
+        f'<text x="38" y="{y}" dy="4">{escape(label)}</text>',
     ]
     ends = [picture.place[move.moved_at] for move in moves[1:]] + [100.0]
     before: int | None = None
@@ -124,14 +144,15 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
                 parts.append(_straight(x, before, x, y))
             parts.append(_straight(x, y, end, y))
         before = y
-    group = f'<g class="l{number}" text-anchor="start" stroke-dasharray="{DASHES[number - 1]}">'
-    return Markup(f"{group}{''.join(parts)}</g>")
+    width, dashes = STROKES[number - 1]
+    group = f'<g class="l{number}" text-anchor="start" stroke-width="{width}"'
+    return Markup(f'{group} stroke-dasharray="{dashes}">{"".join(parts)}</g>')
 
 
 def _axis(picture: Picture) -> Markup:
     parts, last = [], -DATES_APART
     for time, x in sorted(picture.place.items()):
-        if x - last >= DATES_APART:
+        if x - last >= DATES_APART and x <= DATE_RIGHT:
             parts.append(f'<text x="{x:.1f}%" y="{picture.height - 4}">{time[:10]}</text>')
             last = x
     return Markup("".join(parts))
@@ -140,6 +161,9 @@ def _axis(picture: Picture) -> Markup:
 def _in_words(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
     """The picture in words."""
     sentences = [f"Versions {', '.join(one.version for one in shown)}."]
+    sentences += [
+        f"{one.version} was withdrawn on {one.withdrawn.at[:10]}." for one in shown if one.withdrawn
+    ]
     for label, one in moves.items():
         ways = [f"{move.version or 'removed'} from {move.moved_at[:10]}" for move in one]
         sentences.append(f"{label}: {', '.join(ways[-MOVES_NAMED_MAX:])}.")

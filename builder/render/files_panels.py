@@ -19,6 +19,7 @@ from builder.render.pages import Pages
 from builder.text.abilities import FindingChange, Findings
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks
+from builder.text.interface import Change
 
 # A list of more files is folded.
 UNFOLDED_MAX = 12
@@ -38,10 +39,11 @@ class ShownFile(NamedTuple):
 
 
 class Since(NamedTuple):
-    """The changes since the previous version: rows of the text, files, and findings as
+    """The changes since the previous version: for callers, rows of the text, files, and findings as
     ``abilities.compare`` yields them, or None if both versions are only texts.
     """
 
+    callers: Sequence[Change]
     rows: Sequence[Row]
     files: Sequence[FileChange]
     found: Sequence[FindingChange] | None
@@ -66,14 +68,17 @@ def panels(
 
 def changes_since(pages: Pages, since: Since, previous: str, version: str, marks: Marks) -> Markup:
     """The changes since the previous version, as HTML."""
+    callers = pages.macro("callers.html", "for_applications")
+    first = callers(since.callers, previous, version, marks)
     text = pages.macro("changes.html", "changes")
     if since.found is None:
-        return text(since.rows, previous, version, marks)
+        return first + text(since.rows, previous, version, marks)
     found = pages.macro("can_do.html", "can_do_changes")(since.found, marks)
     same = "The text is unchanged." if since.files else "The text and files are unchanged."
     pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
     return Markup("").join(
         [
+            first,
             found,
             text(since.rows, previous, version, marks, same=same),
             pages.macro("files.html", "file_changes")(pairs, previous, version, marks),

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from builder.text.file_diff import FileChange
 from builder.text.line_diff import LineDiff, Steps
-from builder.text.word_diff import Segment, mark_words
+from builder.text.word_diff import Piece, is_akin, mark_words, split_lines
 
 ROWS_MAX = 1_000
 # The limit for all lines that replace others. Beyond it, lines are shown without marked words.
@@ -21,15 +21,16 @@ class Row(NamedTuple):
     """A row of a readable difference.
 
     A "gap" stands for ``left_out`` equal lines, a "rest" for that many changed lines beyond
-    ROWS_MAX. Other rows are a line, with its number in the old
-    and in the new text, from 1. ``segments``, joined, are the line with its line feed;
-    ``is_unended``: it has none.
+    ROWS_MAX. Other rows are a line, with its number in the old and in the new text, from 1.
+    ``segments``, joined, are the line with its line feed; ``is_unended``: it has none. A "changed"
+    row is a line and the one that replaces it: its segments without the added ones are the old
+    line, without the removed ones the new line.
     """
 
-    kind: Literal["same", "removed", "added", "gap", "rest"]
+    kind: Literal["same", "removed", "added", "changed", "gap", "rest"]
     old_number: int | None = None
     new_number: int | None = None
-    segments: list[Segment] | None = None
+    segments: list[Piece] | None = None
     is_unended: bool = False
     left_out: int = 0
 
@@ -66,7 +67,8 @@ def readable(diff: LineDiff) -> Readable:
 def _readable(diff: LineDiff, budget: "_Budget") -> list[Row]:
     shown = list(islice(_rows(diff, budget), budget.rows_left))
     budget.rows_left -= len(shown)
-    rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
+    lines = {"removed": 1, "added": 1, "changed": 2}
+    rest = _count_changed(diff) - sum(lines.get(row.kind, 0) for row in shown)
     return [*shown, Row("rest", left_out=rest)] if rest else shown
 
 
@@ -112,24 +114,33 @@ def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
             old, new = diff.old[i1:i2], diff.new[j1:j2]
             if tag == "equal":
                 for offset, line in enumerate(old, 1):
-                    yield Row("same", i1 + offset, j1 + offset, [(line, False)])
-                continue
-            if budget.allows(old, new):
-                old_segments, new_segments = mark_words(old, new, budget.steps)
+                    yield Row("same", i1 + offset, j1 + offset, [(line, "")])
             else:
-                old_segments, new_segments = _unmarked(old), _unmarked(new)
-            for number, segments in enumerate(old_segments, i1 + 1):
-                yield Row("removed", number, None, segments, _is_unended(segments))
-            for number, segments in enumerate(new_segments, j1 + 1):
-                yield Row("added", None, number, segments, _is_unended(segments))
+                yield from _changed_rows(_pieces(old, new, budget), i1 + 1, j1 + 1)
         reached = group[-1][2]
     if diff.groups and reached < len(diff.old):
         yield Row("gap", left_out=len(diff.old) - reached)
 
 
-def _unmarked(lines: list[str]) -> Iterator[list[Segment]]:
-    return ([(line, False)] for line in lines)
+def _pieces(old: list[str], new: list[str], budget: _Budget) -> list[Piece]:
+    before, after = "".join(old), "".join(new)
+    if budget.allows(old, new):
+        return mark_words(before, after, budget.steps)
+    return [(before, "<"), (after, ">")]
 
 
-def _is_unended(segments: list[Segment]) -> bool:
-    return not segments[-1][0].endswith("\n")
+def _changed_rows(pieces: list[Piece], old_number: int, new_number: int) -> Iterator[Row]:
+    """The rows for lines and those that replace them: one for both if each line has its own."""
+    if not any("\n" in text for text, sign in pieces if sign):
+        shown = {"<": "-", ">": "+"}
+        lines = split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
+        if all(map(is_akin, lines)):
+            for offset, line in enumerate(lines):
+                yield Row("changed", old_number + offset, new_number + offset, line)
+            return
+    for kind, sign, unmarked in ("removed", "-", "<"), ("added", "+", ">"):
+        side = [(text, "") if one == unmarked else (text, one) for text, one in pieces]
+        for offset, line in enumerate(split_lines(one for one in side if one[1] in ("", sign))):
+            segments = line if is_akin(line) else [("".join(text for text, _ in line), "")]
+            numbers = (old_number + offset, None) if sign == "-" else (None, new_number + offset)
+            yield Row(kind, *numbers, segments, not segments[-1][0].endswith("\n"))

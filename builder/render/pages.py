@@ -29,6 +29,7 @@ from builder.render.connect import mcp_url
 from builder.render.frames import Frames
 from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
+from builder.text.interface import by_name, explain
 from builder.text.one_line import one_line
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
@@ -188,4 +189,6 @@ _FILTERS = {
     "data_block": linked_data.data_block,
     "visible": visible,
     "human_size": human_size,
+    "by_name": by_name,
+    "explain": explain,
 }

@@ -14,7 +14,7 @@ from builder.model.plural import counted, human_size
 from builder.model.records import Source
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
-from builder.render.chart import chart
+from builder.render.chart import chart, left_out
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
@@ -46,7 +46,9 @@ def version_page(
     marks = Marks()
     # The text comes first, because its hidden characters are counted before those of the changelog.
     text, outline = shown_text(pages, version, number, marks)
-    changelog = visible(version.changelog, marks)
+    lead = visible(shortened(version.changelog), marks)
+    is_cut = len(version.changelog) > SHORTENED_CHARS
+    changelog = visible(version.changelog, marks) if is_cut else ""
     changes: Markup | str = ""
     if since:
         changes = changes_since(pages, since, version.previous, number, marks)
@@ -59,6 +61,7 @@ def version_page(
         title=version.title,
         line=_line(f"{version.title} {number}"),
         summary=_line(version.changelog or f"Version {number} of {id}."),
+        lead=lead,
         changelog=changelog,
         published_at=version.published_at,
         day=version.published_at[:10],
@@ -141,9 +144,11 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
         title=repo.title,
         created_at=repo.created_at,
         day=repo.created_at[:10],
-        versions_count=counted(len(entries), "version"),
+        versions_count=f"{len(entries):,}",
+        withdrawn_count=sum(bool(one.withdrawn) for one in entries),
         listed_count="" if is_whole else f"{len(newest_first):,}",
         picture=chart(entries, labels),
+        left_out=left_out(entries, labels),
         moves=pages.macro("versions_parts.html", "moves_table")(moves[:MOVES_MAX], marks),
         labels=pages.macro("versions_parts.html", "label_facts")(labels.current),
         latest=repo.latest_version,
@@ -255,6 +260,7 @@ def _row_fields(repo: Repo, one: ListedVersion) -> dict[str, str | bool]:
         "name": repo.name,
         "version": one.version,
         "because": BECAUSE[one.withdrawn.reason] if one.withdrawn else "",
+        "withdrawn_at": one.withdrawn.at[:10] if one.withdrawn else "",
         "has_changes": bool(one.diff_url),
         "published_at": one.published_at,
         "day": one.published_at[:10],

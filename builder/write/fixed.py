@@ -57,6 +57,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
         "stylesheet": colours.stylesheet(settings.accent),
         "icon": colours.icon(settings.accent),
         "changes_script": clients.changes_script(),
+        "callers_script": clients.callers_script(),
         "catalogue_script": clients.search_script(rules),
         "client": shell.script,
         "client_release": shell.script,

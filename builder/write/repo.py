@@ -35,6 +35,7 @@ from builder.store.withdrawn_files import read_parts
 from builder.text import abilities, line_diff
 from builder.text.abilities import Findings
 from builder.text.file_diff import FileChange, compare_files, unified
+from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
 from builder.write import langfuse_files, mirrored
@@ -223,10 +224,12 @@ class _RepoFiles:
         files = self._file_changes(older, stored, skill)
         at = {**self.at, "version": stored.version}
         self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
+        sides = (interface_of(one.record, one.content) for one in (older, stored))
+        since = Since(changes_for_callers(*sides), hunks(changes), files, None)
         if not _is_examined(older) and not _is_examined(stored):
-            return Since(hunks(changes), files, None)
+            return since
         found = abilities.compare(self.find(older.version), self.find(stored.version))
-        return Since(hunks(changes), files, [*found])
+        return since._replace(found=[*found])
 
     def _found(self, stored: Stored) -> Findings | None:
         """The abilities of a version; None if it is only a text."""

@@ -8,9 +8,10 @@ from builder.model.answers import ChangedVariables, Checked
 from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.text.file_diff import compare_files, unified
+from builder.text.interface import interface_of
 from builder.text.line_diff import LineDiff
 from publisher.write.decision import Terms
-from publisher.write.next_version import Step, interface_of
+from publisher.write.next_version import Step
 from publisher.write.publish import Preview, preview, read_unlocked
 from publisher.write.store_protocol import Store
 

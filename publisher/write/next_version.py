@@ -1,38 +1,27 @@
 """The number of a new version, and the step from the version before it. Pure.
 
-As in Semantic Versioning (https://semver.org), a program that fills in a prompt keeps working after
-a patch or a minor version. After a major version, it may need a change.
+The rule is in builder.text.interface.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import AUTO, Version
-from builder.model.records import Variable, VersionFile
+from builder.model.records import VersionFile
 from builder.model.request_bodies import Draft
-from builder.text.messages import parse_messages
-from builder.text.prompts import body_of, variable_names
-from builder.text.values import as_text
+from builder.text.interface import (
+    KINDS,
+    Bump,
+    Interface,
+    bump_of,
+    changes_for_callers,
+    interface_of,
+)
 from publisher.write.resolve import Metadata
-
-Bump = Literal["major", "minor", "patch"]
 
 # A reason names at most so many variables; it counts the others.
 NAMED_MAX = 5
-
-# By type, the wider types that take all of its values.
-_WIDER = {"integer": ("number", "string"), "number": ("string",), "boolean": ("string",)}
-
-
-class Interface(NamedTuple):
-    """The part of a prompt that callers depend on: the variables that its text uses, by name, and
-    ``is_chat``, True if it has messages.
-    """
-
-    variables: dict[str, Variable]
-    is_chat: bool
 
 
 class Step(NamedTuple):
@@ -97,73 +86,28 @@ def take_step(draft: Draft, step: Step | None) -> tuple[str, list[str]]:
     ]
 
 
-def interface_of(one: Metadata | VersionFile, text: str) -> Interface:
-    """Returns the interface of a version with this text."""
-    body = body_of(text, one.front_matter_bytes)
-    found = {*variable_names(body)}
-    used = {variable.name: variable for variable in one.variables if variable.name in found}
-    return Interface(used, parse_messages(body) is not None)
-
-
 def propose_step(before: Interface, after: Interface) -> Step:
-    """Returns the step from one version to the next.
-
-    Major: filling in as before can fail or mean something else. That is the case where a variable
-    is new and required, is gone, became required, or takes fewer values, or where a text became
-    messages or the reverse. Minor: an optional variable is new. Patch: all else.
-    """
+    """Returns the step from one version to the next."""
+    changes = changes_for_callers(before, after)
+    bump = bump_of(changes)
+    names: dict[str, list[str]] = {}
+    for change in changes:
+        names.setdefault(change.kind, []).append(change.name)
     old, new = before.variables, after.variables
-    both = [(old[name], new[name]) for name in old if name in new]
-    added = [variable for name, variable in new.items() if name not in old]
-    removed = [name for name in old if name not in new]
-    required = [one.name for one in added if _is_required(one)]
-    optional = [one.name for one in added if not _is_required(one)]
-    needed = [two.name for one, two in both if _is_required(two) and not _is_required(one)]
-    retyped = [two.name for one, two in both if not _takes_type(two, one)]
-    narrowed = [two.name for one, two in both if not _takes_enum(two, one)]
-    major = [
-        *_say(required, "is a new required variable", "are new required variables"),
-        *_say(removed, "is gone", "are gone"),
-        *_say(needed, "is required now", "are required now"),
-        *_say(retyped, "has another type", "have other types"),
-        *_say(narrowed, "allows fewer values", "allow fewer values"),
-    ]
-    if before.is_chat != after.is_chat:
-        major.append(f"The prompt is {'now' if after.is_chat else 'no longer'} a chat prompt.")
-    minor = [*_say(optional, "is a new optional variable", "are new optional variables")]
-    bump: Bump = "major" if major else "minor" if minor else "patch"
-    reasons = major or minor or [_AS_BEFORE]
-    changed = [two.name for one, two in both if _declared(one) != _declared(two)]
-    return Step(bump, reasons, [one.name for one in added], removed, changed)
+    found = {change.name for change in changes if change.kind != "setting"}
+    return Step(
+        bump,
+        [_say(*one) for one in names.items() if KINDS[one[0]].bump == bump != "patch"]
+        or [_AS_BEFORE],
+        [name for name in new if name not in old],
+        names.get("gone", []),
+        [name for name in old if name in new and name in found],
+    )
 
 
-def _say(names: Iterable[str], one: str, many: str) -> Iterator[str]:
-    """Yields a sentence about these variables; nothing where there are none."""
-    found = list(names)
-    if not found:
-        return
-    shown = ", ".join(found[:NAMED_MAX])
-    more = len(found) - NAMED_MAX
-    yield f"{shown}{f' and {more} more' if more > 0 else ''} {one if len(found) == 1 else many}."
-
-
-def _is_required(variable: Variable) -> bool:
-    """True if a caller that leaves the variable out fails."""
-    return bool(variable.required) and variable.default is None
-
-
-def _takes_type(variable: Variable, other: Variable) -> bool:
-    return variable.type in (other.type, *_WIDER.get(other.type, ()))
-
-
-def _takes_enum(variable: Variable, other: Variable) -> bool:
-    """True if a variable takes all the values that another takes, as far as their enums say."""
-    if not variable.enum:
-        return True
-    return bool(other.enum) and {*map(as_text, other.enum)} <= {*map(as_text, variable.enum)}
-
-
-def _declared(variable: Variable) -> tuple[str, bool, str, str]:
-    """Returns what a variable demands of callers, without its description."""
-    default = as_text([variable.default])
-    return variable.type, _is_required(variable), default, as_text(variable.enum)
+def _say(kind: str, names: list[str]) -> str:
+    """Returns a sentence about these variables."""
+    shown = ", ".join(names[:NAMED_MAX]) or "The prompt"
+    more = len(names) - NAMED_MAX
+    words = KINDS[kind].one if len(names) == 1 else KINDS[kind].many
+    return f"{shown}{f' and {more} more' if more > 0 else ''} {words}."

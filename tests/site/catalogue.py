@@ -35,6 +35,11 @@ CHAT = f"{MALLORY}/chat"
 
 # Four versions; "stable" and "tested" name the second and the third.
 RELEASED = "many/released"
+# A chat prompt whose second version breaks its callers in each way.
+CALLED = "many/called"
+# More versions and labels than the picture of them shows; some are withdrawn.
+HISTORY = "many/history"
+LEFT = "many/left"
 WITHDRAWN = f"{MALLORY}/withdrawn"
 GONE = f"{MALLORY}/gone"
 
@@ -114,6 +119,51 @@ def _write_released(root: str | Path) -> None:
     write_label(root, RELEASED, 1, "stable", "1.0.0")
     write_label(root, RELEASED, 2, "tested", "2.0.0")
     write_label(root, RELEASED, 3, "stable", "1.1.0")
+    _write_called(root)
+    _write_history(root)
+
+
+def _write_called(root: str | Path) -> None:
+    write_version(
+        root, *CALLED.split("/"), "1.2.0",
+        "Write release notes for {{audience}} from the commits since {{since}}, at most {{limit}} "
+        "of them.\n\nSort them into features, fixes and other.\nTone: {{tone}}.\n",
+        title="Release notes people read", parameters={"model": "small-1", "temperature": 0.7},
+        variables=[
+            {"name": "audience", "enum": ["users", "operators", "all"], "default": "users"},
+            {"name": "since"}, {"name": "limit", "type": "integer", "default": 20},
+            {"name": "tone", "required": False}, {"name": "unused"},
+        ],
+    )  # fmt: skip
+    write_version(
+        root, *CALLED.split("/"), "1.3.0",
+        '{{role "system"}}\nWrite release notes for {{audience}} from the commits in {{range}}, at '
+        "most {{limit}} of them.\n\nSort them into “you can now” and “you must act”.\n"
+        'Tone: {{tone}}. {{note}}\n{{role "user"}}\nGo on.\n',
+        title="Release notes people read", parameters={"model": "small-2", "top_p": 0.9},
+        changelog="One range of commits instead of a date.",
+        variables=[
+            {"name": "audience", "enum": ["users", "operators"], "default": "users"},
+            {"name": "range"}, {"name": "limit", "type": "string", "default": "12"},
+            {"name": "tone"}, {"name": "note", "required": False},
+        ],
+    )  # fmt: skip
+
+
+def _write_history(root: str | Path) -> None:
+    numbers = [f"1.{number}.0" for number in range(34)]
+    for number in numbers:
+        write_version(root, *HISTORY.split("/"), number, f"Version {number} of {{{{it}}}}.\n")
+    moves = [("production", numbers[at]) for at in (3, 9, 8, 20, 28)]
+    moves += [("staging", numbers[at]) for at in (5, 12, 21, 33)]
+    moves += [(f"team-{letter}", numbers[10 + at]) for at, letter in enumerate("abcdefgh")]
+    for at, (label, number) in enumerate(moves, 1):
+        write_label(root, HISTORY, at, label, number)
+    write_withdrawn(root, HISTORY, numbers[6], note="A rule was wrong.")
+    write_withdrawn(root, HISTORY, numbers[24], reason="secret")
+    for number in ("1.0.0", "1.0.1"):
+        write_version(root, *LEFT.split("/"), number, "Say {{it}}.\n", changelog="Say it.")
+    write_withdrawn(root, LEFT, "1.0.1", reason="owner")
 
 
 def _write_bytes(root: str | Path) -> None:
@@ -213,7 +263,7 @@ def _write_folders(root: str | Path) -> None:
     write_version(root, *FOLDER.split("/"), "1.0.0", skill, files, title="Release notes")
     changed = {
         "assets/mark.png": b"\x89PNG\r\n\x1a\n\0two",
-        "references/kinds.md": b"# Kinds\n\nFeatures and fixes.\n",
+        "references/kinds.md": b"# Kinds\n\nFeatures, fixes and breaks.\n",
         "scripts/commits": files["scripts/commits"],
         "scripts/commits.sh": b"#!/bin/sh\nset -eu\ncurl -s https://api.tracker.example/v1 | jq\n",
     }
@@ -253,6 +303,14 @@ PAGES = {
     "labels": f"/{RELEASED}",
     "versions with labels": f"/{RELEASED}/versions",
     "labels compared": f"/{RELEASED}/compare?from=stable&to=tested",
+    "callers, changed": f"/{CALLED}/1.3.0",
+    "callers, compared": f"/{CALLED}/compare",
+    "callers, compared beside": f"/{CALLED}/compare#beside",
+    "history": f"/{HISTORY}/versions",
+    "history compared": f"/{HISTORY}/compare?from=production&to=latest",
+    "one version left": f"/{LEFT}/versions",
+    "withdrawn versions": f"/{WITHDRAWN}/versions",
+    "same version twice": f"/{RELEASED}/compare?from=stable&to=1.1.0",
     "nothing to compare": f"/{RELEASED}/compare?from=9.9.9&to=latest",
     "search": "/search?q=review",
     "connect": "/connect",

@@ -39,7 +39,7 @@ def as_row(row: dict[str, Any]) -> Row:
     segments = row.get("segments")
     return Row(
         row["kind"], row.get("oldNumber"), row.get("newNumber"),
-        segments and [(text, is_changed) for text, is_changed in segments],
+        segments and [(text, sign) for text, sign in segments],
         bool(row.get("isUnended")), row.get("leftOut", 0),
     )  # fmt: skip
 
@@ -73,13 +73,13 @@ def check_rows(old: str, new: str, rows: list[Row]) -> None:
         assert old == new
         return
     gaps = sum(row.left_out for row in rows)
-    counts = {kind: [row.kind for row in rows].count(kind) for kind in ("same", "removed", "added")}
-    assert counts["removed"] + counts["same"] + gaps == len(old_lines)
-    assert counts["added"] + counts["same"] + gaps == len(new_lines)
-    for row in rows:
-        text = "".join(text for text, _ in row.segments or [])
-        assert row.old_number is None or old_lines[row.old_number - 1] == text
-        assert row.new_number is None or new_lines[row.new_number - 1] == text
+    for lines, number, other in (old_lines, "old_number", "+"), (new_lines, "new_number", "-"):
+        shown = [row for row in rows if getattr(row, number)]
+        assert len(shown) + gaps == len(lines)
+        for row in shown:
+            text = "".join(text for text, sign in row.segments if sign != other)
+            assert row.kind == "changed" or text == "".join(text for text, _ in row.segments)
+            assert lines[getattr(row, number) - 1] == text
 
 
 def hostile_pair(unit_of: Any) -> tuple[str, str]:
@@ -129,7 +129,14 @@ def test_texts_that_are_too_different_are_shown_and_it_says_so(visits):
     page = visits.open("/tags")
     old, new = hostile_pair(HOSTILE_UNITS["lines of two kinds"])
     for version, text in (("1.0.0", old), ("1.1.0", new)):
-        answer = {"json": {"data": {"content": text}}}
+        record = {
+            "content": text,
+            "body": text,
+            "messages": None,
+            "variables": [],
+            "parameters": {},
+        }
+        answer = {"json": {"data": record}}
         page.route(f"**/versions/{version}.json", partial(fulfil, answer))
     page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")

@@ -7,16 +7,22 @@ from playwright.sync_api import Page, Route, expect
 
 from builder.text.hidden_chars import MARKS_MAX
 from tests.site.browser import PHONE, Visits
-from tests.site.catalogue import ALERT, BREAKOUT, CUT, INVISIBLE, MARKUP, RELEASED, SQL_REVIEW
+from tests.site.catalogue import (
+    ALERT,
+    BREAKOUT,
+    CALLED,
+    CUT,
+    HISTORY,
+    INVISIBLE,
+    MARKUP,
+    RELEASED,
+    SQL_REVIEW,
+)
 from tests.site.comparing import COMPARE, expect_compared
 
 
 def summary(page: Page) -> str:
     return page.locator("#told").inner_text()
-
-
-def sides(page: Page) -> list[str]:
-    return page.locator(".sides h2").all_inner_texts()
 
 
 @pytest.fixture(params=["hub", "files"])
@@ -28,18 +34,53 @@ def on_each_host(request: pytest.FixtureRequest, installed_tools: None) -> Visit
 def test_words_are_marked_and_the_rest_is_folded(on_each_host):
     page = on_each_host.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    assert summary(page) == "1 line removed, 1 line added; 311 bytes became 316 bytes (+5 bytes)."
-    assert page.locator(".changes ins").all_text_contents() == ["very"]
+    assert summary(page) == "Nothing changes for callers. 1 line removed, 1 line added."
+    expect(page.locator(".changes ins").first).to_have_text("very")
     expect(page.locator(".changes del")).to_have_count(0)
     expect(page.locator(".changes .gap")).to_have_text("17 lines unchanged")
-    assert page.locator(".changes tr.removed td").all_text_contents() == [
-        "21", "", "removed", "Be kind to {{whom}}.\n",
+    line = "Be very kind to {{whom}}.\n"
+    row = ["21", "21", "±", line, line]
+    assert page.locator(".changes tr.changed td").all_text_contents() == row
+    expect(page.locator("#lead")).to_have_text("Now Be very kind to {{whom}}.")
+    facts = page.locator("#facts dd")
+    assert facts.nth(0).locator("p").all_text_contents() == ["1.0.0", "1.1.0 Label stable"]
+    assert facts.nth(1).locator("p").all_text_contents() == [
+        "2025-02-11 by many", "2025-02-13 by many",
     ]  # fmt: skip
-    first, second = page.locator(".sides section").all()
-    expect(first).to_contain_text("Published 2025-02-11 by many")
-    expect(first).to_contain_text("Now Be kind")
-    expect(second).to_contain_text("316 bytes")
-    expect(second.locator(".label")).to_have_text("Label stable")
+    assert facts.nth(3).locator("p").all_text_contents() == ["311 bytes, raw", "316 bytes, raw"]
+
+
+def test_a_fact_of_both_versions_is_shown_once(visits):
+    page = visits.open(f"{COMPARE}?from=2.0.0&to=2.0.1")
+    expect(page.locator("h1")).to_have_text("2.0.0 → 2.0.1")
+    counts = [one.locator("p").count() for one in page.locator("#facts dd").all()]
+    assert counts == [2, 2, 1, 2]  # the hash once
+    expect(page.locator("#words")).to_be_hidden()
+
+
+def test_the_versions_between_are_listed(visits):
+    page = visits.open(f"/{HISTORY}/compare?from=1.0.0&to=1.33.0")
+    expect_compared(page, "1.0.0", "1.33.0")
+    steps = page.locator("#facts li")
+    expect(steps).to_have_count(8)
+    expect(steps.first).to_contain_text("1.33.0")
+    expect(steps.last).to_contain_text("1.0.0")
+    assert page.locator("#facts li.now").count() == 2
+
+
+def test_side_by_side_is_a_choice_without_a_script(visits):
+    page = visits.open(f"/{CALLED}/compare?from=1.2.0&to=1.3.0")
+    expect_compared(page, "1.2.0", "1.3.0")
+    expect(page.locator(".changes .to").first).to_be_hidden()
+    page.get_by_label("Side by side").check()
+    old, new = (
+        page.locator(f".changes .{one} td:last-child").first.bounding_box()
+        for one in ("removed", "added")
+    )
+    assert old["x"] + old["width"] <= new["x"]
+    page.set_viewport_size(PHONE)
+    expect(page.get_by_label("Side by side")).to_be_hidden()
+    expect(page.locator(".changes .to").first).to_be_hidden()
 
 
 def test_labels_and_latest_are_compared(on_each_host):
@@ -54,7 +95,9 @@ def test_labels_and_latest_are_compared(on_each_host):
 def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits):
     page = visits.open(COMPARE)
     page.wait_for_url(f"**{COMPARE}?from=2.0.0&to=2.0.1")
-    expect(page.locator("#told")).to_have_text("The text is unchanged; only its metadata differs.")
+    expect(page.locator("#told")).to_have_text(
+        "Nothing changes for callers. The text is unchanged; only its metadata differs."
+    )
     page = visits.open(f"{COMPARE}?to=stable")
     page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=stable")
     expect_compared(page, "1.0.0", "1.1.0")
@@ -63,7 +106,7 @@ def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits):
 def test_the_address_follows_the_choice_and_back_returns(visits):
     page = visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    page.get_by_label("To", exact=True).select_option("tested")
+    page.get_by_label("to", exact=True).select_option("tested")
     page.wait_for_url("**?from=1.0.0&to=tested")
     expect_compared(page, "1.0.0", "2.0.0")
     page.get_by_role("button", name="Swap").click()
@@ -73,7 +116,7 @@ def test_the_address_follows_the_choice_and_back_returns(visits):
     expect_compared(page, "1.0.0", "2.0.0")
     page.go_back()
     expect_compared(page, "1.0.0", "1.1.0")
-    expect(page.get_by_label("To", exact=True)).to_have_value("1.1.0")
+    expect(page.get_by_label("to", exact=True)).to_have_value("1.1.0")
     shared = visits.open(f"{COMPARE}?{page.url.partition('?')[2]}")
     expect_compared(shared, "1.0.0", "1.1.0")
 
@@ -83,14 +126,13 @@ def test_by_keyboard_alone(visits):
     expect_compared(page, "1.0.0", "1.1.0")
     page.get_by_label("From", exact=True).focus()
     page.keyboard.press("Tab")
+    expect(page.get_by_label("to", exact=True)).to_be_focused()
+    page.keyboard.type("2.0.0")
+    expect_compared(page, "1.0.0", "2.0.0")
+    page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Swap")).to_be_focused()
     page.keyboard.press("Enter")
-    expect_compared(page, "1.1.0", "1.0.0")
-    page.keyboard.press("Tab")
-    expect(page.get_by_label("To", exact=True)).to_be_focused()
-    page.keyboard.type("2.0.0")
-    page.keyboard.press("Enter")
-    expect_compared(page, "1.1.0", "2.0.0")
+    expect_compared(page, "2.0.0", "1.0.0")
 
 
 @pytest.mark.parametrize(
@@ -110,12 +152,12 @@ def test_by_keyboard_alone(visits):
 def test_what_cannot_be_compared_is_told(visits, query, sentence):
     page = visits.open(f"{COMPARE}?{query}")
     expect(page.locator("#told")).to_have_text(sentence)
-    expect(page.locator("#told")).to_have_class(re.compile("wrong"))
+    expect(page.locator("#told")).to_have_class(re.compile("faults"))
     expect(page.locator("table.changes")).to_have_count(0)
     page.get_by_label("From", exact=True).select_option("1.0.0")
-    page.get_by_label("To", exact=True).select_option("tested")
+    page.get_by_label("to", exact=True).select_option("tested")
     expect_compared(page, "1.0.0", "2.0.0")
-    expect(page.locator("#told")).not_to_have_class(re.compile("wrong"))
+    expect(page.locator("#told")).not_to_have_class(re.compile("faults"))
 
 
 @pytest.mark.parametrize(
@@ -186,33 +228,31 @@ def test_what_others_write_is_text(visits):
     page = visits.open(f"/{MARKUP}/compare?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
     expect(page.locator(".changes")).to_contain_text(ALERT)
-    expect(page.locator(".sides")).to_contain_text(BREAKOUT)
-    expect(page.locator("#shown :is(img, script, iframe)")).to_have_count(0)
+    expect(page.locator("#lead")).to_contain_text(BREAKOUT)
+    expect(page.locator("main :is(img, script, iframe)")).to_have_count(0)
 
 
 def test_invisible_characters_are_shown(visits):
     page = visits.open(f"/{INVISIBLE}/compare?from=1.0.0&to=1.1.0")
     expect_compared(page, "1.0.0", "1.1.0")
-    marks = page.locator(".changes .added .invisible")
+    marks = page.locator(".changes .changed .was .invisible")
     titles = marks.evaluate_all("all => all.map((one) => one.title)")
     assert titles == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
     page = visits.open(f"/{CUT}/compare?from=1.0.0&to=1.1.0")
     expect(page.locator(".changes em")).to_contain_text("more characters not shown")
-    assert page.locator(".invisible").count() == MARKS_MAX
+    assert page.locator(":not(.to *).invisible").count() == MARKS_MAX
 
 
 def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits):
     page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
-    page.get_by_label("From", exact=True).select_option("1.0.0")
-    page.get_by_label("to", exact=True).select_option("2.0.0")
-    page.get_by_role("button", name="Compare").click()
-    page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=2.0.0")
+    expect(page.get_by_role("button", name="Compare")).to_be_hidden()
+    page.goto(f"{static_visits.url}{COMPARE}?from=1.0.0&to=2.0.0")
     expect(page.get_by_role("main")).to_contain_text("needs JavaScript")
     expect(page.get_by_label("From", exact=True)).to_be_hidden()
     page.get_by_role("link", name="the list of versions").click()
     page.wait_for_url(f"**/{RELEASED}/versions")
     page.get_by_role("link", name="changes in 1.1.0").click()
-    expect(page.locator("#changes ins")).to_have_text("very")
+    expect(page.locator("#changes ins")).to_have_text(" very")
 
 
 def test_the_list_of_versions(visits):
@@ -266,7 +306,7 @@ def test_a_version_says_where_it_stands(on_each_host, version, sentence, next_on
         page.go_back()
     standing.get_by_role("link", name="Compare with the latest").click()
     page.wait_for_url(f"**{COMPARE}?from={version}&to=latest")
-    expect(page.locator(".sides h2 a").nth(1)).to_have_text("2.0.1")
+    expect(page.locator("h1")).to_have_text(f"{version} → 2.0.1")
 
 
 def test_a_version_leads_to_the_latest_without_scripts(static_visits):
@@ -287,7 +327,7 @@ def test_its_scripts_are_loaded_there_alone(visits):
     page.on("request", lambda request: requested.append(request.url.rpartition("/")[2]))
     for path in ("/", f"/{SQL_REVIEW}", f"/{SQL_REVIEW}/1.0.0", f"/{RELEASED}/versions"):
         page.goto(visits.url + path, wait_until="networkidle")
-    alone = {"compare.js", "changes.js", "changes_table.js", "jsdiff.js"}
+    alone = {"compare.js", "callers.js", "changes.js", "changes_table.js", "jsdiff.js"}
     assert not alone & {*requested}
     page.goto(visits.url + COMPARE, wait_until="networkidle")
     assert alone <= {*requested}

@@ -8,7 +8,9 @@ const RULES = {};
 export const { MARKS_MAX, SUSPECT, INVISIBLE, CONTROL } = RULES;
 const { ROWS_MAX, CONTEXT_LINES } = RULES;
 const TOKEN = new RegExp(RULES.TOKEN, "gu");
-const LETTER = /^[\p{L}\p{N}]/u;
+const LETTER = /^\{*[\p{L}\p{N}]/u;
+// Lines of a kind of row.
+const LINES = { removed: 1, added: 1, changed: 2 };
 
 // With few lines in common, at most this many changes are searched for.
 const LINE_EDITS_MAX = 4_000, WORD_EDITS_MAX = 1_000;
@@ -19,8 +21,8 @@ const COMPARED_CHARS_MAX = 100_000;
 
 /**
  * The rows of the changes from `before` to `after`; empty if they are equal. As in
- * builder.render.hunks.Row: `{kind, oldNumber, newNumber, segments, isUnended, leftOut}`, where
- * segments are pairs of a text and whether it changed. `removed` and `added` count lines.
+ * builder.render.hunks.Row: `{kind, oldNumber, newNumber, segments, isUnended, leftOut}`.
+ * `removed` and `added` count lines.
  * `isAligned`: true if the limits were enough to find all equal lines.
  */
 export function compareTexts(before, after) {
@@ -35,7 +37,7 @@ export function compareTexts(before, after) {
     if (rows.length === ROWS_MAX) break;
     rows.push(row);
   }
-  const leftOut = removed + added - rows.filter(({ kind }) => kind === "removed" || kind === "added").length;
+  const leftOut = rows.reduce((left, { kind }) => left - (LINES[kind] ?? 0), removed + added);
   if (leftOut) rows.push({ kind: "rest", leftOut });
   return { rows, removed, added, isAligned: budget.isEnough };
 }
@@ -124,15 +126,28 @@ function* allRows(blocks, oldLines, newLines) {
     const chars = charsToCompare(before, after);
     const isCompared = chars > 0 && chars <= charsLeft;
     if (isCompared) charsLeft -= chars;
-    const [removed, added] = isCompared
-      ? markWords(before, after, budget) : [unmarked(before), unmarked(after)];
-    for (const [offset, segments] of removed.entries()) {
-      const isUnended = !segments.at(-1)[0].endsWith("\n");
-      yield { kind: "removed", oldNumber: block.oldStart + offset + 1, segments, isUnended };
+    const [old, young] = [before.join(""), after.join("")];
+    const pieces = isCompared ? markWords(old, young, budget) : [[old, "<"], [young, ">"]];
+    yield* changedRows(pieces, block.oldStart + 1, block.newStart + 1);
+  }
+}
+
+/** The rows for lines and those that replace them: one for both if each line has its own. */
+function* changedRows(pieces, oldNumber, newNumber) {
+  if (!pieces.some(([text, sign]) => sign && text.includes("\n"))) {
+    const shown = { "<": "-", ">": "+" };
+    const lines = splitLinesOf(pieces.map(([text, sign]) => [text, shown[sign] ?? sign]));
+    if (lines.every(isAkin)) {
+      for (const segments of lines) yield { kind: "changed", oldNumber: oldNumber++, newNumber: newNumber++, segments };
+      return;
     }
-    for (const [offset, segments] of added.entries()) {
-      const isUnended = !segments.at(-1)[0].endsWith("\n");
-      yield { kind: "added", newNumber: block.newStart + offset + 1, segments, isUnended };
+  }
+  for (const [kind, sign, unmarked] of [["removed", "-", "<"], ["added", "+", ">"]]) {
+    const side = pieces.map(([text, one]) => [text, one === unmarked ? "" : one]).filter(([, one]) => !one || one === sign);
+    for (const line of splitLinesOf(side)) {
+      const segments = isAkin(line) ? line : [[line.map(([text]) => text).join(""), ""]];
+      const number = sign === "-" ? { oldNumber: oldNumber++ } : { newNumber: newNumber++ };
+      yield { kind, ...number, segments, isUnended: !segments.at(-1)[0].endsWith("\n") };
     }
   }
 }
@@ -150,7 +165,7 @@ function* sameRows(block, lines, isFirst, isLast) {
     }
     yield {
       kind: "same", oldNumber: block.oldStart + offset + 1, newNumber: block.newStart + offset + 1,
-      segments: [[lines[block.oldStart + offset], false]],
+      segments: [[lines[block.oldStart + offset], ""]],
     };
   }
 }
@@ -160,38 +175,32 @@ function charsToCompare(before, after) {
   return [...before, ...after].reduce((sum, line) => sum + line.length, 0);
 }
 
-function unmarked(lines) {
-  return lines.map((line) => [[line, false]]);
-}
-
-/**
- * The segments of some lines, and of those that replace them. All lines of a side are one run of
- * words, so text that only wraps differently has no mark. A line that keeps little counts
- * as another line, so nothing in it is marked.
- */
+/** The pieces of some lines, and of the lines that replace them, as one text. */
 function markWords(before, after, budget) {
-  const oldTokens = before.join("").match(TOKEN), newTokens = after.join("").match(TOKEN);
-  const oldWords = oldTokens.map((token) => token.trimStart());
-  const newWords = newTokens.map((token) => token.trimStart());
-  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [unmarked(before), unmarked(after)];
-  const oldSegments = [], newSegments = [];
+  const [oldTokens, newTokens] = [before, after].map((text) => text.match(TOKEN));
+  const [oldWords, newWords] = [oldTokens, newTokens].map((tokens) => tokens.map((token) => token.trimStart()));
+  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [[before, "<"], [after, ">"]];
+  const pieces = [];
+  const addSpaces = (gone, come, [old, young]) => {
+    const [was, is] = [gone, come].map((text) => text.slice(0, text.length - text.trimStart().length));
+    pieces.push(...(was === is ? [[was, ""]] : [[was, old], [is, young]]));
+  };
   for (const run of keptAndChanged(findBlocks(oldWords, newWords, budget), oldWords)) {
-    const gone = oldTokens.slice(run.oldStart, run.oldEnd);
-    const come = newTokens.slice(run.newStart, run.newEnd);
-    if (!run.isKept) {
+    const gone = oldTokens.slice(run.oldStart, run.oldEnd), come = newTokens.slice(run.newStart, run.newEnd);
+    if (run.isKept) {
+      for (const [at, token] of gone.entries()) {
+        const isWrapped = token.includes("\n") !== come[at].includes("\n");
+        addSpaces(token, come[at], isWrapped ? "<>" : "-+");
+        pieces.push([token.trimStart(), ""]);
+      }
+    } else {
       // The space before an inserted or removed word usually exists on both sides.
-      splitSpace(oldSegments, gone.join(""), false, true);
-      splitSpace(newSegments, come.join(""), false, true);
-      continue;
-    }
-    for (const [at, token] of gone.entries()) {
-      const isWrapped = token.includes("\n") !== come[at].includes("\n");
-      const isSpacedAnew = token !== come[at] && !isWrapped;
-      splitSpace(oldSegments, token, isSpacedAnew, false);
-      splitSpace(newSegments, come[at], isSpacedAnew, false);
+      const [old, young] = [gone.join(""), come.join("")];
+      addSpaces(old, young, [old.trim() ? "<" : "-", young.trim() ? ">" : "+"]);
+      pieces.push([old.trimStart(), "-"], [young.trimStart(), "+"]);
     }
   }
-  return [byLines(oldSegments), byLines(newSegments)];
+  return pieces;
 }
 
 function haveMuchInCommon(before, after) {
@@ -214,39 +223,23 @@ function keptAndChanged(blocks, oldWords) {
   return runs;
 }
 
-function splitSpace(segments, text, isSpaceChanged, isRestChanged) {
-  const rest = text.trimStart();
-  if (!rest || isSpaceChanged === isRestChanged) {
-    if (text) segments.push([text, isSpaceChanged || isRestChanged]);
-    return;
-  }
-  const space = text.slice(0, text.length - rest.length);
-  if (space) segments.push([space, isSpaceChanged]);
-  segments.push([rest, isRestChanged]);
-}
-
-function byLines(segments) {
+/** The lines of pieces; neighbours with the same sign are one. */
+function splitLinesOf(pieces) {
   const lines = [[]];
-  const add = (text, isChanged) => {
-    const last = lines.at(-1).at(-1);
-    if (last?.[1] === isChanged) last[0] += text;
-    else lines.at(-1).push([text, isChanged]);
-  };
-  for (const [text, isChanged] of segments) {
-    const pieces = text.split("\n");
-    const end = pieces.pop();
-    for (const piece of pieces) {
-      add(`${piece}\n`, isChanged);
-      lines.push([]);
+  for (const [text, sign] of pieces) {
+    for (const part of splitLines(text)) {
+      if (lines.at(-1).at(-1)?.[0].endsWith("\n")) lines.push([]);
+      const line = lines.at(-1);
+      if (line.at(-1)?.[1] === sign) line.at(-1)[0] += part;
+      else line.push([part, sign]);
     }
-    if (end) add(end, isChanged);
   }
-  if (!lines.at(-1).length) lines.pop();
-  return lines.map(markedIfAkin);
+  return lines[0].length ? lines : [];
 }
 
-function markedIfAkin(line) {
-  const length = (pieces) => pieces.reduce((sum, [text]) => sum + text.length, 0);
-  const kept = length(line.filter(([text, isChanged]) => !isChanged && text.trim()));
-  return kept * 3 >= length(line) ? line : [[line.map(([text]) => text).join(""), false]];
+/** False if a line keeps so little of a side that it counts as another line. */
+function isAkin(line) {
+  const length = (isCounted) => line.reduce((sum, piece) => sum + (isCounted(...piece) ? piece[0].length : 0), 0);
+  const kept = length((text, sign) => !sign && text.trim());
+  return ["-", "+"].every((side) => kept * 3 >= length((text, sign) => !sign || sign === side));
 }

@@ -6,9 +6,10 @@ import { element } from "./site.js";
 
 const suspect = new RegExp(SUSPECT, "u");
 // A run of the same character is one mark.
-const invisible = new RegExp(`(${INVISIBLE})\\1*`, "gu");
-const invisibleOrReturn = new RegExp(`(${INVISIBLE}|\\r)\\1*`, "gu");
+const [invisible, invisibleOrReturn] = [INVISIBLE, `${INVISIBLE}|\\r`].map((one) => new RegExp(`(${one})\\1*`, "gu"));
 const control = new RegExp(`^${CONTROL}`, "u");
+const SIGNS = { removed: "−", added: "+", changed: "±" };
+const TAGS = { "-": "del", "+": "ins" };
 
 export function counted(count, what) {
   return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
@@ -35,28 +36,31 @@ export function changesTable(rows, from, to, marks) {
 }
 
 function tableRow({ kind, oldNumber, newNumber, segments, isUnended, leftOut }, marks) {
-  if (kind === "gap" || kind === "rest") {
+  if (!segments) {
     const told = kind === "gap" ? `${counted(leftOut, "line")} unchanged`
       : `${counted(leftOut, "more line")} changed; see the raw texts`;
-    return element("tr", { className: "gap" }, element("td", { colSpan: 4 }, told));
+    return element("tr", { className: "gap" }, element("td", { colSpan: 5 }, told));
   }
-  const text = element("td", { dir: "auto" });
   const isChange = kind !== "same";
-  for (const [piece, isChanged] of segments) {
-    const shown = visible(piece, marks, isChange && isChanged);
-    if (isChanged) text.append(element(kind === "removed" ? "del" : "ins", {}, ...shown));
-    else text.append(...shown);
-  }
+  const pieces = segments.flatMap(([text, sign]) => {
+    const shown = visible(text, marks, sign);
+    return sign ? [element(TAGS[sign], {}, ...shown)] : shown;
+  });
+  const text = element("td", { className: kind === "changed" ? "was" : "", dir: "auto" }, ...pieces);
   if (isUnended && isChange) text.append(" ", element("small", {}, "no line break at the end"));
-  return element(
+  const row = element(
     "tr", isChange ? { className: kind } : {},
-    element("td", {}, oldNumber ?? ""), element("td", {}, newNumber ?? ""),
-    element("td", {}, ...(isChange ? [unseen(kind)] : [])), text,
+    ...[oldNumber, newNumber].map((number) => element("td", {}, number ?? "")),
+    element("td", isChange ? { ariaLabel: kind } : {}, SIGNS[kind] ?? ""), text,
   );
+  // The new side, beside the old one.
+  if (kind === "added") text.before(element("td", { className: "to" }));
+  else if (newNumber) row.append(Object.assign(text.cloneNode(true), { className: "to", ariaHidden: "true" }));
+  return row;
 }
 
 /** Nodes that show a text with its invisible characters; only a part of it when no marks are left. */
-export function visible(text, marks, isReturnShown = false) {
+export function visible(text, marks, isReturnShown) {
   if (!suspect.test(text)) return [text];
   const nodes = [];
   let end = 0;

@@ -98,7 +98,7 @@ export function abilityChanges(pages, [from, to]) {
   if (!boxes.some(Boolean)) return [];
   const box = element(
     "section", { className: "panel can-do" },
-    element("h3", {}, "What it can do: new and gone"),
+    element("h2", {}, "What it can do: new and gone"),
   );
   const without = boxes.indexOf(null);
   if (without >= 0) {

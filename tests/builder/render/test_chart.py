@@ -6,9 +6,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from builder.model.answers import LabelMove, ListedVersion
+from builder.model.answers import LabelMove, ListedVersion, Withdrawal
 from builder.model.labels import Labels
-from builder.render.chart import LABELS_MAX, VERSIONS_MAX, chart
+from builder.render.chart import (
+    DATES_APART,
+    LABELS_MAX,
+    VERSIONS_MAX,
+    chart,
+    left_out,
+    shown_moves,
+)
 
 
 def version(number: str, at: str) -> ListedVersion:
@@ -69,13 +76,52 @@ def test_words_never_cover_each_other(count, times):
     assert all(below - above >= 12 for above, below in pairwise(rows))
     assert max(rows) < float(picture.get("height")) < 600
     dates = sorted(float(one.get("x")[:-1]) for one in texts if one.text.startswith(("19", "20")))
-    assert all(right - left >= 24 for left, right in pairwise(dates))
+    assert all(right - left >= DATES_APART for left, right in pairwise(dates))
     assert len([one for one in picture.iter("g") if one.get("class")]) == LABELS_MAX
     places = [float(one.get("cx")[:-1]) for one in picture.iter("circle")]
-    assert all(0 < place < 100 for place in places)
+    assert all(0 <= place < 100 for place in places)
 
 
-def test_production_comes_first_and_removed_labels_and_withdrawn_versions_are_left_out():
+def test_a_withdrawn_version_ends_where_it_was_withdrawn():
+    gone = version("1.1.0", DAYS[2])
+    gone.withdrawn = Withdrawal(DAYS[20], "error", "")
+    of = labels(production=[("1.0.0", DAYS[1]), ("1.1.0", DAYS[3]), (None, DAYS[20])])
+    of.current["production"] = of.history["production"][0]
+    picture = drawn([version("1.0.0", DAYS[0]), gone, version("1.2.0", DAYS[9])], of)
+    versions, label = picture.iter("g")
+    ends = {y: x2 for _, y, x2, _ in lines(versions)}
+    texts = {one.text: one for one in versions.iter("text")}
+    end = ends.pop(float(texts["1.1.0"].get("y")))
+    assert 0 < end < 100 and {*ends.values()} == {100}
+    assert [name for name, one in texts.items() if one.get("text-decoration")] == ["1.1.0"]
+    # The label names the withdrawn version for as long.
+    assert lines(label)[-1][2] == end
+    assert "1.1.0 was withdrawn on 2026-01-21." in picture[0].text
+
+
+def test_one_version_without_labels_needs_no_picture():
+    assert chart([version("1.0.0", DAYS[0])], labels()) == ""
+    assert "1.0.0" in chart([version("1.0.0", DAYS[0])], labels(a=[("1.0.0", DAYS[1])]))
+
+
+def test_what_the_picture_leaves_out_is_said():
+    entries = [version(f"1.{number}.0", DAYS[0]) for number in range(VERSIONS_MAX + 1)]
+    of = labels(**{f"l{number}": [("1.0.0", DAYS[0])] for number in range(LABELS_MAX + 1)})
+    assert left_out(entries, of) == (
+        "The picture shows the newest 30 of 31 versions and 3 of 4 labels."
+    )
+    assert left_out(entries[1:], labels()) == ""
+
+
+def test_the_labels_that_moved_most_are_shown():
+    of = labels(
+        **{name: [("1.0.0", DAYS[0])] for name in "abc"},
+        z=[("1.0.0", DAYS[0]), ("1.1.0", DAYS[1])], production=[("1.0.0", DAYS[0])],
+    )  # fmt: skip
+    assert [*shown_moves(of)] == ["production", "z", "a"]
+
+
+def test_production_comes_first_and_removed_labels_are_left_out():
     entries = [version("1.0.0", DAYS[0]), version("2.0.0", DAYS[1])]
     of = labels(
         canary=[("2.0.0", DAYS[2])], gone=[("1.0.0", DAYS[2]), (None, DAYS[3])],

@@ -127,7 +127,7 @@ def test_an_executable_bit_is_a_change(empty):
     changes = compare_files(
         files("123", "-xx"), files("124", "x--"), lambda _: b"old", lambda _: b"new"
     )
-    shown = changes_since(pages_of(empty), Since([], changes, []), "1.0.0", "1.1.0", Marks())
+    shown = changes_since(pages_of(empty), Since([], [], changes, []), "1.0.0", "1.1.0", Marks())
     first, second, third = (words(one) for one in shown.split('<details class="file"')[1:])
     assert first.endswith("a executable bit · executable Only the executable bit has changed.")
     assert second.endswith("no longer executable Only the executable bit has changed.")

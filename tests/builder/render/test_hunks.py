@@ -30,8 +30,8 @@ def rows_of(old: str, new: str) -> list[Row]:
     return hunks.hunks(LineDiff(old, new))
 
 
-def joined(row: Row) -> str:
-    return "".join(text for text, _ in row.segments)
+def joined(row: Row, without: str = "") -> str:
+    return "".join(text for text, sign in row.segments if sign != without or not sign)
 
 
 def restore(old: str, rows: list[Row]) -> tuple[str, str]:
@@ -45,15 +45,15 @@ def restore(old: str, rows: list[Row]) -> tuple[str, str]:
             before += lines
             after += lines
             continue
-        if row.kind in ("same", "removed"):
-            before.append(joined(row))
+        if row.kind != "added":
+            before.append(joined(row, "+"))
             assert row.old_number == len(before)
-        if row.kind in ("same", "added"):
-            after.append(joined(row))
+        if row.kind != "removed":
+            after.append(joined(row, "-"))
             assert row.new_number == len(after)
         assert (row.old_number is None) == (row.kind == "added")
         assert (row.new_number is None) == (row.kind == "removed")
-        if row.kind != "same":
+        if row.kind in ("removed", "added"):
             assert row.is_unended is not joined(row).endswith("\n")
     return "".join(before), "".join(after)
 
@@ -72,33 +72,34 @@ def test_neighbouring_segments_differ_and_none_is_empty(old, new):
     for row in rows_of(old, new):
         for text, _ in row.segments or ():
             assert text
-        marks = [is_changed for _, is_changed in row.segments or ()]
+        marks = [sign for _, sign in row.segments or ()]
         assert all(one is not other for one, other in pairwise(marks))
 
 
 def marked(old: str, new: str) -> tuple[list[str], list[str]]:
     """The lines that changed, with brackets around what is marked."""
-    kinds = {"removed": [], "added": []}
+    lines = {"-": [], "+": []}
     for row in rows_of(old, new):
-        if row.kind in kinds:
-            parts = (f"[{text}]" if is_changed else text for text, is_changed in row.segments)
-            kinds[row.kind].append("".join(parts))
-    return kinds["removed"], kinds["added"]
+        for sign, other in ("-", "+"), ("+", "-"):
+            if row.kind in ("changed", {"-": "removed", "+": "added"}[sign]):
+                kept = [one for one in row.segments if one[1] != other]
+                lines[sign].append("".join(f"[{text}]" if mark else text for text, mark in kept))
+    return lines["-"], lines["+"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "removed", "added"),
     [
         ("Be kind to all.\n", "Be very kind to all.\n",
-         ["Be kind to all.\n"], ["Be [very] kind to all.\n"]),
+         ["Be kind to all.\n"], ["Be[ very] kind to all.\n"]),
         ("A slow query is bad.\n", "A slow query is an annoyance.\n",
          ["A slow query is [bad].\n"], ["A slow query is [an annoyance].\n"]),
         # CJK has no spaces to find words by.
         ("请检查这段代码的错误。\n", "请检查这段程序的错误。\n",
          ["请检查这段[代码]的错误。\n"], ["请检查这段[程序]的错误。\n"]),
-        # A variable is one word, its braces are not.
+        # A variable is one word.
         ("Use {{name}} for it.\n", "Use {{title}} for it.\n",
-         ["Use {{[name]}} for it.\n"], ["Use {{[title]}} for it.\n"]),
+         ["Use [{{name}}] for it.\n"], ["Use [{{title}}] for it.\n"]),
         # Wrapped elsewhere, no word is other.
         ("The quick brown fox jumps\nover the lazy dog.\n",
          "The quick brown\nfox jumps over the lazy dog.\n",
@@ -142,6 +143,15 @@ def test_what_rows_look_like():
     assert [row.is_unended for row in rows[-2:]] == [False, True]
 
 
+def test_a_line_and_the_one_that_replaces_it_are_one_row():
+    rows = rows_of("Say {{a}} so.\nBe kind.\nEnd", "Say so at once.\nBe very kind.\nEnd")
+    assert [row.segments for row in rows[:2]] == [
+        [("Say", ""), (" {{a}}", "-"), (" so", ""), (" at once", "+"), (".\n", "")],
+        [("Be", ""), (" very", "+"), (" kind.\n", "")],
+    ]
+    assert [row[:3] for row in rows[:2]] == [("changed", 1, 1), ("changed", 2, 2)]
+
+
 chance = random.Random(2)
 
 
@@ -175,16 +185,16 @@ def test_no_text_makes_it_long(monkeypatch, old, new):
     line_diff = LineDiff(old, new)
     chars = []
 
-    def watched_marks(old_lines, new_lines, steps):
-        chars.append(len("".join(old_lines + new_lines)))
-        return mark_words(old_lines, new_lines, steps)
+    def watched_marks(before, after, steps):
+        chars.append(len(before + after))
+        return mark_words(before, after, steps)
 
     monkeypatch.setattr(hunks, "mark_words", watched_marks)
     with limited_work(hunks.WORD_STEPS_MAX, hunks.COMPARED_CHARS_MAX):
         rows = hunks.hunks(line_diff)
     assert sum(chars) <= hunks.COMPARED_CHARS_MAX
     assert len(rows) <= hunks.ROWS_MAX + 1
-    changed = sum(row.kind in ("removed", "added") for row in rows)
+    changed = sum({"removed": 1, "added": 1, "changed": 2}.get(row.kind, 0) for row in rows)
     rest = rows[-1].left_out if rows[-1].kind == "rest" else 0
     lines = [line for line in line_diff.unified("", "").split("\n")[2:] if line[:1] in ("-", "+")]
     assert changed + rest == len(lines)
@@ -233,8 +243,8 @@ def test_the_page_of_a_version_says_what_changed(empty):
         ("", ["3", "3", "", "three\n"], []),
         ("", ["4", "4", "", "four\n"], []),
         ("", ["5", "5", "", "five\n"], []),
-        ("removed", ["6", "", "removed", "Be <b>kind</b> to {{name}}.\n"], ["\n"]),
-        ("added", ["", "6", "added",
+        ("removed", ["6", "", "−", "Be <b>kind</b> to {{name}}.\n"], ["\n"]),
+        ("added", ["", "6", "+",
                    "Be <b><i>very kind</i></b> to {{name}}. no line break at the end"],
          ["<i>very ", "</i>"]),
     ]  # fmt: skip

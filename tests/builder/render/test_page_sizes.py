@@ -73,4 +73,4 @@ def test_a_changelog_takes_no_marks_from_the_text(empty):
     for page in ("ann/x.html", "ann/x/1.0.0.html"):
         html = files[page].decode()
         assert 'data-code="U+200B"' in html and "This text has" not in html
-    assert "2,001 more characters not shown" in html
+    assert "more characters not shown" in html

@@ -3,14 +3,15 @@
 import pytest
 
 from builder.model.records import Variable, VersionFile
-from publisher.write.next_version import NAMED_MAX, Interface, interface_of, propose_step
+from builder.text.interface import Interface, interface_of
+from publisher.write.next_version import NAMED_MAX, propose_step
 
 HERO = Variable("hero")
 PLACE = Variable("place", default="Rome")
 
 
 def asking(*variables: Variable, is_chat: bool = False) -> Interface:
-    return Interface({variable.name: variable for variable in variables}, is_chat)
+    return Interface({variable.name: variable for variable in variables}, is_chat, {})
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,4 @@ def test_variables_that_the_body_does_not_have_ask_for_nothing() -> None:
         "ann", "2025-01-01T00:00:00Z", "0" * 64, "Title",
         variables=[Variable("a"), Variable("b"), Variable("c")], front_matter_bytes=25,
     )  # fmt: skip
-    assert interface_of(record, text) == Interface({"a": Variable("a")}, True)
+    assert interface_of(record, text) == Interface({"a": Variable("a")}, True, {})

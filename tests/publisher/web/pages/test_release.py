@@ -69,8 +69,8 @@ def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
     page = review(owner, version="1.0.1")
     assert "Move production to 1.0.1" in page.words
     assert [cells for _, cells, _ in Table(page.html).rows[1:]] == [
-        ["1", "", "removed", "Tell <b>one</b> story. no line break at the end"],
-        ["", "1", "added", "Tell two stories. no line break at the end"],
+        ["1", "", "−", "Tell <b>one</b> story. no line break at the end"],
+        ["", "1", "+", "Tell two stories. no line break at the end"],
     ]
     page = owner.submit("/labels/move", note="<i>Evaluated</i>")
     assert labels(people, owner) == {"production": "1.0.1"}
