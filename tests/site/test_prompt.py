@@ -441,6 +441,9 @@ def test_without_scripts_and_service_the_text_is_edited(static_visits):
     page = static_visits.open(f"/{SQL_REVIEW}", scripts=False)
     expect(page.locator("#fill :is(select, input, textarea, button):visible")).to_have_count(0)
     expect(page.locator("#fill")).to_contain_text("Edit the text on this page")
+    expect(page.locator("#fill")).to_contain_text(
+        "SQL dialect Default: PostgreSQL Example: Snowflake"
+    )
     page.locator("#prompt").get_by_text("{{purpose}}").dblclick()
     page.keyboard.press("Delete")
     page.keyboard.type("a report")
