@@ -1,7 +1,12 @@
-// The account pages. All of them work without this script.
+// The account pages, which work without this script.
 
 const KEPT = "invitation";
-const storage = ofThisTab();
+let storage = null;
+try {
+  storage = sessionStorage;
+} catch {
+  // The browser blocks it for this site.
+}
 const code = document.getElementById("code");
 if (code) {
   showInvitation();
@@ -30,20 +35,10 @@ function showInvitation() {
   document.getElementById("invited-handle").value = handle;
 }
 
-/** The browser's storage; null in browsers that block it for this site. */
-function ofThisTab() {
-  try {
-    return sessionStorage;
-  } catch {
-    return null;
-  }
-}
-
-for (const button of document.querySelectorAll("[data-shows]")) {
-  const field = document.getElementById(button.dataset.shows);
-  button.addEventListener("click", () => {
-    const isHidden = field.type === "password";
-    field.type = isHidden ? "text" : "password";
-    button.textContent = isHidden ? "Hide" : "Show";
-  });
-}
+document.addEventListener("click", ({ target }) => {
+  const field = document.getElementById(target.dataset.shows);
+  if (!field) return;
+  const isShown = field.type === "text";
+  field.type = isShown ? "password" : "text";
+  target.textContent = isShown ? "Show" : "Hide";
+});

@@ -3,7 +3,7 @@
 // Markdown in the text.
 
 import { declaredIn, namesIn } from "./prompt_text.js";
-import { manageFiles } from "./editor_files.js";
+import { counted, manageFiles } from "./editor_files.js";
 import { offerField } from "./text_field.js";
 
 const KEEP_MS = 400;
@@ -281,10 +281,6 @@ function showSize(text) {
     `${counted(size)} of ${counted(max)} bytes, ${counted(Math.abs(left))} ${left < 0 ? "too many" : "left"}`;
 }
 
-function counted(count) {
-  return count.toLocaleString("en");
-}
-
 function rowOf(name) {
   return document.querySelector(`.variable-row[data-name="${name}"]`);
 }
@@ -304,7 +300,7 @@ function isDescribed(row) {
 function tellUnknown(unknown) {
   const names = [...unknown];
   if (names.length > NAMES_TOLD_MAX) names.splice(NAMES_TOLD_MAX, Infinity, "…");
-  const told = names.length === 0 ? "" : `Not described yet: ${names.join(", ")}. Describe them below, or check the spelling.`;
+  const told = names.length ? `Not described yet: ${names.join(", ")}. Describe them below.` : "";
   const place = document.getElementById("unknown");
   // Screen readers repeat it whenever it is set.
   if (place.textContent !== told) place.textContent = told;

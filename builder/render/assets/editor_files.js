@@ -198,7 +198,7 @@ function say(told) {
   document.getElementById("files-told").textContent = told;
 }
 
-function counted(count) {
+export function counted(count) {
   return count.toLocaleString("en");
 }
 
@@ -206,11 +206,11 @@ function counted(count) {
 async function textOf(row) {
   const data = row.querySelector("[name=file-data]").value;
   if (data.startsWith(TEXT)) return data.slice(TEXT.length);
-  let bytes = bytesOf(data);
+  let bytes = Uint8Array.from(atob(data.slice(BASE64.length)), (one) => one.charCodeAt(0));
   if (!data) {
     const answer = await fetch(row.dataset.url);
     if (!answer.ok) throw new Error(String(answer.status));
-    bytes = new Uint8Array(await answer.arrayBuffer());
+    bytes = await answer.arrayBuffer();
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -218,11 +218,6 @@ async function textOf(row) {
   } catch {
     return null;
   }
-}
-
-function bytesOf(data) {
-  if (data.startsWith(TEXT)) return encoder.encode(data.slice(TEXT.length));
-  return Uint8Array.from(atob(data.slice(BASE64.length)), (one) => one.charCodeAt(0));
 }
 
 function readBase64(file) {

@@ -17,7 +17,7 @@ export function offerField(textarea, button, storage, shown) {
   let marked = null;
   const take = async () => {
     marked?.remove();
-    marked = chosen === "marked" ? await mark(textarea) : null;
+    marked = chosen === "marked" ? (await import("./marked_text.js")).markText(textarea) : null;
     button.textContent = OTHER[chosen];
     button.hidden = false;
     shown(marked);
@@ -39,11 +39,6 @@ export function offerField(textarea, button, storage, shown) {
     });
     return taken;
   };
-}
-
-async function mark(textarea) {
-  const { markText } = await import("./marked_text.js");
-  return markText(textarea);
 }
 
 function keep(storage, chosen) {

@@ -89,7 +89,13 @@ def test_the_first_prompt_takes_three_fields(
     page.goto(f"{people.url}/account/invitation#{code}")
     if not scripts:
         page.get_by_label("Invitation code").fill(code)
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    password = page.get_by_label("Password", exact=True)
+    password.fill(PASSWORD)
+    if scripts:
+        page.get_by_role("button", name="Show").click()
+        expect(password).to_have_attribute("type", "text")
+        page.get_by_role("button", name="Hide").click()
+    expect(password).to_have_attribute("type", "password")
     page.get_by_role("button", name="Set password").click()
     expect(page.locator(".told").first).to_contain_text("Write your first prompt")
     page.get_by_placeholder("Title").fill("Reply To Customer")
