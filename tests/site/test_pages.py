@@ -134,6 +134,22 @@ def test_focus_is_seen_all_the_way(visits, kind):
     assert [stop["what"] for stop in stops if not (stop["isMarked"] and stop["isSeen"])] == []
 
 
+# https://web.dev/articles/cls
+SHIFT_MAX = 0.1
+SHIFT = """() => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ type: "layout-shift", buffered: true });
+  return observer.takeRecords().reduce((sum, one) => sum + one.value, 0);
+}"""
+
+
+@pytest.mark.parametrize("kind", ["search", "compare", "not found", "withdrawn prompt", "repo"])
+def test_nothing_in_sight_moves_while_scripts_fill_a_page(visits, kind):
+    page = visits.open(PAGES[kind], viewport=PHONE, fresh=True)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(SHIFT) < SHIFT_MAX
+
+
 def test_the_first_stop_skips_to_the_content(visits):
     page = visits.open(f"/{SQL_REVIEW}")
     page.keyboard.press("Tab")
