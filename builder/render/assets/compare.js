@@ -80,7 +80,7 @@ function choose(from, to) {
 async function show() {
   reading.abort();
   const mine = reading = new AbortController();
-  told.classList.remove("faults");
+  told.classList.remove("told", "faults");
   try {
     if (!versions.length) await readVersions();
     await compare(mine.signal);
@@ -88,7 +88,7 @@ async function show() {
     if (mine.signal.aborted) return; // another choice was made meanwhile
     if (!(error instanceof Trouble)) throw error;
     told.replaceChildren(error.message);
-    told.classList.add("faults");
+    told.classList.add("told", "faults");
     if (!error.canRetry) return;
     const again = element("button", { type: "button" }, "Try again");
     again.addEventListener("click", show);
