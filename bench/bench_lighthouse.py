@@ -1,4 +1,4 @@
-"""Lighthouse's scores of the home page and of a prompt's page, on a phone and on a desktop.
+"""Lighthouse's scores of kinds of pages, on a phone and on a desktop.
 
 The sample catalogue on the embedded server. Accessibility, best practices and SEO are the same in
 every round, so the lowest is printed. Performance depends on the machine, so its median is printed,
@@ -20,7 +20,12 @@ PROGRAMS = f"{ROOT}/tests/node/node_modules/.bin"
 LIGHTHOUSE = f"{ROOT}/build/lighthouse/node_modules/.bin/lighthouse"
 SECONDS_MAX = 180
 
-PAGES = {"home": "/", "prompt": "/mara-okafor/sql-review"}
+PROMPT = "/mara-okafor/sql-review"
+PAGES = {
+    "home": "/", "list": "/top", "owner": "/mara-okafor", "tags": "/tags", "connect": "/connect",
+    "search": "/search?q=review", "prompt": PROMPT, "version": f"{PROMPT}/1.0.0",
+    "versions": f"{PROMPT}/versions", "compare": f"{PROMPT}/compare",
+}  # fmt: skip
 # The second is Lighthouse's default.
 DEVICES = {"desk": ["--preset=desktop"], "phone": []}
 STEADY = ("accessibility", "best-practices", "seo")
@@ -30,9 +35,13 @@ TOLD = ("largest-contentful-paint", "cumulative-layout-shift", "total-blocking-t
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = ", ".join(PAGES)
+    parser.add_argument("pages", nargs="*", default=[*PAGES], metavar="PAGE", help=f"[all] {names}")
     parser.add_argument("--rounds", type=int, default=3, metavar="K")
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
+    if unknown := set(options.pages) - set(PAGES):
+        parser.error(f"No page {', '.join(sorted(unknown))}. Choose from {names}.")
     chromium = shutil.which("chromium")
     if not chromium or not os.path.exists(LIGHTHOUSE):
         parser.exit(1, "Install first: make build/lighthouse\n")
@@ -40,10 +49,10 @@ def main() -> None:
     with scratch_folder(options.scratch) as folder:
         shutil.copytree(f"{ROOT}/content", f"{folder}/content")
         with hub(folder, None, 0) as server:
-            for page, path in PAGES.items():
+            for page in options.pages:
                 for device, flags in DEVICES.items():
                     rounds = [
-                        _report(server.url + path, flags, chromium, folder)
+                        _report(server.url + PAGES[page], flags, chromium, folder)
                         for _ in range(options.rounds)
                     ]
                     rows.append(_row(f"{page}, {device}", rounds))
