@@ -158,6 +158,11 @@ def test_what_cannot_be_compared_is_told(visits, query, sentence):
     page.get_by_label("to", exact=True).select_option("tested")
     expect_compared(page, "1.0.0", "2.0.0")
     expect(page.locator("#told")).not_to_have_class(re.compile("faults"))
+    # A later error does not leave the comparison before it.
+    page.get_by_label("to", exact=True).select_option("1.0.0")
+    expect(page.locator("#told")).to_have_class(re.compile("faults"))
+    expect(page.locator("h1")).to_have_text("Compare versions")
+    expect(page.locator("#facts dt, table.changes, #words:visible")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ const [form, told, lead, boxes, words, shown, steps, facts, heading] = [
 ].map((one) => document.querySelector(one));
 const selects = { from: form.elements.from, to: form.elements.to };
 const { list, raw, record, page: pageUrl } = form.dataset;
-const { title } = document;
+const { title } = document, plainHeading = heading.textContent;
 
 const refs = new Map(); // the entry of each version, label and `latest`
 let versions = []; // newest first
@@ -105,6 +105,7 @@ async function compare(signal) {
   }
   document.title = `${from} to ${to} · ${title}`;
   for (const part of [lead, boxes, shown, facts, steps]) part.replaceChildren();
+  heading.textContent = plainHeading;
   words.hidden = true;
   const query = `?${new URLSearchParams({ from, to })}`;
   if (location.search !== query) history.replaceState(null, "", query);
