@@ -11,7 +11,6 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from builder.model.answers import (
-    Correction,
     LabelMove,
     ListedVersion,
     ListMeta,
@@ -25,6 +24,7 @@ from builder.model.errors import RequestError
 from builder.model.matching import version_file
 from builder.model.names import Version
 from builder.model.routes import BY_NAME, PAGE_SIZE
+from builder.model.search_records import Correction
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from builder.model import names
-from builder.model.answers import Correction, Message
+from builder.model.answers import Message
 from builder.model.records import Sha256, TagName, Time, VariableType, VersionName, WithdrawalReason
 from builder.model.routes import QUERY_CHARS_MAX, SORTS
+from builder.model.search_records import Correction
 from mcp_app.cursors import CURSOR_CHARS_MAX
 
 ID_CHARS_MAX = names.OWNER_CHARS_MAX + names.REPO_CHARS_MAX + 40

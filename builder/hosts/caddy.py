@@ -48,6 +48,7 @@ from builder.model.routes import (
     API_ROOTS,
     BY_NAME,
     BYTES,
+    COMPUTED_PARAMETERS,
     GRAMMAR,
     HTML,
     JSON,
@@ -201,6 +202,7 @@ def _queries(base: str) -> dict[str, object]:
     """The template's values for requests with a query."""
     return {
         "parameters": _parameters(),
+        "computed": "".join(f"{{requested_{name}}}" for name in COMPUTED_PARAMETERS),
         "impossible": _impossible(),
         "misplaced": misplaced(),
         "api": f"{re.escape(base + API)}/",
@@ -310,8 +312,8 @@ def _parameters() -> dict[str, _Parameter]:
             (rf"=[^&%,]{{{names.TAG_CHARS_MAX + 1}}}", "WRONG"),
             (rf"={tag}(?:,{tag})+(?:&|$)", "ASK"),
         ],
-        "q": [("=[^&]", "ASK")],
     }
+    special |= {key: [("=[^&]", "ASK")] for key in COMPUTED_PARAMETERS}
     found = {}
     for name in PARAMETERS:
         rows = special.get(name, [])

@@ -30,6 +30,7 @@ from builder.model.messages import (
 from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (
     BY_NAME,
+    COMPUTED_PARAMETERS,
     GRAMMAR,
     HTML,
     JSON,
@@ -210,6 +211,7 @@ def _queries(site: HostedSite) -> dict[str, object]:
         },
         # Names of parameters are lower-case letters, which are %61 to %7A when encoded.
         "encoded": r"(?:^|&)[a-z]*%[67][0-9A-Fa-f](?:[a-z]|%[67][0-9A-Fa-f])*(?:[=&]|$)",
+        "computed": "|".join(COMPUTED_PARAMETERS),
         "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
         "requested": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
         "list": base + _variables(BY_NAME["list"].url, "requested_"),

@@ -25,6 +25,7 @@ from builder.model.records import (
     VersionName,
     WithdrawalReason,
 )
+from builder.model.search_records import Correction, Facets, SearchMatch
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 # Long enough that no two states of a repo share a digest. Texts also have their whole SHA-256.
@@ -344,18 +345,13 @@ class CatalogueLine(Struct):
     words: str = ""
 
 
-class Correction(Struct, rename={"word": "from", "nearest": "to"}):
-    """A word that no prompt has, and the word that was searched for instead."""
-
-    word: str
-    nearest: str
-
-
 class ListMeta(Struct):
     """The page of the list, and the filters that were applied (null: not applied).
 
-    With `q` only: `match` is `all` if the first result has every significant word of the query,
-    otherwise `some`; `corrected` lists the corrected words (null: none).
+    `owner` is absent if it was not given. With `q` only: `match` is `all` if the first result has
+    every significant word of the query, otherwise `some`; `corrected` lists the corrected words
+    (null: none). With `explain` also `matches`, with an entry for each repo of this page, in the
+    same order, and `facets`.
     """
 
     page: int
@@ -365,8 +361,11 @@ class ListMeta(Struct):
     sort: Literal["top", "trending", "new"] | None
     tag: str | None
     q: str | None
+    owner: Owner | UnsetType = UNSET
     match: Literal["all", "some"] | UnsetType = UNSET
     corrected: list[Correction] | UnsetType | None = UNSET
+    matches: list[SearchMatch] | UnsetType = UNSET
+    facets: Facets | UnsetType = UNSET
 
 
 class ErrorDetail(Struct):

@@ -21,7 +21,8 @@ PAGE_SIZE = 50
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 500
 # The parameters in the query of a list or of a text; each at most once.
-LIST_PARAMETERS = ("page", "sort", "tag", "q")
+COMPUTED_PARAMETERS = ("q", "owner", "explain")  # No file answers a list with one of these.
+LIST_PARAMETERS = ("page", "sort", "tag", *COMPUTED_PARAMETERS)
 TEXT_PARAMETERS = ("version", "label")
 PARAMETERS = (*LIST_PARAMETERS, *TEXT_PARAMETERS)
 PARAMETERS_MAX = 50
@@ -305,6 +306,7 @@ _ROWS = (
     _row("stylesheet", "/assets/style.css", CSS, "list", "site"),
     _row("site_script", "/assets/site.js", SCRIPT, "list", "site"),
     _row("search_script", "/assets/search.js", SCRIPT, "list", "site"),
+    _row("results_script", "/assets/results.js", SCRIPT, "list", "site"),
     _row("catalogue_script", "/assets/catalogue.js", SCRIPT, "list", "site"),
     _row("prompt_script", "/assets/prompt.js", SCRIPT, "list", "site"),
     _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),

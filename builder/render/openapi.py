@@ -14,6 +14,7 @@ from builder.model.routes import (
     GRAMMAR,
     JSON,
     LATEST_TEXTS,
+    LIST_PARAMETERS,
     QUERY_CHARS_MAX,
     ROUTES,
     SORTS,
@@ -51,11 +52,20 @@ _QUERY = {
         "pattern": f"^{names.NAME_PATTERN}(?:,{names.NAME_PATTERN})*$",
         "description": "One tag, or several separated by commas. Finds repos with all of them.",
     },
+    "owner": {
+        "type": "string",
+        "pattern": f"^{names.NAME_PATTERN}$",
+        "description": "Finds only repos of this owner.",
+    },
     "q": {
         "type": "string",
         "maxLength": QUERY_CHARS_MAX,
         "description": "Words to search for. The last word also matches as a prefix. Results are "
         "sorted by relevance unless `sort` is given.",
+    },
+    "explain": {
+        "const": True,
+        "description": "With `q`: adds `matches` and `facets` to `meta`.",
     },
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},
     "label": {
@@ -78,7 +88,7 @@ _PUBLISH_HEADERS = {
     },
 }
 _PARAMETERS = {
-    "repos": ("page", "sort", "tag", "q"),
+    "repos": LIST_PARAMETERS,
     **dict.fromkeys(LATEST_TEXTS, ("version", "label")),
 }
 

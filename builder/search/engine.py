@@ -8,8 +8,14 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
+from builder.model.search_records import Facet, Facets
 from builder.search.entries import Entry
 from builder.search.plan import QueryPlan, Scope, Vocabulary
+
+FACETS_MAX = 12
+# An engine counts the repos of this many tags or owners and one more. With more of them, those that
+# are as frequent as the last one are left out, so that every engine leaves out the same.
+COUNTED_MAX = 1_000
 
 
 class Found(NamedTuple):
@@ -33,6 +39,9 @@ class Reader(Vocabulary, Protocol):
 
     def total(self, plan: QueryPlan, scope: Scope) -> int:
         """The number of matching repos."""
+
+    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+        """The most frequent tags and owners of all matching repos."""
 
     def has(self, repo_id: str, plan: QueryPlan) -> bool:
         """True if a repo matches."""
@@ -60,6 +69,14 @@ class Engine(NamedTuple):
     open: Callable[[str], Reader]
     state: Callable[[str], object]
     is_kept: Callable[[str], bool]
+
+
+def most_frequent(counts: Iterable[tuple[str, int]]) -> list[Facet]:
+    """The first FACETS_MAX of names with their counts, most frequent first, then by name."""
+    counted = sorted(counts, key=lambda pair: -pair[1])
+    least = counted[COUNTED_MAX][1] if len(counted) > COUNTED_MAX else 0
+    counted = sorted((-count, name) for name, count in counted if count > least)
+    return [Facet(name, -count) for count, name in counted[:FACETS_MAX]]
 
 
 def engine_named(name: str) -> Engine:

@@ -16,8 +16,8 @@ import math
 from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
-from builder.model.answers import Correction
 from builder.model.errors import RequestError
+from builder.model.search_records import Correction
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
 from builder.text import words
 from builder.text.words import Word, whole_of

@@ -1,4 +1,4 @@
-"""Answers lists by query. The only place that parses ``page``, ``sort``, ``tag`` and ``q``.
+"""Answers lists by query. The only place that parses a list's parameters.
 
 Queries that a file can answer are rows of the table of routes. The others (``q``, several tags at
 once, one owner's repos, suggestions for a wrong name) are answered here from the state and the
@@ -15,15 +15,18 @@ from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import UNSET
 
 from builder.model import names
-from builder.model.answers import Correction, RepoSummary
+from builder.model.answers import RepoSummary
 from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
 from builder.model.matching import Match, list_api
 from builder.model.routes import PAGE_SIZE, PARAMETERS, PARAMETERS_MAX, QUERY_CHARS_MAX, SORTS
+from builder.model.search_records import Correction, Facets, SearchMatch
 from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.index import OpenIndex
+from builder.search.matches import find_matches
 from builder.search.plan import Scope, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
@@ -43,8 +46,7 @@ _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 class ListQuery(NamedTuple):
     """The parameters of a list. ``sort`` None: not given. ``tags``: repos must have all of them.
-
-    ``owner``: only this owner's repos; no URL's query has it.
+    ``owner``: only this owner's repos. ``explain``: a search says why it found each repo.
     """
 
     page: int = 1
@@ -52,6 +54,7 @@ class ListQuery(NamedTuple):
     tags: tuple[str, ...] = ()
     q: str | None = None
     owner: str | None = None
+    explain: bool = False
 
     def match(self) -> Match | None:
         """The row of the table that answers this; None if no file does."""
@@ -62,13 +65,16 @@ class ListQuery(NamedTuple):
 
 class Found(NamedTuple):
     """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
-    also ``match`` and ``corrected``, as in ``records.ListMeta``.
+    also ``match`` and ``corrected``, and with ``explain`` also ``matches`` and ``facets``, as in
+    ``records.ListMeta``.
     """
 
     rows: list[bytes]
     total: int
     match: Literal["all", "some"] | None = None
     corrected: list[Correction] | None = None
+    matches: list[SearchMatch] | None = None
+    facets: Facets | None = None
 
 
 def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
@@ -101,6 +107,8 @@ def parse_list_query(query: bytes) -> ListQuery:
         sort=_parse_sort(parameters["sort"]) if "sort" in parameters else None,
         tags=parse_tags(parameters["tag"]) if "tag" in parameters else (),
         q=_parse_q(parameters["q"]) if "q" in parameters else None,
+        owner=_parse_owner(parameters["owner"]) if "owner" in parameters else None,
+        explain=_parse_explain(parameters["explain"]) if "explain" in parameters else False,
     )
 
 
@@ -130,6 +138,21 @@ def parse_tags(text: str, parameter: str = "tag") -> tuple[str, ...]:
             "commas. A tag has only a-z, 0-9 and single hyphens between them."
         )
     return tags
+
+
+def _parse_owner(text: str) -> str:
+    if not names.is_name(text, names.OWNER_CHARS_MAX):
+        raise _invalid(
+            f"Invalid owner {_shown(text)}. An owner has only a-z, 0-9 and single hyphens between "
+            "them."
+        )
+    return text
+
+
+def _parse_explain(text: str) -> bool:
+    if text != "true":
+        raise _invalid(f"Invalid explain {_shown(text)}. Give explain=true, or leave it out.")
+    return True
 
 
 def _parse_q(text: str) -> str:
@@ -170,8 +193,12 @@ class Queries:
     def answer(self, query: ListQuery) -> bytes:
         """The requested page of summaries, in its envelope.
 
-        Raises RequestError ``page_not_found``, or as ``find``.
+        Raises RequestError ``page_not_found``, ``user_not_found``, or as ``find``.
         """
+        if query.owner is not None:
+            with self._reading() as state:
+                if state.owners.mark(query.owner) is None:
+                    raise RequestError("user_not_found", f"No user {query.owner!r}.")
         found = self.find(query, (query.page - 1) * PAGE_SIZE, PAGE_SIZE)
         pages = page_count(found.total)
         if query.page > pages:
@@ -181,8 +208,11 @@ class Queries:
         sort = query.sort or (None if query.q is not None else SORTS[0])
         tags = ",".join(query.tags) or None
         meta = list_meta(query.page, found.total, sort, tags, query.q)
+        meta.owner = query.owner or UNSET
         if found.match:
             meta.match, meta.corrected = found.match, found.corrected
+        if found.facets:
+            meta.matches, meta.facets = found.matches, found.facets
         return envelope(found.rows, meta)
 
     def find(self, query: ListQuery, start: int, count: int) -> Found:
@@ -279,9 +309,13 @@ class Queries:
                 ids, total = reader.find(plan, scope, start, count, query.sort)
             best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
             has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
-        return Found(
-            state.repos.summaries(ids), total, "all" if has_all else "some", plan.corrected or None
-        )
+            facets = reader.facets(plan, scope) if query.explain else None
+        rows = state.repos.summaries(ids)
+        match = "all" if has_all else "some"
+        matches = None
+        if query.explain:
+            matches = find_matches(plan, map(_decode_summary, rows), self._settings.out)
+        return Found(rows, total, match, plan.corrected or None, matches, facets)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:

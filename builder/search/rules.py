@@ -8,11 +8,12 @@ import json
 from functools import cache
 
 from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
-from builder.search import entries, plan
+from builder.search import engine, entries, plan
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
 from builder.text import words
 
 _NUMBERS = {
+    engine: ("FACETS_MAX",),
     entries: ("SHORT_TITLE_WORDS_MAX", "BEGINNING_CHARS_MAX"),
     plan: (
         "RARITY_STEPS",

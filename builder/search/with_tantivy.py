@@ -15,7 +15,8 @@ from string import ascii_lowercase, digits
 from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
 
 from builder.model.routes import SORTS
-from builder.search.engine import Engine, Found
+from builder.model.search_records import Facets
+from builder.search.engine import COUNTED_MAX, Engine, Found, most_frequent
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -41,6 +42,9 @@ HEAD_CHARS = 12
 # The first letter and the first two letters of each word have a field of their own, because so many
 # words begin with them.
 START_CHARS_MAX = 2
+FACETS = ("tag", "owner")
+# More than the tags or owners of a segment, because counts would not be exact otherwise.
+SEGMENT_NAMES_MAX = 1_000_000
 # A word that every repo has.
 EVERY = "_"
 
@@ -57,9 +61,9 @@ def _schema() -> Schema:
     builder = SchemaBuilder()
     builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
+    for name in FACETS:
+        builder.add_text_field(name, fast=True, tokenizer_name="raw", index_option="basic")
     for name in (
-        "owner",
-        "tag",
         *ADDED_VALUES,
         "text",
         "long_text",
@@ -101,7 +105,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
         writer.wait_merging_threads()
 
 
-def _fields(entry: Entry) -> dict[str, str | int]:
+def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
     starts = {word[:START_CHARS_MAX] for word in entry.words}
     return {
         "id": entry.id,
@@ -109,7 +113,7 @@ def _fields(entry: Entry) -> dict[str, str | int]:
         **entry.order,
         "digest": entry.digest,
         "owner": entry.owner,
-        "tag": " ".join(entry.tags),
+        "tag": entry.tags,
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
@@ -248,6 +252,17 @@ class TantivyReader:
 
     def total(self, plan: QueryPlan, scope: Scope) -> int:
         return self._count(_within([_found(plan)], scope)) if plan.targets else 0
+
+    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+        if not plan.targets:
+            return Facets([], [])
+        wanted = {"size": COUNTED_MAX + 1, "segment_size": SEGMENT_NAMES_MAX}
+        counts = {name: {"terms": {"field": name, **wanted}} for name in FACETS}
+        found = self._searcher.aggregate(_within([_found(plan)], scope), counts)
+        buckets = [found[name]["buckets"] for name in FACETS]
+        return Facets(
+            *(most_frequent((x["key"], x["doc_count"]) for x in some) for some in buckets)
+        )
 
     def has(self, repo_id: str, plan: QueryPlan) -> bool:
         return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from whoosh import fields, index, writing
 
-from builder.search.engine import Engine, Found
+from builder.model.search_records import Facets
+from builder.search.engine import Engine, Found, most_frequent
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -28,10 +29,11 @@ SCHEMA = fields.Schema(
     id=fields.ID(unique=True, stored=True),
     digest=fields.STORED,
     order=fields.STORED,
+    tag=fields.KEYWORD(stored=True),
     owner=fields.ID,
     **{
         name: fields.KEYWORD
-        for name in ("tag", *ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
+        for name in (*ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
     },
 )
 
@@ -124,6 +126,15 @@ class WhooshReader:
             found.append((-(stored["order"][sort] if sort else score), stored["id"]))
         found.sort()
         return Found([repo_id for _, repo_id in found[start : start + count]], len(found))
+
+    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+        tags: Counter[str] = Counter()
+        owners: Counter[str] = Counter()
+        for number in self._scores(plan, scope):
+            stored = self._reader.stored_fields(number)
+            tags.update(stored["tag"].split())
+            owners[stored["id"].partition("/")[0]] += 1
+        return Facets(most_frequent(tags.items()), most_frequent(owners.items()))
 
     def has(self, repo_id: str, plan: QueryPlan) -> bool:
         return not self._scores(plan, Scope()).keys().isdisjoint(self._holding("id", repo_id))

@@ -10,6 +10,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -81,14 +82,29 @@ def words(text: str) -> list[Word]:
 
 def part_words(text: str) -> list[Word]:
     """As ``words``, without the joined ones."""
-    return [*map(_known.__getitem__, _parts(_folded(text)))]
+    return [*map(_known.__getitem__, _parts(folded(text)))]
+
+
+def placed_words(text: str) -> Iterator[tuple[int, int, Word]]:
+    """The words of ``part_words``, each with its start and end in ``text``."""
+    lower = text.lower()
+    # Only a few capitals, such as İ, have a lower case of another length.
+    for match in _token().finditer(lower if len(lower) == len(text) else text):
+        start, end = match.span()
+        if match[0].isascii():
+            yield start, end, _known[match[0]]
+            continue
+        parts = part_words(match[0])
+        is_run = match["run"] is not None and len(parts) == end - start
+        for at, part in enumerate(parts, start):
+            yield (at, min(at + 2, end), part) if is_run else (start, end, part)
 
 
 def count_words(text: str) -> list[tuple[Word, int]]:
     """The words of ``part_words``, in order of first occurrence, with their counts. A word with two
     spellings occurs twice.
     """
-    return [(_known[part], count) for part, count in Counter(_parts(_folded(text))).items()]
+    return [(_known[part], count) for part, count in Counter(_parts(folded(text))).items()]
 
 
 def whole_of(text: str) -> str:
@@ -103,24 +119,24 @@ def distinct_words(text: str) -> tuple[set[str], set[str]]:
 
 
 def _split(text: str) -> list[str]:
-    folded = _folded(text)
-    return (_joined(folded) if _may_join(folded) else []) + _parts(folded)
+    plain = folded(text)
+    return (_joined(plain) if _may_join(plain) else []) + _parts(plain)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """A text without differences of case, accents and character forms."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
+    same = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", same))
     return unicodedata.normalize("NFC", plain)
 
 
-def _parts(folded: str) -> list[str]:
-    if folded.isascii():
-        return _ASCII_WORD.findall(folded)
+def _parts(plain: str) -> list[str]:
+    if plain.isascii():
+        return _ASCII_WORD.findall(plain)
     found = []
-    for match in _token().finditer(folded):
+    for match in _token().finditer(plain):
         run = match["run"]
         if run is None:
             found.append(match["word"])

@@ -15,6 +15,7 @@ from builder.store.site import Site
 _ASSET_ROUTES = (
     "site_script",
     "search_script",
+    "results_script",
     "prompt_script",
     "version_script",
     "compare_script",

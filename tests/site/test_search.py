@@ -14,7 +14,7 @@ from tests.site.conftest import BASE_PATH
 from tests.support.searches import CASES, LINES
 from tests.support.servers import free_port
 
-PARTLY = re.compile("titles")
+PARTLY = re.compile("some words of each text")
 
 
 def type_query(page: Page, text: str) -> None:
@@ -144,15 +144,112 @@ def test_a_result_says_why_it_was_found(visits):
     page = visits.open("/search?q=review")
     first = page.locator("#found > li").first
     expect(first.locator("h3 mark")).to_have_text("review")
-    expect(first.locator(".path mark")).to_have_text("review")
-    assert first.locator("dt").all_inner_texts() == ["tag", "about"]
-    expect(first.locator("dd").first.locator("mark")).to_have_text("review")
+    expect(first.locator(".path mark")).to_have_count(0)
+    # The tag is the only reason.
+    last = page.locator("#found > li", has_text="WCAG 2.2 accessibility audit")
+    assert last.locator("dt").all_inner_texts() == ["tag"]
+    expect(last.locator("dd mark")).to_have_text("review")
     # The word is only in the text of this one.
     page.locator("#q").fill("aggregate")
     expect(page.locator("#found h3").first).to_have_text("SQL query review")
     why = page.locator("#found > li").first.locator(".why")
-    expect(why).to_contain_text("Found in the text.")
-    expect(page.locator("#found mark")).to_have_count(0)
+    expect(why).to_contain_text("text")
+    expect(why.locator("mark").first).to_have_text(re.compile("aggregat", re.IGNORECASE))
+
+
+@pytest.mark.usefixtures("installed_tools")
+@pytest.mark.parametrize("host", ["visits", "static_visits", "ignoring_visits"])
+def test_filters_narrow_the_results_and_are_in_the_address(request, host):
+    page = request.getfixturevalue(host).open("/search?q=review")
+    rows, chosen = page.locator("#found > li"), page.locator("#chosen a")
+    expect(rows.first).to_be_visible()
+    count = rows.count()
+    tag = page.locator("#facets a", has_text=re.compile("^code$"))
+    wanted = int(tag.get_attribute("data-count"))
+    assert 0 < wanted < count
+    tag.click()
+    expect(rows).to_have_count(wanted)
+    expect(page).to_have_url(re.compile(r"/search(\.html)?\?q=review&tag=code$"))
+    expect(page.locator("#heading")).to_be_focused()
+    expect(chosen).to_have_text(["tag code ×"])
+
+    owner = page.locator("#facets a", has_text="sam-ferreira")
+    owner.click()
+    expect(page).to_have_url(re.compile(r"\?q=review&tag=code&owner=sam-ferreira$"))
+    expect(chosen).to_have_text(["tag code ×", "owner sam-ferreira ×"])
+    assert all("sam-ferreira/" in path for path in page.locator("#found .path").all_inner_texts())
+    # A filter stays while the words change, and the browser's history has each of them.
+    page.locator("#q").fill("diff")
+    expect(page).to_have_url(re.compile(r"\?q=diff&tag=code&owner=sam-ferreira$"))
+    page.go_back()
+    expect(chosen).to_have_text(["tag code ×"])
+    chosen.click()
+    expect(rows).to_have_count(count)
+    expect(chosen).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", ["tag=nope", "tag=TAG", "owner=nobody", "owner=A"])
+def test_a_filter_that_does_not_exist_can_be_taken_off(visits, given):
+    page = visits.open(f"/search?q=review&{given}")
+    expect(page.locator("#told")).to_contain_text(re.compile("nope|Invalid tag|nobody|'A'"))
+    expect(page.locator("#more")).to_be_hidden()
+    page.locator("#chosen a").click()
+    expect(page.locator("#found > li").first).to_be_visible()
+    visits.faults.clear()  # the browser logs the refusal
+
+
+def test_the_arrow_keys_go_through_the_results(visits):
+    page = visits.open("/search?q=review")
+    links = page.locator("#found h3 a")
+    expect(links.nth(1)).to_be_visible()
+    page.keyboard.press("/")
+    for number in (0, 1):
+        page.keyboard.press("ArrowDown")
+        expect(links.nth(number)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    href = links.first.get_attribute("href")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{href}")
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_a_host_of_files_shows_the_line_of_a_text(static_visits):
+    page = static_visits.open("/search?q=aggregate")
+    texts: list[str | None] = []
+    page.on(
+        "request",
+        lambda request: (
+            request.url.endswith(".body.txt") and texts.append(request.headers["range"])
+        ),
+    )
+    page.reload()
+    row = page.locator("#found > li", has_text="SQL query review")
+    expect(row.locator(".why mark").first).to_have_text(re.compile("aggregat", re.IGNORECASE))
+    assert 0 < len(texts) <= 10
+    assert set(texts) == {"bytes=0-16383"}
+
+
+def test_a_search_that_fails_can_be_tried_again(visits):
+    page = visits.open("/search?q=review", fresh=True)
+    expect(page.locator("#found > li").first).to_be_visible()
+    page.context.set_offline(True)
+    page.locator("#q").fill("sql")
+    expect(page.locator("#told")).to_contain_text("The host cannot be reached.")
+    expect(page.locator("#more")).to_have_text("Try again")
+    page.context.set_offline(False)
+    page.locator("#more").click()
+    expect(page.locator("#heading")).to_contain_text("for “sql”")
+    expect(page.locator("#found > li").first).to_be_visible()
+    visits.faults.clear()  # the browser logs the failure
+
+
+def test_nothing_is_found_and_a_tag_is_alike(visits):
+    page = visits.open("/search?q=xreviewxyz")
+    expect(page.locator("#heading")).to_have_text("No prompts for “xreviewxyz”")
+    expect(page.locator("#similar")).to_contain_text("review")
 
 
 def test_nothing_is_found(visits):
@@ -284,7 +381,7 @@ def test_the_catalogue_stands_in_while_the_service_is_down(hub, tabs, tmp_path):
     with started_nginx(site, tmp_path) as url:
         visits = tabs(url)
         page = visits.open("/search?q=echo")
-        expect(page.locator("#told")).to_contain_text(f"{ECHOES} prompts for “echo”")
+        expect(page.locator("#heading")).to_have_text(f"{ECHOES} prompts for “echo”")
         expect(page.locator("#told")).to_contain_text(PARTLY)
         page.locator("#more").click()
         expect(page.locator("#found > li")).to_have_count(ECHOES)
@@ -312,7 +409,7 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
     answers = page.evaluate(
         """async ([path, text, queries]) => {
             const { Catalogue } = await import(path);
-            const catalogue = await Catalogue.read(text);
+            const catalogue = await Catalogue.read(new Blob([text]).stream());
             return queries.map((q) => catalogue.search(q));
         }""",
         [
@@ -335,16 +432,22 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits):
 def test_a_page_says_how_a_query_was_taken(request, host):
     page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
     status = page.locator("#told")
-    expect(status).to_contain_text("No prompt has all of these words. Closest matches:")
+    expect(status).to_contain_text("No prompt has all of these words; these are the closest.")
     expect(page.locator("#found > li").first).to_be_visible()
     page.locator("#q").fill("reveiw sql")
     expect(status).to_contain_text("Searched for “review” instead of “reveiw”.")
-    expect(status).not_to_contain_text("Closest")
+    expect(status).not_to_contain_text("closest")
     expect(page.locator("#found > li").first).to_contain_text("SQL query review")
 
 
 def test_an_empty_catalogue(static_visits):
     page = static_visits.open("/")
     path = f"{BASE_PATH}/assets/catalogue.js"
-    read = "async (path) => (await (await import(path)).Catalogue.read('')).search('sql')"
-    assert page.evaluate(read, path) == {"repos": [], "match": "some", "corrected": None}
+    read = """async (path) => {
+        const { Catalogue } = await import(path);
+        return (await Catalogue.read(new Blob().stream())).page('sql', 0, 50, {});
+    }"""
+    answer = page.evaluate(read, path)
+    assert (answer["repos"], answer["total"], answer["match"]) == ([], 0, "some")
+    assert answer["corrected"] is None
+    assert answer["facets"] == {"tags": [], "owners": []}

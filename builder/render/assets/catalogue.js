@@ -23,6 +23,10 @@ const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
 const POSTING = 32;
 // After this many repos, the page handles events before it continues.
 const ADDED_AT_ONCE = 2000;
+// Of a larger catalogue, only the first repos are searched: 20,000 take about 5 MB to load, and 150 MB of memory.
+const REPOS_MAX = 20_000;
+const LINE = /[^\n]{1,400}/g;
+const [LINE_CHARS_MAX, BEFORE_CHARS] = [160, 32];
 
 /** The words of a text, with apostrophes, joined ones first. Unspaced scripts give pairs. */
 function tokensOf(text) {
@@ -110,6 +114,51 @@ function queryWords(q) {
   return [...once.values()];
 }
 
+/** The words of a text, as they are written there, that a target means. */
+function wordsMeant(text, targets) {
+  const isMeant = (part) => targets.some(({ stems, prefix }) => (
+    stems.includes(stemOf(part)) || (prefix && surfaceOf(part).startsWith(prefix))
+  ));
+  const lower = text.toLowerCase();
+  return [...(lower.length === text.length ? lower : text).matchAll(TOKEN)].flatMap(({ 0: token, 1: run, index }) => {
+    const parts = partsOf(folded(token)).map(isMeant);
+    if (run === undefined) return parts.includes(true) ? [text.slice(index, index + token.length)] : [];
+    const marks = [...run].map((one, at) => (parts[at] || parts[at - 1] ? one : " ")); // of pairs
+    return marks.join("").split(" ").filter(Boolean);
+  });
+}
+
+/** The fields of a repo with words of the query, and these words, as in the API; without its text. */
+function matchOf(repo, targets) {
+  const found = ["title", "name", "owner", "tags", "description"]
+    .map((field) => [field, wordsMeant([repo[field]].flat().join(" "), targets)]).filter(([, { length }]) => length);
+  const words = [...new Set(found.flatMap(([, words]) => words))];
+  return { in: found.length ? found.map(([field]) => field) : ["text"], words, line: null };
+}
+
+/** The line with the most of the words, cut around the first, and its words. */
+function lineIn(text, targets) {
+  let best = { words: [], line: null };
+  for (const [line] of text.matchAll(LINE)) {
+    const words = [...new Set(wordsMeant(line, targets))];
+    if (words.length > best.words.length) best = { words, line };
+  }
+  if (!best.line) return best;
+  const first = best.line.indexOf(best.words[0]);
+  const start = best.line.length > LINE_CHARS_MAX ? Math.max(0, first - BEFORE_CHARS) : 0;
+  const end = start + LINE_CHARS_MAX;
+  const [before, after] = [start ? "…" : "", end < best.line.length ? "…" : ""];
+  return { ...best, line: before + best.line.slice(start, end).trim() + after };
+}
+
+/** The most frequent names, as in the API. */
+function facet(names) {
+  const counts = new Map();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].map(([name, count]) => ({ name, count }))
+    .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, RULES.FACETS_MAX);
+}
+
 /** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above it. */
 function edits(one, other, most) {
   let before = [];
@@ -137,17 +186,29 @@ function round(number) {
 
 export class Catalogue {
   repos = [];
+  isCut = false;
   #postings = new Map(); // of each token
   #written = new Map(); // the tokens of each word as written
   #vocabulary = [];
 
-  /** From the text of catalogue.jsonl. */
-  static async read(text) {
+  /** From a stream of catalogue.jsonl. */
+  static async read(stream) {
     const catalogue = new Catalogue();
-    for (const line of text.split("\n").filter(Boolean)) {
-      const number = catalogue.#add(JSON.parse(line));
-      if (number % ADDED_AT_ONCE === 0) await new Promise((done) => setTimeout(done));
+    const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (let done = false; !done && !catalogue.isCut;) {
+      let value = "";
+      ({ done, value = "" } = await reader.read());
+      const lines = (rest + value).split("\n");
+      rest = done ? "" : lines.pop();
+      for (const line of lines.filter(Boolean)) {
+        catalogue.isCut = catalogue.repos.length === REPOS_MAX;
+        if (catalogue.isCut) break;
+        const number = catalogue.#add(JSON.parse(line));
+        if (number % ADDED_AT_ONCE === 0) await new Promise((next) => setTimeout(next));
+      }
     }
+    reader.cancel();
     for (const token of catalogue.#postings.keys()) {
       push(catalogue.#written, surfaceOf(token), token);
     }
@@ -176,8 +237,8 @@ export class Catalogue {
     return number;
   }
 
-  /** The matching repos, best first; `match` and `corrected` as in the API. */
-  search(q) {
+  /** The matching repos, best first; `match`, `corrected` and `facets` as in the API. */
+  search(q, tags = [], owner = "") {
     const { targets, corrected, isComplete } = this.#plan(q);
     const needed = targets.reduce((sum, target) => sum + target.weight, 0) / 2;
     const found = new Map(); // by the repo's number
@@ -189,7 +250,10 @@ export class Catalogue {
         one.score += target.rarity * value;
       }
     }
-    const best = [...found.values()].filter((one) => one.weight >= needed);
+    const best = [...found.values()].filter(({ number, weight }) => {
+      const repo = this.repos[number];
+      return weight >= needed && tags.every((tag) => repo.tags.includes(tag)) && (!owner || repo.owner === owner);
+    });
     const whole = wholeOf(q);
     // The least value of a word of a whole title or name. Only several can be owner and name.
     const value = whole.includes("_") ? VALUES.text : VALUES.title;
@@ -203,7 +267,23 @@ export class Catalogue {
     const isAll = isComplete && best.length
       && strict.every((target) => this.#values(target).has(best[0].number));
     const repos = best.map((one) => this.repos[one.number]);
-    return { repos, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
+    const facets = { tags: facet(repos.flatMap((repo) => repo.tags)), owners: facet(repos.map((repo) => repo.owner)) };
+    return { repos, targets, facets, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
+  }
+
+  /** A part of the results, and what a page says of them. `lineIn` finds the best line of a text. */
+  page(q, start, count, { tag, owner }) {
+    const { repos, targets, ...rest } = this.search(q, tag?.split(","), owner);
+    const weighty = targets.filter((target) => target.weight);
+    const shown = repos.slice(start, start + count);
+    return {
+      ...rest, repos: shown, total: repos.length,
+      matches: shown.map((repo) => matchOf(repo, weighty)),
+      lineIn: (text) => lineIn(text, weighty),
+      partly: this.isCut
+        ? `This hub is too large for a search in the browser: it searches only ${REPOS_MAX.toLocaleString("en")} prompts.`
+        : "This host searches titles, descriptions, tags and some words of each text.",
+    };
   }
 
   #isWhole(whole, number) {

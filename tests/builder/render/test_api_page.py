@@ -53,7 +53,7 @@ def test_has_every_operation(page):
 def test_parameters_say_where_and_by_what_rule(page):
     repos = {one.id: one for one in page.operations}["repos"]
     fields = {field.name: field for field in repos.parameters}
-    assert set(fields) == {"page", "sort", "tag", "q"}
+    assert set(fields) == {"page", "sort", "tag", "owner", "q", "explain"}
     assert fields["page"].kind == Kind("integer")
     assert fields["page"].rules == ["at least 1", "at most 999999999", "default `1`"]
     assert fields["sort"].kind.words == "one of `top`, `trending`, `new`"

@@ -5,7 +5,14 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder.model.errors import STATUS
-from builder.model.routes import GZIP, LATEST_TEXTS, QUERY_CHARS_MAX, READ_ROUTES, ROUTES
+from builder.model.routes import (
+    GZIP,
+    LATEST_TEXTS,
+    LIST_PARAMETERS,
+    QUERY_CHARS_MAX,
+    READ_ROUTES,
+    ROUTES,
+)
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
@@ -77,12 +84,15 @@ def test_has_every_public_route(document, live):
     assert document["servers"] == [{"url": live.url}]
 
 
+SEARCHED = ("owner", "match", "corrected", "matches", "facets")
+
+
 def test_parameters_of_the_spec(document):
     parameters = {
         path: {parameter["name"]: parameter for parameter in operation["parameters"]}
         for path, operation in reads(document).items()
     }
-    assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
+    assert set(parameters["/api/v1/repos"]) == {*LIST_PARAMETERS}
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
     assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == QUERY_CHARS_MAX
     for name in LATEST_TEXTS:
@@ -122,7 +132,7 @@ def check_keys(document: dict, schema: dict, value: object) -> None:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, dict) and "properties" in schema:
         # Present only after a search, or with labels, withdrawn versions, members or files.
-        optional = {"match", "corrected", "labels", "withdrawn", "private", *FILES} - value.keys()
+        optional = {*SEARCHED, "labels", "withdrawn", "private", *FILES} - value.keys()
         assert list(value) == [key for key in schema["properties"] if key not in optional]
         for key, one in value.items():
             check_keys(document, schema["properties"][key], one)

@@ -1,7 +1,9 @@
 """A model of an engine's results, as simple as possible: it looks at every entry."""
 
+from collections import Counter
 from collections.abc import Iterable
 
+from builder.model.search_records import Facet, Facets
 from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, Entry
 from builder.search.plan import (
     BEGINNING_ELSEWHERE_VALUE,
@@ -37,6 +39,20 @@ class Model:
         if sort:
             scores = {one: self.entries[one].order[sort] for one in scores}
         return sorted(scores, key=lambda one: (-scores[one], one))[start : start + count]
+
+    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+        found = [self.entries[one] for one in self.scores(plan, scope)]
+        tags = Counter(tag for entry in found for tag in entry.tags)
+        owners = Counter(entry.owner for entry in found)
+        return Facets(
+            *(
+                [
+                    Facet(name, count)
+                    for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+                ]
+                for counts in (tags, owners)
+            )
+        )
 
     def scores(self, plan: QueryPlan, scope: Scope) -> dict[str, float]:
         found = {}

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from builder.model.answers import CatalogueLine
 from builder.model.routes import SORTS
+from builder.model.search_records import Facet, Facets
 from builder.model.settings import SEARCH_ENGINES
+from builder.search import engine as engine_module
 from builder.search import with_tantivy, with_whoosh
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
@@ -94,6 +96,7 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
         assert reader.find(one, scope, 0, 100) == (expected, len(expected))
         for at in range(len(expected)):
             assert reader.find(one, scope, at, 1) == (expected[at : at + 1], len(expected))
+        assert reader.facets(one, scope) == model.facets(one, scope)
         assert [repo for repo in model.entries if reader.has(repo, one)] == [
             repo for repo in model.entries if repo in model.scores(one, Scope())
         ]
@@ -144,6 +147,23 @@ def test_engine_finds_the_cases(engine, folder):
             check_same(reader, model, case.q, Scope(tags))
             plan = make_plan(case.q, reader)
             assert {*reader.find(plan, Scope(tags), 0, 100).ids} == {*case.found.split()}
+
+
+def test_facets_of_more_names_than_are_counted(engine, folder, monkeypatch):
+    """Names as frequent as the first one beyond the limit are left out, in every engine."""
+    for module in (with_tantivy, engine_module):
+        monkeypatch.setattr(module, "COUNTED_MAX", 5)
+    entries = [
+        entry_of(
+            CatalogueLine(f"o{number:02}", f"r{copy}", "Story", "", [], "1.0.0", "", ""), "", ""
+        )
+        for number in range(8)
+        for copy in range(3 if number < 2 else 2 if number == 5 else 1)
+    ]
+    engine.write(folder, entries, [])
+    with opened(engine, folder) as reader:
+        found = reader.facets(make_plan("story", reader), Scope())
+    assert found == Facets([], [Facet("o00", 3), Facet("o01", 3), Facet("o05", 2)])
 
 
 def many_entries(count: int, seed: int) -> list[Entry]:

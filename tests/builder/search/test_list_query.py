@@ -35,8 +35,9 @@ from tests.builder.search.asking import refused
         (b"q=100%", ListQuery(q="100%")),
         (b"&&page=2&", ListQuery(page=2)),
         (b"utm_source=x&ref=a&ref=b&limit=9&Page=7&SORT=bad&_=1", ListQuery()),
-        (b"owner=ann", ListQuery()),
-        (b"owner=ann&owner=&tags=a&tags=b&page=3", ListQuery(page=3)),
+        (b"owner=ann", ListQuery(owner="ann")),
+        (b"explain=true", ListQuery(explain=True)),
+        (b"owners=ann&owners=&tags=a&tags=b&page=3", ListQuery(page=3)),
         (b"page=2;sort=new", None),
     ],
 )
@@ -67,6 +68,11 @@ INVALID = [
             "..", "a/b", "%00", "sql%0A", "a" * 49, "%C3%A9", ",".join("abcdefghijk"),
         )
     ),
+    *(
+        (f"owner={owner}", "owner")
+        for owner in ("", "Ann", "a,b", "ann/sql", "-ann", "a--n", "%00", "%C3%A9", "a" * 40)
+    ),
+    *((f"explain={value}", "explain") for value in ("", "1", "yes", "false", "True", "true%20")),
     (f"q={'a' * (QUERY_CHARS_MAX + 1)}", "q"),
     ("q=" + quote("議" * (QUERY_CHARS_MAX + 1)), "q"),
     ("page=1&page=1", "page"),
@@ -74,6 +80,7 @@ INVALID = [
     ("sort=new&sort=top", "sort"),
     ("tag=sql&tag=json", "tag"),
     ("q=a&q=b", "q"),
+    ("owner=a&owner=b", "owner"),
     ("ref=a&ref=b&page=1&page=2", "page"),
     ("q=%FF", "UTF-8"),
     ("q=%ED%A0%80", "UTF-8"),

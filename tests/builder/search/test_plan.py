@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.answers import CatalogueLine, Correction
+from builder.model.answers import CatalogueLine
 from builder.model.errors import RequestError
 from builder.model.routes import QUERY_CHARS_MAX
+from builder.model.search_records import Correction
 from builder.search.entries import ADDED_VALUES, LONG_TEXT_CHARS, TEXT_VALUE, entry_of
 from builder.search.plan import (
     CORRECTED_MAX,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.routes import PAGE_SIZE, SORTS
+from builder.search.engine import FACETS_MAX
 from builder.search.plan import Scope, make_plan
 from builder.search.queries import Found, ListQuery, Queries
 from tests.builder.search.asking import NO_NAMES, ask, refused
@@ -153,6 +154,51 @@ def test_any_part_of_a_list(
         assert whole == expected_order(fitting, sort or "top")
     part = queries.find(query, start, count)
     assert (ids_of(part), part.total) == (whole[start : start + count], len(fitting))
+
+
+def test_an_explained_search(many):
+    """The facets count all results, and each row of a page has its match."""
+    queries, repos = many
+    fitting = with_words(repos, "review")
+    _, meta = ask(queries, q="review")
+    assert {"matches", "facets", "owner"}.isdisjoint(meta)
+    for page in (1, 2):
+        rows, meta = ask(queries, q="review", page=page, explain=True)
+        assert len(meta["matches"]) == len(rows) == PAGE_SIZE
+        assert all("review" in " ".join(one["words"]).lower() for one in meta["matches"])
+        tags = Counter(tag for repo in fitting for tag in repo["tags"])
+        owners = Counter(repo["id"].partition("/")[0] for repo in fitting)
+        for name, counts in (("tags", tags), ("owners", owners)):
+            expected = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:FACETS_MAX]
+            assert meta["facets"][name] == [{"name": one, "count": n} for one, n in expected]
+
+
+def test_a_search_within_an_owner_and_a_tag(many):
+    rows, meta = ask(many[0], q="review", owner="bulk0", tags=("sql",), explain=True)
+    assert rows
+    assert all(one.startswith("bulk0/") for one in rows)
+    assert meta["owner"] == "bulk0"
+    assert meta["facets"]["owners"] == [{"name": "bulk0", "count": meta["total"]}]
+    assert meta["facets"]["tags"][0]["count"] == meta["total"]
+
+
+def test_a_list_of_an_owner(many):
+    rows, meta = ask(many[0], owner="bulk1", sort="new")
+    assert len(rows) == meta["total"] == 50
+    assert (meta["owner"], meta["sort"], meta["q"]) == ("bulk1", "new", None)
+    assert "facets" not in ask(many[0], owner="bulk1", explain=True)[1]
+
+
+def test_nothing_found_is_explained(many):
+    rows, meta = ask(many[0], q="zzzz", explain=True)
+    assert rows == meta["matches"] == []
+    assert meta["facets"] == {"tags": [], "owners": []}
+
+
+def test_unknown_owner(many):
+    for q in (None, "review"):
+        with refused("user_not_found", match="nobody"):
+            ask(many[0], q=q, owner="nobody")
 
 
 def test_an_owners_repos_keep_their_order(many):

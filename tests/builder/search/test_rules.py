@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from builder.model.answers import CatalogueLine, Correction
+from builder.model.answers import CatalogueLine
 from builder.model.routes import QUERY_CHARS_MAX
+from builder.model.search_records import Correction
 from builder.render.clients import search_program
 from builder.search.entries import entry_of
 from builder.search.plan import Scope, make_plan, strict

@@ -1,0 +1,37 @@
+"""The records that explain a search, beside its results."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Correction(Struct, rename={"word": "from", "nearest": "to"}):
+    """A word that no prompt has, and the word that was searched for instead."""
+
+    word: str
+    nearest: str
+
+
+class SearchMatch(Struct, rename={"places": "in"}):
+    """The reason why a search found a repo: `in` lists the fields that have words of the query, and
+    `words` these words, as they are written there. `line` is a part of the text around such words,
+    as plain text; null if its beginning has none.
+    """
+
+    places: list[Literal["title", "name", "owner", "tags", "description", "text"]]
+    words: list[str]
+    line: str | None
+
+
+class Facet(Struct):
+    """A tag or an owner, with the number of results that have it."""
+
+    name: str
+    count: int
+
+
+class Facets(Struct):
+    """The most frequent tags and owners of all results, not only of those on this page."""
+
+    tags: list[Facet]
+    owners: list[Facet]

@@ -1,0 +1,231 @@
+// The results of a search, with filters and what matched; and prompts to show where nothing is found.
+
+import {
+  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, byId, field, get, marked, pageOf, queries, root, search, status,
+} from "./search.js";
+import { element } from "./site.js";
+
+const LATE_MS = 400;
+const SUGGESTED = 9;
+const LIKENESS_MIN = 0.5;
+// On hosts without the service: how many texts are read for a matching line, and how much of each.
+const TEXTS_READ = 10;
+const TEXT_BYTES_MAX = 16_384;
+
+const [found, heading, told, chosen, facets, more, instead, tips, similar, suggested, which] =
+  ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "similar", "suggested", "which"].map(byId);
+const title = document.title;
+const hint = told?.textContent;
+let filters = {}; // the tags, with commas, and the owner in the address
+
+/** Returns the function that shows the results; nothing at an unknown address. */
+export function startResults() {
+  if (which) return void showSimilar();
+  more.addEventListener("click", showMore);
+  field.form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    update();
+  });
+  document.addEventListener("keydown", stepThroughResults);
+  document.addEventListener("click", onFilter);
+  addEventListener("popstate", readAddress);
+  facets.open = matchMedia("(min-width: 46rem)").matches;
+  readAddress();
+  return update;
+}
+
+/** The arrow keys go from the field through the results. */
+function stepThroughResults(event) {
+  const stops = [field, ...found.querySelectorAll("h3 a")];
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const at = stops.indexOf(document.activeElement);
+  if (!step || at < 0 || !stops[at + step]) return;
+  event.preventDefault();
+  stops[at + step].focus();
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.search);
+  field.value = given.get("q") ?? "";
+  filters = Object.fromEntries([...given].filter(([key, value]) => value && ["tag", "owner"].includes(key)));
+  update();
+}
+
+/** A link to a filter changes the address and searches again, without a new page. */
+function onFilter(event) {
+  const link = event.target.closest("#chosen a, #facets a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  readAddress();
+  heading.focus();
+}
+
+async function update() {
+  const q = field.value.trim();
+  history.replaceState(null, "", q ? addressOf(q, filters) : location.pathname);
+  document.title = q ? `${q} · ${title}` : title;
+  const late = setTimeout(() => { told.textContent = "Searching…"; }, LATE_MS);
+  const answer = await answerTo(q, filters);
+  clearTimeout(late);
+  if (!answer) return;
+  const { total, count, notes, failure, isFinal } = answer;
+  heading.textContent = count || "Search";
+  told.textContent = q ? notes : hint;
+  found.replaceChildren();
+  append(answer);
+  if (failure) {
+    more.textContent = "Try again";
+    more.hidden = isFinal;
+  }
+  showFilters(q, answer);
+  instead.hidden = total > 0 || Boolean(failure);
+  tips.hidden = !q;
+  if (!instead.hidden) showInstead(q);
+}
+
+/** Adds rows to the list. On hosts without the service, lines of texts follow later. */
+function append({ repos, matches, total, lineIn }) {
+  found.append(...repos.map((repo, at) => row(repo, matches[at])));
+  const left = total - found.children.length;
+  more.hidden = !repos.length || left < 1;
+  more.textContent = `Show ${Math.min(SHOWN_AT_ONCE, left)} more`;
+  if (!lineIn) return;
+  const items = [...found.children].slice(-repos.length);
+  repos.map((repo, at) => [repo, matches[at], items[at], lineIn])
+    .filter(([, match]) => match.in[0] === "text").slice(0, TEXTS_READ).forEach((one) => addLine(...one));
+}
+
+async function addLine(repo, match, item, lineIn) {
+  const path = `/api/v1/repos/${repo.owner}/${repo.name}/versions/${repo.latest_version}.body.txt`;
+  const answer = await get(path, { range: `bytes=0-${TEXT_BYTES_MAX - 1}` }).catch(() => null);
+  if (!answer?.ok) return; // the row says that the words are in the text
+  const reader = answer.body.getReader();
+  const { value } = await reader.read(); // a host without ranges sends more
+  reader.cancel();
+  const { line, words } = lineIn(new TextDecoder().decode(value?.subarray(0, TEXT_BYTES_MAX)));
+  if (line) item.querySelector(".why").replaceWith(why(repo, { ...match, line, words }));
+}
+
+async function showMore() {
+  const shown = found.children.length;
+  if (!shown) return update(); // the search failed
+  const q = field.value.trim();
+  const answer = await search(q, shown / SHOWN_AT_ONCE + 1, filters);
+  if (field.value.trim() !== q || found.children.length !== shown) return;
+  if (answer.failure) {
+    told.textContent = status.textContent = answer.failure;
+    return;
+  }
+  append(answer);
+  found.children[shown]?.querySelector("a").focus();
+}
+
+/** Links that take a filter off, and links that add one, with counts. */
+function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
+  const set = Object.entries(filters).flatMap(([key, names]) => names.split(",").map((name) => [key, name]));
+  const link = (text, given) => element("a", { href: addressOf(q, { ...filters, ...given }) }, text);
+  chosen.replaceChildren(...set.map(([key, name]) => {
+    const others = set.filter((one) => one[0] === key && one[1] !== name).map((one) => one[1]);
+    const off = Object.assign(link(`${key} ${name} ×`, { [key]: others.join(",") }), { className: "label" });
+    return element("li", {}, off);
+  }));
+  chosen.hidden = !set.length;
+  const groups = [
+    ["Tags", tags, (name) => ({ tag: [filters.tag, name].filter(Boolean).join(",") })],
+    ["Owners", owners, (name) => ({ owner: name })],
+  ].map(([title, names, given]) => [title, names.filter(({ count }) => count < total).map(({ name, count }) => {
+    const one = link(name, given(name));
+    one.dataset.count = count.toLocaleString("en");
+    return element("li", {}, one);
+  })]).filter(([, { length }]) => length);
+  facets.replaceChildren(facets.firstElementChild, ...groups.flatMap(([title, items]) => (
+    [element("h2", {}, title), element("ul", { className: "names" }, ...items)]
+  )));
+  facets.hidden = !groups.length;
+}
+
+/** A repo as in the pages of lists, with what matched; a line of the catalogue has no times. */
+function row(repo, match) {
+  const { title: name, owner, updated_at: at, pulls } = repo;
+  // The words of a title are mostly those of the name: one mark is enough.
+  const words = match.in.includes("title") ? [] : match.words;
+  return element(
+    "li", {},
+    element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name, match.words))),
+    element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
+    why(repo, match),
+    element(
+      "p", { className: "end" }, element("code", {}, repo.latest_version), at ? element("time", {}, at.slice(0, 10)) : "",
+      pulls ? element("span", {}, `${pulls.toLocaleString("en")} pull${pulls === 1 ? "" : "s"}`) : "",
+    ),
+  );
+}
+
+/** What the title does not show of the reason for a result: the matching line or tags, else the description. */
+function why(repo, { in: places, words, line }) {
+  const tags = places.includes("title") ? [] : repo.tags.filter((tag) => marked(tag, words).length > 1);
+  const text = line ?? (places[0] === "text" ? "Found in the text." : "");
+  if (!text && !tags.length) return element("p", { className: "about", dir: "auto" }, ...marked(aboutOf(repo), words));
+  return element(
+    "dl", { className: "why" }, element("dt", {}, text ? "text" : "tag"),
+    element("dd", { dir: "auto" }, ...marked(text || tags.join(", "), words)),
+  );
+}
+
+/** What to do where nothing is found: tags like the words, and new prompts. */
+async function showInstead(q) {
+  similar.hidden = true;
+  showRows("/new.html");
+  const answer = q && await get("/api/v1/tags.json").catch(() => null);
+  if (!answer?.ok) return;
+  const words = q.toLowerCase().split(/\s+/);
+  const near = mostAlike((await answer.json()).data, ({ name }) => Math.max(...words.map((word) => likeness(word, name))));
+  if (field.value.trim() !== q) return;
+  similar.hidden = !near.length;
+  similar.replaceChildren("Try the tags ", ...near.flatMap(({ name }, at) => (
+    [at ? ", " : "", element("a", { href: `${root}/tags/${name}` }, name)]
+  )), ".");
+}
+
+/** Suggests the first prompts of a page, once. */
+async function showRows(path) {
+  if (suggested.children.length) return;
+  const answer = await get(path).catch(() => null);
+  if (!answer?.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  suggested.replaceChildren(...[...page.querySelectorAll(".rows > li")].slice(0, SUGGESTED));
+}
+
+/** For a missing or withdrawn prompt: those with similar names, of the owner, or new ones. */
+async function showSimilar() {
+  const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
+  byId("wrong")?.replaceChildren(wrong);
+  const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+  const { repos } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
+  const near = mostAlike(repos, (repo) => likeness(wrong, `${repo.owner}/${repo.name}`));
+  suggested.replaceChildren(...near.map((repo) => row(repo, { in: [], words: [] })));
+  if (!near.length) {
+    const [owner] = wrong.match(/^[a-z\d-]+(?=\/[a-z])/) ?? [];
+    which.textContent = `Prompts of ${owner}`;
+    if (owner) await showRows(`/${owner}.html`);
+    if (!suggested.children.length) which.textContent = "New prompts";
+    await showRows("/new.html");
+  }
+  instead.hidden = !suggested.children.length;
+}
+
+/** The most alike first; `degreeOf` returns a likeness. */
+function mostAlike(all, degreeOf) {
+  return all.map((one) => [degreeOf(one), one]).filter(([degree]) => degree >= LIKENESS_MIN)
+    .sort(([one], [other]) => other - one).slice(0, SUGGESTED).map(([, one]) => one);
+}
+
+/** The similarity of two names, from 0 to 1: Dice's coefficient of their pairs of letters. */
+function likeness(one, other) {
+  const [pairs, others] = [one, other].map(
+    (name) => new Set([...name].slice(1).map((char, at) => name[at] + char)),
+  );
+  const shared = [...pairs].filter((pair) => others.has(pair)).length;
+  return (2 * shared) / (pairs.size + others.size || 1);
+}

@@ -1,0 +1,175 @@
+"""The places where a repo has the words of a query, for people who choose among results.
+
+It looks for the same words as the engine: stems, synonyms, corrected words, and the beginning of
+the last one. The work for a text grows with its length, up to TEXT_BYTES_MAX, and it takes apart at
+most PIECES_MAX pieces of PIECE_CHARS.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from builder.model.answers import RepoSummary
+from builder.model.routes import BY_NAME
+from builder.model.search_records import SearchMatch
+from builder.search.plan import QueryPlan, Target
+from builder.text.messages import without_markers
+from builder.text.words import Word, folded, placed_words
+
+# Matches beyond these limits are not shown: bytes of a text, pieces that are taken apart, words.
+TEXT_BYTES_MAX = 32 * 1024
+PIECES_MAX = 20
+WORDS_MAX = 24
+# Longer lines, such as those of JSON, are cut into pieces.
+PIECE_CHARS = 400
+LINE_CHARS_MAX = 160
+BEFORE_CHARS = 32
+
+_pieces = re.compile(rf"[^\n]{{1,{PIECE_CHARS}}}(?!\w)|[^\n]{{1,{PIECE_CHARS}}}").finditer
+# Marks of Markdown at the beginning of a line.
+_marks = re.compile(r"\s*(?:(?:[#>*+-]+|\d+\.)\s+)*")
+
+
+class _Piece(NamedTuple):
+    """A part of a line; ``spans``: its matches. ``weight``: of the targets that it has."""
+
+    text: str
+    spans: list[tuple[int, int]]
+    weight: int
+
+
+def find_matches(plan: QueryPlan, repos: Iterable[RepoSummary], out: str) -> list[SearchMatch]:
+    """The matches in each repo; ``out``: the site's folder, which has the texts."""
+    matcher = _Matcher(plan)
+    return [matcher.match(repo, _read_body(repo, out)) for repo in repos]
+
+
+def _read_body(repo: RepoSummary, out: str) -> str:
+    """The beginning of a repo's text; empty if it has just been withdrawn."""
+    file = BY_NAME["version_body"].file_for(
+        owner=repo.owner, name=repo.name, version=repo.latest_version
+    )
+    try:
+        with open(f"{out}/{file}", "rb", buffering=0) as opened:
+            return opened.read(TEXT_BYTES_MAX).decode(errors="ignore")
+    except FileNotFoundError:
+        return ""
+
+
+class _Matcher:
+    """Finds the words of a plan in texts."""
+
+    def __init__(self, plan: QueryPlan) -> None:
+        # Words without weight do not decide what is found.
+        self._targets = [target for target in plan.targets if target.weight]
+        self._weight = sum(target.weight for target in self._targets)
+        self._heads = {head for target in self._targets for head in _heads(target)}
+        self._stems = {stem for target in self._targets for stem in target.stems}
+        self._prefixes = tuple(target.prefix for target in self._targets if target.prefix)
+
+    def match(self, repo: RepoSummary, body: str) -> SearchMatch:
+        """The fields of a repo with words of the query, these words, and the best line of its
+        text.
+        """
+        fields = {
+            "title": repo.title,
+            "name": repo.name,
+            "owner": repo.owner,
+            "tags": " ".join(repo.tags),
+            "description": repo.description,
+        }
+        places: list[str] = []
+        words: dict[str, None] = {}
+        for field, text in fields.items():
+            piece = self._look(text) if self._may_match(text) else None
+            if piece and piece.spans:
+                places.append(field)
+                words.update(dict.fromkeys(text[start:end] for start, end in piece.spans))
+        best = self._best_piece(body, repo.title)
+        if best:
+            words.update(dict.fromkeys(best.text[start:end] for start, end in best.spans))
+        if best or not places:
+            places.append("text")
+        line = _shortened(best) if best else None
+        return SearchMatch(places, [*words][:WORDS_MAX], line)
+
+    def _may_match(self, text: str) -> bool:
+        """True if a text has the beginning of a searched word; quick."""
+        plain = folded(text).replace("'", "").replace("’", "")
+        return any(head in plain for head in self._heads)
+
+    def _look(self, text: str) -> _Piece:
+        words: set[Word] = set()
+        spans: list[tuple[int, int]] = []
+        for start, end, word in placed_words(text):
+            if word.stem in self._stems or word.surface.startswith(self._prefixes):
+                words.add(word)
+                # Pairs of a script without spaces overlap.
+                if spans and start < spans[-1][1]:
+                    start = spans.pop()[0]
+                spans.append((start, end))
+        weights = [
+            one.weight for one in self._targets if any(_is_meant(word, one) for word in words)
+        ]
+        return _Piece(text, spans, sum(weights))
+
+    def _best_piece(self, text: str, title: str) -> _Piece | None:
+        """The first piece with the most weight. A heading that repeats the title says nothing."""
+        best: _Piece | None = None
+        left = PIECES_MAX
+        text = without_markers(text)
+        for found in _pieces(text):
+            if not self._may_match(found[0]):
+                continue
+            piece = self._look(_whole_or_cut(text, *found.span()))
+            left -= 1
+            is_better = piece.weight > (best.weight if best else 0)
+            if is_better and piece.text.strip().casefold() != title.casefold():
+                best = piece
+            if not left or (best and best.weight == self._weight):
+                break
+        return best
+
+
+def _heads(target: Target) -> list[str]:
+    """The beginnings of all words that match. Only English words are stemmed; they differ from
+    their stem at most in its last two letters, and not in its first two.
+    """
+    heads = [
+        stem[: max(2, len(stem) - 2)] if stem.isascii() and stem.isalpha() else stem
+        for stem in target.stems
+    ]
+    return [*heads, target.prefix] if target.prefix else heads
+
+
+def _is_meant(word: Word, target: Target) -> bool:
+    is_longer = target.prefix and word.surface.startswith(target.prefix)
+    return word.stem in target.stems or bool(is_longer)
+
+
+def _whole_or_cut(text: str, start: int, end: int) -> str:
+    """A line without Markdown's marks at its beginning, or a part of a line with ellipses."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    piece = (
+        f"…{text[start:end]}"
+        if before.strip("\n")
+        else text[_marks.match(text, start, end).end() : end]
+    )
+    return f"{piece}…" if after.strip("\n") else piece
+
+
+def _shortened(piece: _Piece) -> str:
+    """About LINE_CHARS_MAX characters around the first match, on one line."""
+    text, first = piece.text, piece.spans[0][0]
+    start, end = max(0, first - BEFORE_CHARS), len(text)
+    start = start if end > LINE_CHARS_MAX else 0
+    if start:
+        # From a whole word on, if one begins there.
+        space = text.find(" ", start, first)
+        start = space + 1 if space >= 0 else start
+    if end - start > LINE_CHARS_MAX:
+        end = start + LINE_CHARS_MAX
+        space = text.rfind(" ", piece.spans[0][1], end)
+        end = space if space >= 0 else end
+    line = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
