@@ -41,7 +41,8 @@ from publisher.web.editor.writing import (
     read_base,
     read_writing,
 )
-from publisher.web.pages.frame import Frame, after_login, check_owner
+from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.places import after_login
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.idempotency import fingerprint

@@ -5,7 +5,6 @@ visitor got with the page (Flask-WTF).
 """
 
 import contextlib
-import re
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -20,10 +19,8 @@ from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY, WINDOW_SECONDS
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
-from builder.model.matching import match_url
-from builder.model.names import NAME_PATTERN
 from builder.model.routes import HTML
-from builder.model.service_urls import ACCOUNT_URL, LOGIN_URL, is_account_url
+from builder.model.service_urls import ACCOUNT_URL, is_account_url
 from builder.model.settings import READS_PER_MINUTE, Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
@@ -39,6 +36,7 @@ from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.web.pages.places import LOGIN, PLACES, START, after_login, site_page
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.quotas import QuotaKeeper
 from publisher.write.store_protocol import Store
@@ -57,24 +55,6 @@ PARTS_MAX = 4000
 FLASHES_MAX = 5
 # The target after a sign-in is kept in a cookie; a longer one is dropped.
 TARGET_CHARS_MAX = 1600
-# The places of the account settings, in the order in which they are shown.
-PLACES = (
-    ("prompts", "My prompts"),
-    ("tokens", "Tokens"),
-    ("publishers", "Trusted publishers"),
-    ("labels", "Labels"),
-    ("profile", "Profile"),
-    ("security", "Security"),
-)
-LOGIN, START = LOGIN_URL.removeprefix(ACCOUNT_URL), f"/{PLACES[0][0]}"
-
-# Other pages that a sign-in may lead to: those of one prompt, and of a saved draft.
-_own_page = re.compile(
-    rf"/prompts/(?:new|{NAME_PATTERN}/{NAME_PATTERN}(?:/[a-z]+)?)(?:\?draft=[0-9a-f]{{16}})?"
-)
-
-_page_query = re.compile(r"[A-Za-z0-9%=&+:@!$'()*,;~._/-]{1,1000}")
-
 _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
     "Cache-Control": CACHE_CONTROL["none"],
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -386,24 +366,6 @@ class Frame:
         if is_account_url(request.path):
             response.headers.update(_HEADERS)
         return response
-
-
-def after_login(path: str | None) -> str:
-    """Returns the path to open after a sign-in: an account page, whatever a link names."""
-    known = {f"/{place}" for place, _ in PLACES}
-    return path if path and (path in known or _own_page.fullmatch(path)) else START
-
-
-def site_page(settings: Settings, target: str) -> str | None:
-    """Returns the URL, without host, of a page of the site, from a path and query as in a URL; None
-    if the table of pages has no such page. It is rebuilt from the table, so it leads nowhere else.
-    """
-    path, _, query = target.partition("?")
-    found = match_url(unquote(path).removeprefix(settings.base_path) or "/")
-    if found is None or found.route.media != HTML:
-        return None
-    url = settings.base_path + found.url
-    return f"{url}?{query}" if _page_query.fullmatch(query) else url
 
 
 def go_to(url: str) -> Response:

@@ -155,9 +155,8 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
         raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
     offered = [str(version) for version in listing.versions[: -OFFERED_MAX - 1 : -1]]
     choices = [("", "Choose…"), *((one, one) for one in offered), (_WHOLE, "The whole prompt")]
-    has_choice = len(offered) == len(listing.versions) and form.version.data in (
-        None, *dict(choices)
-    )  # fmt: skip
+    is_all = len(offered) == len(listing.versions)
+    has_choice = is_all and (form.version.data or "") in dict(choices)
     if has_choice:
         form.version.description = ""
     return frame.render(

@@ -89,7 +89,7 @@ def test_add_replace_remove_and_make_executable(people: People, writer: Visitor)
         "docs/new.md added · executable Not text",
         "image.png removed Not text",
         "scripts/run.sh changed",
-        "1 removed #!/bin/sh 2 removed echo hi 1 added echo ho",
+        "1 − #!/bin/sh 2 − echo hi 1 + echo ho",
     ):
         assert words in page.words
     send(writer, "publish")
@@ -114,7 +114,7 @@ def test_the_text_of_a_file_keeps_its_line_ends(people: People, writer: Visitor)
     folder(people, writer)
     data = ["", "text,#!/bin/sh\r\necho hi\r\necho ho\r\n"]
     page = send(writer, "preview", **{"file-data": data})
-    assert "3 added echo ho" in page.words
+    assert "3 + echo ho" in page.words
     send(writer, "publish")
     assert files_of(people, writer, "1.0.1")["scripts/run.sh"] == (
         b"#!/bin/sh\r\necho hi\r\necho ho\r\n",
