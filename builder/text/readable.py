@@ -125,7 +125,9 @@ class _Marking:
         if len(self._headings) == HEADINGS_MAX:
             return found[0]
         sign, title, gap = found["sign"], found["title"], found["gap"]
-        plain = Markup(title).striptags().replace("**", "").strip()
+        is_marked = "<" in title or "&" in title
+        plain = Markup(title).striptags() if is_marked else " ".join(title.split())
+        plain = plain.replace("**", "").strip()
         id = f"part-{len(self._headings) + 1}"
         level = sign.count("#")
         shown_level = min(level + 2, 5)
