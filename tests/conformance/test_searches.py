@@ -351,3 +351,25 @@ def test_errors_of_several_tags(check: Check, client: Client, catalogue: Catalog
             (",".join(f"t{number}" for number in range(11)), 400, "invalid_parameter"),
         ):
             check.error(client.get(f"/api/v1/repos?tag={value}"), status, code)
+
+
+@area("search")
+def test_an_explained_search_within_an_owner(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    (owner, name), title = titles(catalogue)[0]
+    path = f"/api/v1/repos?owner={owner}&q={quote(title)}&explain=true"
+    answer = client.get(path)
+    rows = check.rows(answer, answers.RepoSummary)
+    if rows:
+        meta = rows.meta
+        check.that(answer, meta.owner == owner, f"owner {owner} in meta", f"{meta.owner}")
+        check.that(answer, {row.owner for row in rows.data} == {owner}, f"only repos of {owner}")
+        check.that(answer, len(meta.matches) == len(rows.data), "a match for each repo")
+        check.that(answer, "title" in meta.matches[0].places, f"{name} found by its title")
+        counts = [(one.name, one.count) for one in meta.facets.owners]
+        check.that(answer, counts == [(owner, meta.total)], "the owner's count in facets")
+    for wrong in ("owner=A", "owner=", "owner=a&owner=b", "explain=1", "q=a&explain=", "owner=a,b"):
+        check.error(client.get(f"/api/v1/repos?{wrong}"), 400, "invalid_parameter")
+    check.error(client.get(f"/api/v1/repos?owner={NOBODY}"), 404, "user_not_found")
+    check.error(client.get(f"/api/v1/repos/{owner}/{name}?explain=true"), 400, "invalid_parameter")
