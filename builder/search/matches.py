@@ -12,9 +12,10 @@ from typing import NamedTuple
 from builder.model.answers import RepoSummary
 from builder.model.routes import BY_NAME
 from builder.model.search_records import SearchMatch
+from builder.search.language import STOP_STEMS
 from builder.search.plan import QueryPlan, Target
 from builder.text.messages import without_markers
-from builder.text.words import Word, folded, placed_words
+from builder.text.words import Word, distinct_words, folded, placed_words
 
 # Matches beyond these limits are not shown: bytes of a text, pieces that are taken apart, words.
 TEXT_BYTES_MAX = 32 * 1024
@@ -31,11 +32,14 @@ _marks = re.compile(r"\s*(?:(?:[#>*+-]+|\d+\.)\s+)*")
 
 
 class _Piece(NamedTuple):
-    """A part of a line; ``spans``: its matches. ``weight``: of the targets that it has."""
+    """A part of a line; ``spans``: its matches. ``weight``: of the targets that it has. ``stems``:
+    of all its words.
+    """
 
     text: str
     spans: list[tuple[int, int]]
     weight: int
+    stems: set[str]
 
 
 def find_matches(plan: QueryPlan, repos: Iterable[RepoSummary], out: str) -> list[SearchMatch]:
@@ -100,8 +104,10 @@ class _Matcher:
 
     def _look(self, text: str) -> _Piece:
         words: set[Word] = set()
+        stems: set[str] = set()
         spans: list[tuple[int, int]] = []
         for start, end, word in placed_words(text):
+            stems.add(word.stem)
             if word.stem in self._stems or word.surface.startswith(self._prefixes):
                 words.add(word)
                 # Pairs of a script without spaces overlap.
@@ -111,22 +117,27 @@ class _Matcher:
         weights = [
             one.weight for one in self._targets if any(_is_meant(word, one) for word in words)
         ]
-        return _Piece(text, spans, sum(weights))
+        return _Piece(text, spans, sum(weights), stems)
 
     def _best_piece(self, text: str, title: str) -> _Piece | None:
-        """The first piece with the most weight. A heading that repeats the title says nothing."""
+        """The first piece with the most weight; a heading only if no other piece has as much. It
+        has words that the title, which is beside it, has not.
+        """
         best: _Piece | None = None
+        most = 0
         left = PIECES_MAX
         text = without_markers(text)
+        known = distinct_words(title)[0] | STOP_STEMS
         for found in _pieces(text):
             if not self._may_match(found[0]):
                 continue
             piece = self._look(_whole_or_cut(text, *found.span()))
             left -= 1
-            is_better = piece.weight > (best.weight if best else 0)
-            if is_better and piece.text.strip().casefold() != title.casefold():
-                best = piece
-            if not left or (best and best.weight == self._weight):
+            # Headings mostly repeat the title in other words.
+            value = 2 * piece.weight - found[0].startswith("#") if piece.weight else 0
+            if value > most and not piece.stems <= known:
+                best, most = piece, value
+            if not left or most == 2 * self._weight:
                 break
         return best
 

@@ -7,8 +7,10 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from builder.hosts.rules import HostedSite
+from builder.model.answers import CatalogueLine
 from builder.model.routes import PAGE_SIZE
 from tests.conformance.nginx import started_nginx
+from tests.site.browser import DESKTOP, PHONE
 from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
 from tests.site.conftest import BASE_PATH
 from tests.support.searches import CASES, LINES
@@ -165,7 +167,9 @@ def test_filters_narrow_the_results_and_are_in_the_address(request, host):
     expect(rows.first).to_be_visible()
     count = rows.count()
     tag = page.locator("#facets a", has_text=re.compile("^code$"))
-    wanted = int(tag.get_attribute("data-count"))
+    shown = tag.locator("xpath=../span")
+    expect(shown).to_be_visible()
+    wanted = int(shown.inner_text())
     assert 0 < wanted < count
     tag.click()
     expect(rows).to_have_count(wanted)
@@ -186,6 +190,25 @@ def test_filters_narrow_the_results_and_are_in_the_address(request, host):
     chosen.click()
     expect(rows).to_have_count(count)
     expect(chosen).to_have_count(0)
+
+
+def test_filters_are_folded_on_a_phone_and_open_on_a_desk(visits):
+    page = visits.open("/tags")
+    page.set_viewport_size(PHONE)
+    page.goto(f"{visits.url}/search?q=review")
+    facets, first = page.locator("#facets"), page.locator("#facets li").first
+    expect(facets).to_be_visible()
+    expect(first).to_be_hidden()
+    expect(page.locator("#found > li").first).to_be_in_viewport()
+    facets.locator("summary").click()
+    expect(first).to_be_visible()
+    facets.locator("summary").click()
+    page.set_viewport_size(DESKTOP)
+    expect(first).to_be_visible()
+    # The counts are in a column at the end.
+    boxes = [count.bounding_box() for count in page.locator("#facets li > span").all()]
+    ends = [box["x"] + box["width"] for box in boxes]
+    assert len(ends) > 3 and max(ends) - min(ends) < 1
 
 
 @pytest.mark.parametrize("given", ["tag=nope", "tag=TAG", "owner=nobody", "owner=A"])
@@ -451,3 +474,40 @@ def test_an_empty_catalogue(static_visits):
     assert (answer["repos"], answer["total"], answer["match"]) == ([], 0, "some")
     assert answer["corrected"] is None
     assert answer["facets"] == {"tags": [], "owners": []}
+
+
+@pytest.mark.parametrize(
+    ("count", "searched", "partly"),
+    [(2, 2, PARTLY), (3, 3, PARTLY), (4, 3, re.compile("only 3 prompts"))],
+)
+def test_the_first_prompts_of_a_larger_catalogue_are_searched(
+    static_visits, count, searched, partly
+):
+    page = static_visits.open("/")
+    lines = [
+        msgspec.json.encode(CatalogueLine("ann", f"n{number}", "Word", "", [], "1.0.0", "", ""))
+        for number in range(count)
+    ]
+    lines = [line.decode() + "\n" for line in lines]
+    answer = page.evaluate(
+        """async ([path, lines]) => {
+            const { Catalogue } = await import(path);
+            let isCancelled = false;
+            const stream = new ReadableStream({
+                pull(controller) {
+                    if (lines.length) controller.enqueue(new TextEncoder().encode(lines.shift()));
+                    else controller.close();
+                },
+                cancel() { isCancelled = true; },
+            }, { highWaterMark: 0 });
+            const { repos, partly } = (await Catalogue.read(stream, 3)).page("word", 0, 50, {});
+            const names = repos.map(({ name }) => name);
+            return { names, partly, isCancelled, left: lines.length };
+        }""",
+        [f"{BASE_PATH}/assets/catalogue.js", [*lines, *["\n"] * 100]],
+    )
+    assert answer["names"] == [f"n{number}" for number in range(searched)]
+    assert partly.search(answer["partly"])
+    # The rest of a larger file is not loaded.
+    assert answer["isCancelled"] == (count > 3)
+    assert (answer["left"] > 0) == (count > 3)

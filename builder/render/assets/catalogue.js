@@ -192,7 +192,7 @@ export class Catalogue {
   #vocabulary = [];
 
   /** From a stream of catalogue.jsonl. */
-  static async read(stream) {
+  static async read(stream, most = REPOS_MAX) {
     const catalogue = new Catalogue();
     const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
@@ -202,7 +202,7 @@ export class Catalogue {
       const lines = (rest + value).split("\n");
       rest = done ? "" : lines.pop();
       for (const line of lines.filter(Boolean)) {
-        catalogue.isCut = catalogue.repos.length === REPOS_MAX;
+        catalogue.isCut = catalogue.repos.length === most;
         if (catalogue.isCut) break;
         const number = catalogue.#add(JSON.parse(line));
         if (number % ADDED_AT_ONCE === 0) await new Promise((next) => setTimeout(next));
@@ -281,7 +281,7 @@ export class Catalogue {
       matches: shown.map((repo) => matchOf(repo, weighty)),
       lineIn: (text) => lineIn(text, weighty),
       partly: this.isCut
-        ? `This hub is too large for a search in the browser: it searches only ${REPOS_MAX.toLocaleString("en")} prompts.`
+        ? `This hub is too large for a search in the browser: it searches only ${this.repos.length.toLocaleString("en")} prompts.`
         : "This host searches titles, descriptions, tags and some words of each text.",
     };
   }

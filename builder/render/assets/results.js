@@ -29,7 +29,9 @@ export function startResults() {
   document.addEventListener("keydown", stepThroughResults);
   document.addEventListener("click", onFilter);
   addEventListener("popstate", readAddress);
-  facets.open = matchMedia("(min-width: 46rem)").matches;
+  const desk = matchMedia("(min-width: 46rem)");
+  desk.onchange = () => { facets.open = desk.matches; };
+  desk.onchange();
   readAddress();
   return update;
 }
@@ -134,11 +136,9 @@ function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
   const groups = [
     ["Tags", tags, (name) => ({ tag: [filters.tag, name].filter(Boolean).join(",") })],
     ["Owners", owners, (name) => ({ owner: name })],
-  ].map(([title, names, given]) => [title, names.filter(({ count }) => count < total).map(({ name, count }) => {
-    const one = link(name, given(name));
-    one.dataset.count = count.toLocaleString("en");
-    return element("li", {}, one);
-  })]).filter(([, { length }]) => length);
+  ].map(([title, names, given]) => [title, names.filter(({ count }) => count < total).map(({ name, count }) => (
+    element("li", {}, link(name, given(name)), element("span", { className: "soft" }, count.toLocaleString("en")))
+  ))]).filter(([, { length }]) => length);
   facets.replaceChildren(facets.firstElementChild, ...groups.flatMap(([title, items]) => (
     [element("h2", {}, title), element("ul", { className: "names" }, ...items)]
   )));

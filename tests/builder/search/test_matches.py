@@ -91,9 +91,30 @@ def test_front_matter_has_no_line(small_hub):
     assert match_of(small_hub, "mit", text) == {"in": ["text"], "words": [], "line": None}
 
 
-def test_a_line_that_only_repeats_the_title_is_not_shown(small_hub):
-    found = match_of(small_hub, "refund", "# Refund\n\nNothing else.", title="Refund")
-    assert found["line"] is None
+@pytest.mark.parametrize("heading", ["# Refund", "Refunds of a customer", "> the customer: REFUND"])
+def test_a_line_that_only_repeats_the_title_is_not_shown(small_hub, heading):
+    title = "Refund of the customer's money"
+    found = match_of(small_hub, "refund", f"{heading}\n\nNothing else.", title=title)
+    assert (found["in"], found["line"]) == (["title"], None)
+
+
+@pytest.mark.parametrize(
+    ("q", "line"),
+    [
+        ("review", "Read, then review each endpoint."),
+        ("design", "A plan of the design"),  # a heading, which is better than no line
+        ("design review", "Plan the design, then review it."),
+    ],
+)
+def test_a_line_says_more_than_the_title(small_hub, q, line):
+    text = """# API design review
+
+    ## A review in other words
+    Read, then review each endpoint.
+    ## A plan of the design
+    """.replace("    ", "")
+    text += "Plan the design, then review it.\n" if q == "design review" else ""
+    assert match_of(small_hub, q, text, title="HTTP API design review")["line"] == line
 
 
 @pytest.mark.parametrize(
