@@ -3,9 +3,9 @@
 ``--quality`` imports real prompts and runs queries that people judged: success@3 (something useful
 is among the first three), MRR, nDCG@10 and empty answers, by kind of query. The rest builds
 synthetic catalogues, and gives the hub with each engine and FTS5 the same words, in turns, measured
-by processor time of the querying thread. ``--http`` queries a whole hub over HTTP, each query once,
-then few again and again; needs wrk. ``--commits``: the growth of an index's folder and of a
-reader's memory.
+by processor time of the querying thread. ``--explained`` compares plain searches with explained
+ones instead. ``--http`` queries a whole hub over HTTP, each query once, then few again and again;
+needs wrk. ``--commits``: the growth of an index's folder and of a reader's memory.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 from urllib.parse import urlencode
 
@@ -66,6 +67,8 @@ def main() -> None:
                         help="the largest catalogue that Whoosh is measured with")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--http", action="store_true", help="measure a hub's searches over HTTP")
+    parser.add_argument("--explained", action="store_true",
+                        help="compare plain searches with explain=true")  # fmt: skip
     parser.add_argument("--commits", type=int, metavar="N",
                         help="publish into 1,000 repos so many times instead")  # fmt: skip
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
@@ -193,9 +196,12 @@ def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None
         build(settings)
         queries = Queries(settings)
         opened.append(queries)
-        askers[engine] = lambda query, queries=queries: queries.find(query, first_of(query), PAGE)
+        askers[engine] = partial(find, queries)
+        if options.explained:
+            askers[f"{engine}, explained"] = partial(find, queries, explain=True)
     database = full_text_table(settings)
-    askers["FTS5"] = lambda query: ask_full_text(database, query)
+    if not options.explained:
+        askers["FTS5"] = lambda query: ask_full_text(database, query)
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
     for _ in range(options.rounds):
         for kind, queries in queries_by_kind.items():
@@ -252,6 +258,10 @@ def questions(
         "common, deep page": queries(lambda: chance.choice(common), page=deep),
         "common, deep, sort=top": queries(lambda: chance.choice(common), sort="top", page=deep),
     }
+
+
+def find(queries: Queries, query: ListQuery, *, explain: bool = False) -> None:
+    queries.find(query._replace(explain=explain), first_of(query), PAGE)
 
 
 def first_of(query: ListQuery) -> int:

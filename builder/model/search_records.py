@@ -15,12 +15,14 @@ class Correction(Struct, rename={"word": "from", "nearest": "to"}):
 class SearchMatch(Struct, rename={"places": "in"}):
     """The reason why a search found a repo: `in` lists the fields that have words of the query, and
     `words` these words, as they are written there. `line` is a part of the text around such words,
-    as plain text; null if its beginning has none.
+    as plain text; null if its beginning has none, or says no more than the title. `kind` is
+    `skill` for a prompt with files, and `chat` for one with messages.
     """
 
     places: list[Literal["title", "name", "owner", "tags", "description", "text"]]
     words: list[str]
     line: str | None
+    kind: Literal["prompt", "skill", "chat"]
 
 
 class Facet(Struct):

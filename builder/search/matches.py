@@ -42,10 +42,17 @@ class _Piece(NamedTuple):
     stems: set[str]
 
 
-def find_matches(plan: QueryPlan, repos: Iterable[RepoSummary], out: str) -> list[SearchMatch]:
-    """The matches in each repo; ``out``: the site's folder, which has the texts."""
+def find_matches(
+    plan: QueryPlan, repos: Iterable[RepoSummary], kinds: dict[str, str], out: str
+) -> list[SearchMatch]:
+    """The matches in each repo. ``kinds``: their kinds in the state, by id; ``out``: the site's
+    folder, which has the texts.
+    """
     matcher = _Matcher(plan)
-    return [matcher.match(repo, _read_body(repo, out)) for repo in repos]
+    return [
+        matcher.match(repo, _read_body(repo, out), kinds[f"{repo.owner}/{repo.name}"][1:])
+        for repo in repos
+    ]
 
 
 def _read_body(repo: RepoSummary, out: str) -> str:
@@ -71,7 +78,7 @@ class _Matcher:
         self._stems = {stem for target in self._targets for stem in target.stems}
         self._prefixes = tuple(target.prefix for target in self._targets if target.prefix)
 
-    def match(self, repo: RepoSummary, body: str) -> SearchMatch:
+    def match(self, repo: RepoSummary, body: str, kind: str) -> SearchMatch:
         """The fields of a repo with words of the query, these words, and the best line of its
         text.
         """
@@ -95,7 +102,7 @@ class _Matcher:
         if best or not places:
             places.append("text")
         line = _shortened(best) if best else None
-        return SearchMatch(places, [*words][:WORDS_MAX], line)
+        return SearchMatch(places, [*words][:WORDS_MAX], line, kind)
 
     def _may_match(self, text: str) -> bool:
         """True if a text has the beginning of a searched word; quick."""

@@ -314,7 +314,8 @@ class Queries:
         match = "all" if has_all else "some"
         matches = None
         if query.explain:
-            matches = find_matches(plan, map(_decode_summary, rows), self._settings.out)
+            kinds = state.repos.kinds_of(ids)
+            matches = find_matches(plan, map(_decode_summary, rows), kinds, self._settings.out)
         return Found(rows, total, match, plan.corrected or None, matches, facets)
 
     @contextlib.contextmanager

@@ -147,6 +147,7 @@ def test_a_result_says_why_it_was_found(visits):
     first = page.locator("#found > li").first
     expect(first.locator("h3 mark")).to_have_text("review")
     expect(first.locator(".path mark")).to_have_count(0)
+    expect(first.get_by_role("img", name="prompt")).to_have_text("{}")
     # The tag is the only reason.
     last = page.locator("#found > li", has_text="WCAG 2.2 accessibility audit")
     assert last.locator("dt").all_inner_texts() == ["tag"]

@@ -62,7 +62,7 @@ def test_the_header_marks_where_one_is(visits, path, current):
 
 def test_the_home_page_searches_tries_a_prompt_and_lists_new_and_top_ones(start):
     page = start
-    lists = page.locator("main .rows")
+    lists = page.locator("main .rows:visible")
     expect(lists).to_have_count(2)
     for one in lists.all():
         expect(one.locator("> li")).to_have_count(HOME_ROWS)

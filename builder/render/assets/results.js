@@ -11,6 +11,7 @@ const LIKENESS_MIN = 0.5;
 // On hosts without the service: how many texts are read for a matching line, and how much of each.
 const TEXTS_READ = 10;
 const TEXT_BYTES_MAX = 16_384;
+const SIGNS = { prompt: "{}", skill: "/", chat: "“”" };
 
 const [found, heading, told, chosen, facets, more, instead, tips, similar, suggested, which] =
   ["found", "heading", "told", "chosen", "facets", "more", "instead", "tips", "similar", "suggested", "which"].map(byId);
@@ -150,8 +151,10 @@ function row(repo, match) {
   const { title: name, owner, updated_at: at, pulls } = repo;
   // The words of a title are mostly those of the name: one mark is enough.
   const words = match.in.includes("title") ? [] : match.words;
+  const sign = SIGNS[match.kind];
   return element(
     "li", {},
+    sign ? element("span", { className: "kind", role: "img", ariaLabel: match.kind, title: match.kind }, sign) : "",
     element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name, match.words))),
     element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
     why(repo, match),

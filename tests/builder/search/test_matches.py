@@ -62,7 +62,8 @@ def match_of(
     ],
 )
 def test_a_word_of_the_text(small_hub, q, text, words, line):
-    assert match_of(small_hub, q, text) == {"in": ["text"], "words": words, "line": line}
+    found = match_of(small_hub, q, text)
+    assert found == {"in": ["text"], "words": words, "line": line, "kind": "prompt"}
 
 
 @pytest.fixture
@@ -79,6 +80,7 @@ def test_fields(small_hub):
     )  # fmt: skip
     assert found == {
         "in": ["title", "tags", "description"], "words": ["Stories", "story"], "line": None,
+        "kind": "prompt",
     }  # fmt: skip
 
 
@@ -88,7 +90,13 @@ def test_owner_and_name(small_hub):
 
 def test_front_matter_has_no_line(small_hub):
     text = "---\nlicense: MIT\n---\nBody."
-    assert match_of(small_hub, "mit", text) == {"in": ["text"], "words": [], "line": None}
+    found = match_of(small_hub, "mit", text)
+    assert found == {"in": ["text"], "words": [], "line": None, "kind": "prompt"}
+
+
+def test_a_chat(small_hub):
+    text = '{{role "user"}}\nReview it.'
+    assert match_of(small_hub, "review", text)["kind"] == "chat"
 
 
 @pytest.mark.parametrize("heading", ["# Refund", "Refunds of a customer", "> the customer: REFUND"])
