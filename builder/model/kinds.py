@@ -6,17 +6,20 @@ from builder.model.answers import Repo
 
 
 class Kind(NamedTuple):
-    """``glyph`` stands for the name in lists, and ``key`` in the state of builds."""
+    """``glyph`` stands for the name in lists, ``about`` explains it there, and ``key`` stands for
+    it in the state of builds.
+    """
 
     key: str
     name: str
     glyph: str
+    about: str
 
 
 PROMPT, SKILL, CHAT = KINDS = (
-    Kind("/prompt", "Prompt", "{}"),
-    Kind("/skill", "Skill", "/"),
-    Kind("/chat", "Chat", "“”"),
+    Kind("/prompt", "Prompt", "{}", "A prompt: one text"),
+    Kind("/skill", "Skill", "/", "A skill: a prompt with files"),
+    Kind("/chat", "Chat", "“”", "A chat: a prompt of several messages"),
 )
 
 

@@ -107,8 +107,9 @@ def document(settings: Settings) -> bytes:
                 "title": settings.site_name,
                 "version": "1",
                 "summary": "The API of a hub: prompts and their versions, as plain files.",
-                "description": "A `repo` is one prompt with all its versions. Reading needs no "
-                "key. Every answer has an `ETag` and may be cached as long as `Cache-Control` "
+                "description": "A `repo` is one prompt with all its versions. "
+                + ("" if settings.private else "Reading needs no key. ")
+                + "Every answer has an `ETag` and may be cached as long as `Cache-Control` "
                 "says. A plain file host ignores queries: check `meta` for the filters that were "
                 "applied, or use the paths in `hub.json`, which work on every host. With "
                 "`min_serial=N` in the query of any read, `hubctl serve` answers 503 until its "

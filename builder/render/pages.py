@@ -172,7 +172,9 @@ def _sections(
         ("api", "API", url("api_page")),
     ]
     if settings.queries:
-        sections.append(("account", "Account", settings.base_path + ACCOUNT_URL))
+        # site.js names it "Account" for visitors who are signed in.
+        title = "Account" if settings.private else "Sign in"
+        sections.append(("account", title, settings.base_path + ACCOUNT_URL))
     return sections
 
 

@@ -40,6 +40,7 @@ def trial_rank(repo: Repo) -> int:
         body.find("{{") < EARLY_CHARS,
         len(repo.variables) > 1,
         len(body) in TELLING_CHARS,
+        len(body) in TELLING_CHARS and len(lines) <= SEEN_LINES,
         repo.title != repo.name,
         # Code, and placeholders that no field fills.
         not (is_data(body) or "```" in body or "[" in body),
@@ -75,6 +76,7 @@ def trial(pages: Pages, repo: Repo) -> Markup:
     page = pages.render(
         "trial.html",
         **at,
+        title=repo.title,
         raw=pages.file_url("version_raw", **at, version=repo.latest_version),
         skip=utf16_length(repo.content[: len(repo.content) - len(repo.body)]),
         text=Markup(mark_variables(str(escape(repo.body.strip("\r\n"))), mark)),

@@ -7,6 +7,9 @@ build are skipped, so a new version costs the pages between its repo's old posit
 import hashlib
 from typing import NamedTuple
 
+import msgspec
+
+from builder.model.answers import RepoSummary
 from builder.model.matching import langfuse_page, list_api, list_page
 from builder.model.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, SORTS
 from builder.render.envelopes import envelope, list_meta, page_count
@@ -122,6 +125,17 @@ def write_page(
         langfuse_files.write_page(state, site, tag, number, page.keys, page.total)
     if number <= LIST_PAGES_MAX:
         is_cut = number == LIST_PAGES_MAX < meta.pages
-        html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)
+        html = pages.render_list(
+            "list.html",
+            [card for _, card in rows],
+            meta=meta,
+            is_cut=is_cut,
+            has_pulls=sort == SORTS[0] and _has_pulls(rows),
+        )
         site.write(list_page(tag, sort, number).file, html)
     state.lists.put_page(tag, sort, number, page.digest)
+
+
+def _has_pulls(rows: list[tuple[bytes, bytes]]) -> bool:
+    """True if the first repo has been read, by its summary."""
+    return bool(rows and msgspec.json.decode(rows[0][0], type=RepoSummary).pulls)

@@ -24,6 +24,8 @@ def test_a_wrong_address_leads_to_prompts(visits, path, heading, first):
     expect(page.get_by_role("heading", name=heading)).to_be_visible()
     expect(page.locator("#suggested .path").first).to_contain_text(first)
     expect(page.locator("#wrong")).to_have_text(path)
+    expect(page.locator("#q")).to_have_value(path.replace("/", " ").replace("-", " "))
+    assert 1 <= page.locator("#suggested > li").count() <= 3
 
 
 @pytest.mark.parametrize("host", HOSTS)

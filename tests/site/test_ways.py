@@ -70,9 +70,28 @@ def test_the_home_page_searches_tries_a_prompt_and_lists_new_and_top_ones(start)
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.locator("main #q")).to_be_in_viewport()
     expect(page.locator("#fill")).to_be_in_viewport()
-    page.locator("section", has_text="Top").get_by_role("link", name="all", exact=True).click()
+    updated = page.locator("section", has_text="Last updated")
+    updated.get_by_role("link", name="all", exact=True).click()
     page.wait_for_url("**/top")
     follow(page, "Trending", "/trending", within="nav[aria-label=Order]")
+
+
+@pytest.mark.parametrize(
+    ("sort", "time"),
+    [("new", "created_at"), ("top", "updated_at"), ("trending", "updated_at")],
+)
+def test_a_list_shows_the_times_that_sort_it(visits, hub, sort, time):
+    rows = hub.get(f"/api/v1/repos?sort={sort}").json()["data"]
+    assert any(row["created_at"][:10] != row["updated_at"][:10] for row in rows)
+    shown = visits.open(f"/{sort}").locator("main time:visible")
+    assert shown.all_inner_texts() == [row[time][:10] for row in rows]
+
+
+def test_the_home_page_shows_the_times_that_sort_its_lists(visits):
+    page = visits.open("/")
+    for lists in page.locator("main .rows:visible").all():
+        times = lists.locator("time:visible").all_inner_texts()
+        assert len(times) == HOME_ROWS and times == sorted(times, reverse=True)
 
 
 def test_a_prompt_on_the_home_page_is_filled_in_where_it_stands(visits, hub):
@@ -92,19 +111,6 @@ def test_a_prompt_on_the_home_page_is_filled_in_where_it_stands(visits, hub):
     raw = hub.get(page.locator("#prompt").get_attribute("data-raw")).content.decode()
     text = fill(parse_document(raw).body, values)
     assert page.evaluate("navigator.clipboard.readText()") == text
-
-
-def test_an_address_that_is_nearly_right_finds_its_prompt(visits):
-    page = visits.open(f"/{SQL_REVIEW[:-1]}")
-    expect(page.locator("#suggested > li").first).to_contain_text("SQL query review")
-    expect(page.locator("#which")).to_have_text("Similar prompts")
-
-
-def test_an_address_that_resembles_no_prompt_leads_to_new_ones(visits, hub):
-    page = visits.open("/zzyzx/qqq")
-    expect(page.locator("#which")).to_have_text("New prompts")
-    newest = hub.get("/api/v1/repos?sort=new").json()["data"][0]
-    expect(page.locator("#suggested h3").first).to_have_text(newest["title"])
 
 
 def test_from_version_to_version(start):
@@ -165,7 +171,7 @@ def test_it_can_be_read_without_scripts(static_visits, kind):
     for choice in page.get_by_role("radio").all():
         choice.check()
     # Each group of choices shows one of its parts.
-    folded = page.locator(".tab :is(h3, pre.snippet, #prompt):not(details *)")
+    folded = page.locator(".tab :is(h2, h3, pre.snippet, #prompt):not(details *)")
     hidden = folded.locator("visible=false")
     assert parts.locator("visible=true").count() + hidden.count() == parts.count()
     groups = page.locator(".tabs").count()

@@ -1,18 +1,19 @@
 // The account pages, which work without this script.
 
+import { SIGNED_IN, storageOf } from "./site.js";
+
 const KEPT = "invitation";
-let storage = null;
-try {
-  storage = sessionStorage;
-} catch {
-  // The browser blocks it for this site.
-}
+const storage = storageOf(() => sessionStorage);
 const code = document.getElementById("code");
+const isSignedIn = document.querySelector("nav.account") !== null;
+const known = storageOf(() => localStorage);
+if (isSignedIn) known?.setItem(SIGNED_IN, "yes");
+else known?.removeItem(SIGNED_IN);
 if (code) {
   showInvitation();
   // Another invitation link was opened in the same tab.
   addEventListener("hashchange", showInvitation);
-} else if (document.querySelector("nav.account")) {
+} else if (isSignedIn) {
   storage?.removeItem(KEPT);
 }
 

@@ -4,6 +4,7 @@
 
 import { declaredIn, namesIn } from "./prompt_text.js";
 import { counted, manageFiles } from "./editor_files.js";
+import { storageOf } from "./site.js";
 import { offerField } from "./text_field.js";
 
 const KEEP_MS = 400;
@@ -321,13 +322,4 @@ function later(milliseconds, act) {
     timer = setTimeout(now, milliseconds);
   };
   return { now, soon };
-}
-
-/** The browser's storage; null in browsers that block it for this site. */
-function storageOf(find) {
-  try {
-    return find();
-  } catch {
-    return null;
-  }
 }

@@ -6,7 +6,7 @@ import {
 import { element } from "./site.js";
 
 const LATE_MS = 400;
-const SUGGESTED = 9;
+const SUGGESTED = 3;
 const LIKENESS_MIN = 0.5;
 // On hosts without the service: how many texts are read for a matching line, and how much of each.
 const TEXTS_READ = 10;
@@ -197,13 +197,16 @@ async function showRows(path) {
   const answer = await get(path).catch(() => null);
   if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  suggested.replaceChildren(...[...page.querySelectorAll(".rows > li")].slice(0, SUGGESTED));
+  const rows = [...page.querySelectorAll(".rows > li")];
+  suggested.className = rows[0]?.parentNode.className ?? "rows"; // shows the dates that sort them
+  suggested.replaceChildren(...rows.slice(0, SUGGESTED));
 }
 
 /** For a missing or withdrawn prompt: those with similar names, of the owner, or new ones. */
 async function showSimilar() {
   const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
-  byId("wrong")?.replaceChildren(wrong);
+  const place = byId("wrong"); // on the 404 page only
+  place?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
   const { repos } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
   const near = mostAlike(repos, (repo) => likeness(wrong, `${repo.owner}/${repo.name}`));
@@ -216,6 +219,7 @@ async function showSimilar() {
     await showRows("/new.html");
   }
   instead.hidden = !suggested.children.length;
+  if (place) field.value ||= words;
 }
 
 /** The most alike first; `degreeOf` returns a likeness. */

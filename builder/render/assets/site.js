@@ -5,6 +5,12 @@ import { startSearch } from "./search.js";
 document.documentElement.classList.add("js");
 startSearch();
 
+/** The key in the browser's storage of a mark that account.js sets: the hub's files do not know. */
+export const SIGNED_IN = "signed-in";
+if (storageOf(() => localStorage)?.getItem(SIGNED_IN)) {
+  document.querySelector('header nav a[href$="/account"]')?.replaceChildren("Account");
+}
+
 for (const snippet of document.querySelectorAll(".snippet")) {
   const text = snippet.textContent;
   const button = element("button", { type: "button", className: "copy" }, "Copy");
@@ -22,6 +28,15 @@ export async function copyText(text) {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** The browser's storage; null in browsers that block it for this site. */
+export function storageOf(find) {
+  try {
+    return find();
+  } catch {
+    return null;
   }
 }
 

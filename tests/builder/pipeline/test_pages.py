@@ -12,6 +12,7 @@ from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.render.pages import pages_of
+from builder.stats.counter import Counter
 from builder.write import owner as write_owner_files
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
@@ -23,6 +24,9 @@ from tests.support.catalogues import (
     write_owner,
     write_version,
 )
+
+# As ``moment(0)``.
+FIRST_DAY = 20_089
 
 
 def test_the_operator_s_words_stand_on_the_home_page(small):
@@ -161,6 +165,21 @@ def test_titles_and_descriptions_say_what_a_page_is(empty):
         assert f"<title>{title} · Hub</title>" in text, file
         assert f'<meta property="og:title" content="{title}">' in text, file
         assert f'<meta name="description" content="{about}' in text, file
+
+
+def test_lists_say_how_they_are_sorted_and_top_ones_show_pulls_where_there_are_some(small):
+    files = ("index.html", "top.html", "new.html")
+    before = [build_files(small)[file].decode() for file in files]
+    with Counter(small.state, FIRST_DAY) as counter:
+        counter.add(FIRST_DAY, b"client", "ann/story")
+    after = [build_files(small)[file].decode() for file in files]
+    for pages, order, name in (
+        (before, "last updated first", "rows"), (after, "most read first", "rows top"),
+    ):  # fmt: skip
+        home, top, new = pages
+        assert order in top and f'<ol class="{name}" start' in top
+        assert "newest first" in new and '<ol class="rows new" start' in new
+        assert ("rows top" in home) == (pages is after)
 
 
 def test_the_title_of_the_home_page_has_the_operator_s_heading(small):

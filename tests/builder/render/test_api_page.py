@@ -145,6 +145,11 @@ def test_the_page_can_be_found_through(html, page):
     assert len(links.ids) == len(set(links.ids))
     assert links.targets <= {*links.ids}
     assert links.targets >= {f"endpoint-{one.id}" for one in page.operations}
+    contents = re.findall(r'<a href="#endpoint-(\w+)"><code><b>(\w+)</b> (\S+)</code>', html)
+    assert contents == [
+        (one.id, one.method, one.url.removeprefix("/api/v1").replace("/", "<wbr>/"))
+        for one in page.operations
+    ]
     assert {f"record-{one.name}" for one in page.records} <= {*links.ids}
     assert {"records", "errors"} <= links.targets
     assert links.levels[0] == 1

@@ -152,7 +152,7 @@ def test_pages_show_the_commands_that_work(tmp_path: Path, base_url: str) -> Non
     for page, text in pages.items():
         takes = base_url.startswith("https")
         assert ("claude plugin marketplace add" in text) == takes, page
-        assert ("takes them from an https address that is not localhost" in text) != takes, page
+        assert ("installs plugins only from a public https address" in text) != takes, page
     market = json.loads((Path(settings.out) / "ann/marketplace.json").read_text())
     assert market["plugins"][0]["name"].startswith("prompts-")
     if takes:
