@@ -24,7 +24,7 @@ from builder.model.errors import RequestError
 from builder.model.matching import version_file
 from builder.model.names import Version
 from builder.model.routes import BY_NAME, PAGE_SIZE
-from builder.model.search_records import Correction
+from builder.model.search_records import Correction, SearchMatch
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -69,6 +69,7 @@ class Part(NamedTuple):
     total: int
     match: Literal["all", "some"] | None = None
     corrected: list[Correction] | None = None
+    matches: list[SearchMatch] | None = None
 
 
 class Reader:
@@ -165,7 +166,7 @@ class Reader:
         found: Found = await self._query(Queries.find, query, start, count)
         decode = _decoder(RepoSummary).decode
         rows = [decode(row) for row in found.rows]
-        return Part(rows, found.total, found.match, found.corrected)
+        return Part(rows, found.total, found.match, found.corrected, found.matches)
 
     async def _listed(
         self, query: ListQuery, start: int, count: int

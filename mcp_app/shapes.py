@@ -139,6 +139,9 @@ class FoundPrompt(Struct):
     tags: list[TagName]
     updated_at: Time
     url: Annotated[str, Meta(description="The prompt's page for people.")]
+    line: Annotated[
+        str | UnsetType, Meta(description="With a query: a part of the text that matches.")
+    ] = UNSET
 
 
 _Match = Annotated[

@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Awaitable, Callable
-from itertools import chain
+from itertools import chain, zip_longest
 from logging import getLogger
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Variable
 from builder.model.routes import BY_NAME
+from builder.model.search_records import SearchMatch
 from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike
 from builder.text.sources import built_from
@@ -64,7 +65,7 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
     start = read_cursor(request.cursor, Offset, *list_key) if request.cursor else 0
     if owner and not reader.has_owner(owner):
         raise await _unknown_owner(reader, owner)
-    query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner)
+    query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner, explain=bool(words))
     try:
         found = await reader.find(query, start, request.limit)
     except RequestError as error:
@@ -84,7 +85,7 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
     end = start + len(found.rows)
     reached = min(found.total, REACHED_MAX) if words else found.total
     return SearchResult(
-        prompts=[_found(row) for row in found.rows],
+        prompts=[_found(row, match) for row, match in zip_longest(found.rows, found.matches or ())],
         total=found.total,
         match=found.match if found.match and found.rows else UNSET,
         corrected=found.corrected or UNSET,
@@ -92,7 +93,7 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
     )
 
 
-def _found(row: RepoSummary) -> FoundPrompt:
+def _found(row: RepoSummary, match: SearchMatch | None) -> FoundPrompt:
     return FoundPrompt(
         f"{row.owner}/{row.name}",
         row.title,
@@ -101,6 +102,7 @@ def _found(row: RepoSummary) -> FoundPrompt:
         row.tags,
         row.updated_at,
         row.url,
+        (match and match.line) or UNSET,
     )
 
 

@@ -110,6 +110,7 @@ def test_versions_that_are_none(each: Client) -> None:
 def test_columns_on_a_terminal(client: Client, publishing: Hub) -> None:
     hub = client.to(publishing.url)
     line = "{}ann/review{}  1.1.0  The review prompt. A careful review.\n"
+    line += "    Review {{{{code}}}} with care.\n"
     assert on_a_terminal(hub, "search", "care") == line.format("\033[1m", "\033[0m")
     plain = client.to(publishing.url, NO_COLOR="1")
     assert on_a_terminal(plain, "search", "care") == line.format("", "")

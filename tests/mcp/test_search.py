@@ -49,7 +49,10 @@ def test_the_answer_says_how_words_were_found(sample: Hub):
     assert told["corrected"] == [{"from": "revuew", "to": "review"}]
     closest = sample.get("search_prompts", query="sql review unheardof")
     assert closest["match"] == "some" and "corrected" not in closest
-    assert "match" not in sample.get("search_prompts")
+    browsed = sample.get("search_prompts")
+    assert "match" not in browsed and "line" not in browsed["prompts"][0]
+    (found,) = sample.get("search_prompts", query="aggregate")["prompts"]
+    assert "aggregat" in found["line"].lower()
 
 
 def test_blank_and_null_are_left_out(hostile: Hub):

@@ -127,9 +127,11 @@ def columns(rows):
     room = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     bold, normal = ("", "") if plain else ("\033[1m", "\033[0m")
-    for first, *others, last in rows:
+    for (first, *others, last), line in zip(rows, lines):
         cells = [one.ljust(width) for one, width in zip(others, widths[1:])]
         print(f"{bold}{first.ljust(widths[0])}{normal}", *cells, cut(last, room), sep="  ")
+        if line:
+            print("   ", cut(line, shutil.get_terminal_size().columns - 4))
 
 
 def cut(text, room):
@@ -147,6 +149,7 @@ try:
         answer = {"matches": matches, "list": listed}.get(kind, json.load)(file)
     rows = [[clean(cell) for cell in row(entry)] for entry in answer["data"]]
     meta = answer["meta"]
+    lines = [clean(match["line"]) for match in meta.get("matches", ())] or [""] * len(rows)
     number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
     fits = kind != "repos" or answers(meta)
     said = [*notes(meta)]
