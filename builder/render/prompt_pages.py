@@ -25,10 +25,13 @@ from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.sources import built_from
+from builder.text.summary import has_own_description
 from builder.text.values import as_text
 
 # The most moves of labels in the table below their picture.
 MOVES_MAX = 60
+# A list of more model settings is folded.
+PARAMETERS_MAX = 5
 
 
 def version_page(
@@ -105,7 +108,7 @@ def repo_page(
         name=repo.name,
         version=repo.latest_version,
         title=repo.title,
-        about=about,
+        about=about if has_own_description(repo.description, repo.body) else "",
         line=_line(repo.title),
         summary=_line(about),
         data=linked_data.data_block(linked_data.creative_work(repo, pages.links)),
@@ -201,6 +204,7 @@ def _use(pages: Pages, one: Repo | Version, id: str, pull: str, pinned_url: str 
         script=script_snippet(base_url, id, one),
         pinned_url=pinned_url,
         has_variables=bool(one.variables),
+        has_gaps=any(variable.required for variable in one.variables),
         # The other button copies the text without front matter, filled in.
         has_raw=bool(one.variables) or one.body != one.content or "\\{{" in one.body,
     )
@@ -237,6 +241,7 @@ def _facts(
         pulls=pulls,
         reads=reads,
         parameters=lines(parameters),
+        are_many=len(parameters) > PARAMETERS_MAX,
     )
 
 

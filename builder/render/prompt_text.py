@@ -13,7 +13,7 @@ from builder.model.records import Variable
 from builder.model.service_urls import FILL_URL
 from builder.render.files_panels import link_files
 from builder.render.pages import Pages, shortened
-from builder.text.hidden_chars import Marks, visible
+from builder.text.hidden_chars import Marks, called, hidden_characters, visible
 from builder.text.prompts import mark_variables
 from builder.text.readable import Heading, readable
 from builder.text.summary import is_data
@@ -23,13 +23,13 @@ from builder.text.values import as_text
 # text.
 MESSAGES_SHOWN_MAX = 200
 MESSAGES_CHARS_MAX = 50_000
+# The most kinds of hidden characters that a page names.
+HIDDEN_KINDS_MAX = 5
 # The most headings in the outline of a text.
 OUTLINE_MAX = 40
 # Names of fields begin with it: a field of another name could hide a property of its form from
 # scripts.
 FIELD_PREFIX = "v."
-# A form with more optional variables than this folds them.
-UNFOLDED_MAX = 2
 
 
 def shown_text(
@@ -56,7 +56,9 @@ def shown_text(
         raw=pages.file_url("version_raw", **at),
         record=pages.file_url("version", **at),
         is_code=is_code,
+        has_signs=not is_code and "<u>" in shown_body,
         is_cut=marks.is_cut,
+        hidden=_hidden(one.content),
         front=shown_front,
         skip=str(utf16_length(front)),
         body=shown_body,
@@ -69,6 +71,15 @@ def shown_text(
         for one in _outline(headings)
     ]
     return shown, lines(outline) if len(outline) > 1 else ""
+
+
+def _hidden(text: str) -> str:
+    """The number of hidden characters in a text, and what the most frequent are."""
+    counts = hidden_characters(text)
+    kinds = [f"{called(one)} ×{count:,}" for one, count in counts.most_common(HIDDEN_KINDS_MAX)]
+    kinds += ["others"] if len(counts) > len(kinds) else []
+    total = counted(counts.total(), "hidden character")
+    return f"{total}: {', '.join(kinds)}" if counts else ""
 
 
 def _outline(headings: list[Heading]) -> list[Heading]:
@@ -117,15 +128,13 @@ def form(
         field = _variable(pages, variable, f"fill-{at}", marks, value, why)
         fields[bool(variable.required or why)].append(field)
     asked, others = fields[True], fields[False]
-    if len(others) <= UNFOLDED_MAX and asked:
-        asked, others = asked + others, []
     return pages.fill(
         "fill.html",
         action=pages.root + FILL_URL.format(owner=one.owner, name=one.name, version=number),
         is_open=not asked or values is not None,
         asked=lines(asked),
         others=lines(others),
-        others_count=f"{len(others)} more have a value or can be empty" if asked else "Optional",
+        others_count=f"{len(others)} optional" if asked else "Optional",
     )
 
 

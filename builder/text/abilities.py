@@ -8,7 +8,6 @@ and code cannot hide beyond a limit.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from builder.model.plural import counted
 from builder.model.version_files import is_text, text_of
-from builder.text.hidden_chars import INVISIBLE
+from builder.text.hidden_chars import INVISIBLE, called
 from builder.text.prompts import parse_document
 
 # The name of the text among the files of a version.
@@ -31,24 +30,33 @@ File = tuple[str, bytes, bool]
 
 
 class Rule(NamedTuple):
-    """``title`` is the heading of its findings, and ``words`` describe them. ``is_always_shown``:
-    pages show the rule even without findings.
+    """``title`` is the heading of its findings, and ``words`` describe them. ``absent``: what pages
+    say is not found, empty to say nothing.
     """
 
     title: str
     words: str
-    is_always_shown: bool = True
+    absent: str = ""
 
 
-RUNS = Rule("Runs", "Marked executable, or begins with “#!”.")
-TOOLS = Rule("Allowed tools", "“allowed-tools” in front matter: agents use them without asking.")
+RUNS = Rule("Runs", "Marked executable, or begins with “#!”.", "programs")
+TOOLS = Rule(
+    "Allowed tools",
+    "“allowed-tools” in front matter: agents use them without asking.",
+    "allowed tools",
+)
 COMMANDS = Rule(
     "Commands",
     "First words of commands in shell; well-known programs that begin a line, code or a quote.",
+    "commands",
 )
-HOSTS = Rule("Names a host", "“https://…” in the text or a file.")
-HIDDEN = Rule("Hidden characters", "No width, or they reorder others. Models read them.")
-UNREAD = Rule("Not read", "Not text, so the rules did not read it.", False)
+HOSTS = Rule("Names a host", "“https://…” in the text or a file.", "names of hosts")
+HIDDEN = Rule(
+    "Hidden characters",
+    "No width, or they reorder others. Models read them.",
+    "hidden characters",
+)
+UNREAD = Rule("Not read", "Not text, so the rules did not read it.")
 RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
 
 
@@ -209,8 +217,7 @@ def _hidden_characters(path: str, text: str) -> Iterator[tuple[int, str]]:
     runs = [(line, one[0]) for line, one in _find(_hidden, text)]
     counts = Counter("".join(run for _, run in runs))
     for line, (character, *_) in runs:
-        called = f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
-        yield line, f"{called}, {counts[character]:,} in {path}"
+        yield line, f"{called(character)}, {counts[character]:,} in {path}"
 
 
 def _tools(text: str) -> Iterator[tuple[int, str]]:

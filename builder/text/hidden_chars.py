@@ -6,6 +6,8 @@ limited number of marks, so that no text makes it much larger than the text is.
 """
 
 import re
+import unicodedata
+from collections import Counter
 
 from markupsafe import Markup, escape
 
@@ -34,6 +36,16 @@ _invisible_or_return = re.compile(rf"({INVISIBLE}|\r)\1*")
 
 # A mark takes 40 times the bytes of its character. A text with more is cut.
 MARKS_MAX = 1_000
+
+
+def hidden_characters(text: str) -> Counter[str]:
+    """The characters that ``visible`` marks, and how often the text has them."""
+    runs = _invisible.finditer(text) if _suspect.search(text) else ()
+    return Counter("".join(found[0] for found in runs))
+
+
+def called(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
 
 
 class Marks:

@@ -1,9 +1,11 @@
 """Marks the blocks and the emphasis of a Markdown text for its readers, and keeps every character.
 
-A model reads every character of a prompt, so none is hidden or replaced. HTML allows only phrasing
-content in ``pre``, and the style sheet shows it as blocks: ``b`` is a heading, ``i`` an item of a
-list, ``code`` a block of code, ``samp`` a table with rows in ``bdi``, ``q`` a quotation, ``kbd``
-code in a line, ``u`` a sign of Markdown, and ``small`` an empty line.
+HTML allows only phrasing content in ``pre``, and the style sheet shows it as blocks: ``b`` is a
+heading, ``i`` an item of a list, ``code`` a block of code, ``samp`` a table with rows in ``bdi``
+and cells in ``var``, ``q`` a quotation, ``cite`` a line across, ``kbd`` code in a line, ``small``
+the target of a link, and ``var`` also the number of an item. ``u`` is a sign of Markdown, which
+readers see in the source only. A model reads every character, so no ``u`` has words of the author,
+except for the path of a file that a link leads to.
 """
 
 import re
@@ -15,6 +17,8 @@ from markupsafe import Markup
 # is.
 HEADINGS_MAX = 500
 MARKS_MAX = 3_000
+# A row of a table with more cells is shown as a line.
+CELLS_MAX = 30
 # Deeper items are shown at this depth.
 DEPTH_MAX = 2
 
@@ -37,11 +41,20 @@ _block = re.compile(
 _INSIDE = r"(?:[^*`\n<]|</?mark[^>]*>)+"
 _inline = re.compile(
     # It begins with a set of characters, which the module searches for fastest.
-    rf"[<`*](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`){_INSIDE}`)"
+    rf"[<`*\[](?:(?P<tag>(?<=<)[^>]*>)|(?P<kbd>(?<=`){_INSIDE}`)"
     rf"|(?P<strong>(?<=\*)\*(?=\S){_INSIDE}(?<!\s)\*\*)"
-    r"|(?P<em>(?<=\*)(?<![\w*]\*)(?=[^\s*])[^*`\n<]+(?<!\s)\*(?![\w*])))"
+    r"|(?P<em>(?<=\*)(?<![\w*]\*)(?=[^\s*])[^*`\n<]+(?<!\s)\*(?![\w*]))"
+    r"|(?P<link>(?<=\[)(?P<label>(?:[^\[\]\n<]|</?mark[^>]*>)+)\]"
+    r"\((?P<to><a [^>]*>)?(?P<target>[^()\s<>]+)(?:</a>)?\)))"
 )
+_quoting = re.compile(r"^&gt;[ \t]?", re.MULTILINE)
+_indent = re.compile(r"(?<=\n)[ \t]+")
+_pipe = re.compile(r"([ \t]*(?<!\\)\|[ \t]*(?:\r?\n|\Z)?)")
+_under_header = re.compile(r"[\s|:]*-[\s|:-]*").fullmatch
+_only_language = re.compile(r"[\s`~]*[\w+#.-]{0,20}\s*").fullmatch
 _line = re.compile(r"[^\n]*(?:\n|\Z)")
+_has_sign = re.compile(r"[*`\[]").search
+_WIDTHS = {"kbd": 1, "strong": 2, "em": 1}
 _closing_signs = re.compile(r"[ \t]#+[ \t]*\Z")
 
 
@@ -87,7 +100,7 @@ class _Marking:
 
     def inline(self, text: str) -> str:
         """A part of a text without blocks, with its emphasis marked."""
-        return _inline.sub(self._emphasis, text) if "*" in text or "`" in text else text
+        return _inline.sub(self._emphasis, text) if _has_sign(text) else text
 
     def block(self, found: re.Match[str], is_after_item: bool) -> str:
         self._left -= 1
@@ -99,18 +112,42 @@ class _Marking:
         if found["sign"]:
             return self._heading(found)
         if found["table"]:
-            rows = _line.findall(found["table"])
-            self._left -= len(rows)
-            return f"<samp>{''.join(f'<bdi>{row}</bdi>' for row in rows if row)}</samp>"
+            return f"<samp>{''.join(map(self._row, _line.findall(found['table'])))}</samp>"
         if found["quote"]:
-            return f"<q>{self.inline(found[0])}</q>"
+            return f"<q>{self._without(_quoting, self.inline(found[0]))}</q>"
         if found["rule"]:
-            return f"<u>{found[0]}</u>"
+            return f"<cite><u>{found[0]}</u></cite>"
         if found["code"]:
             # After an item, indented lines belong to it.
             return self.inline(found[0]) if self._indents else f"<code>{found[0]}</code>"
+        opening = found["opening"]
+        opening = f"<u>{opening}</u>" if _only_language(opening) else opening
         closing = f"<u>{found['closing']}</u>" if found["closing"] else found["last"]
-        return f"<code><u>{found['opening']}</u>{found['fenced']}{closing}</code>"
+        return f"<code>{opening}{found['fenced']}{closing}</code>"
+
+    def _without(self, signs: re.Pattern[str], text: str) -> str:
+        shown, count = signs.subn(r"<u>\g<0></u>", text, max(self._left, 1))
+        self._left -= count
+        return shown
+
+    def _row(self, text: str) -> str:
+        if not text or self.is_full:
+            return text
+        self._left -= 1
+        if _under_header(text):
+            return f"<u>{text}</u>"
+        # By turns what is between signs, and a sign.
+        first, *parts = _pipe.split(text)
+        if first or len(parts) > 2 * CELLS_MAX:
+            return f"<bdi>{text}</bdi>"
+        if not parts[-1]:
+            parts.pop()
+        self._left -= len(parts) // 2
+        cells = (
+            f"<var>{self.inline(part)}</var>" if at % 2 else f"<u>{part}</u>"
+            for at, part in enumerate(parts)
+        )
+        return f"<bdi>{''.join(cells)}</bdi>"
 
     def _item(self, marker: str, text: str) -> str:
         indent = len(marker[: -len(marker.lstrip())].expandtabs(4))
@@ -119,7 +156,9 @@ class _Marking:
         depth = min(len(self._indents), DEPTH_MAX)
         self._indents.append(indent)
         deep = f' class="d{depth}"' if depth else ""
-        return f"<i{deep}><u>{marker}</u>{self.inline(text)}</i>"
+        sign = "var" if marker.strip()[0].isdigit() else "u"
+        shown = self._without(_indent, self.inline(text))
+        return f"<i{deep}><{sign}>{marker}</{sign}>{shown}</i>"
 
     def _heading(self, found: re.Match[str]) -> str:
         if len(self._headings) == HEADINGS_MAX:
@@ -132,7 +171,7 @@ class _Marking:
         level = sign.count("#")
         shown_level = min(level + 2, 5)
         self._headings.append(Heading(id, _closing_signs.sub("", plain), level))
-        after = f"<small>{gap}</small>" if gap else ""
+        after = f"<u>{gap}</u>" if gap else ""
         return (
             f'<b id="{id}" role="heading" aria-level="{shown_level}"><u>{sign}</u>'
             f"{self.inline(title)}{after}</b>"
@@ -142,7 +181,12 @@ class _Marking:
         if found["tag"] or self.is_full:
             return found[0]
         self._left -= 1
-        text, kind = found[0], found.lastgroup
-        if kind == "strong":
-            text = f"<u>**</u>{text[2:-2]}<u>**</u>"
-        return f"<{kind}>{text}</{kind}>"
+        text = found[0]
+        if found["link"]:
+            label, to, target = self.inline(found["label"]), found["to"], found["target"]
+            if to:
+                return f"<u>[</u>{to}{label}</a><u>]({target})</u>"
+            return f"<u>[</u>{label}<u>]</u><small>({target})</small>"
+        kind, width = next((kind, width) for kind, width in _WIDTHS.items() if found[kind])
+        sign, inner = text[:width], text[width:-width]
+        return f"<{kind}><u>{sign}</u>{inner}<u>{sign}</u></{kind}>"

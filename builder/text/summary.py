@@ -111,7 +111,7 @@ def summarize(description: str, body: str) -> str:
     """Whole sentences of the description, or of the text if the publisher gave none; one line of
     about 160 characters.
     """
-    if description and description != first_sentence(body):
+    if has_own_description(description, body):
         return _whole_sentences([description])
     kind, text = _open(body)
     summary = _whole_sentences(_prose(text))
@@ -120,6 +120,11 @@ def summarize(description: str, body: str) -> str:
     if kind == "JSON" and not summary:
         return _fields_of_json(body)
     return f"{kind} prompt: {summary}" if summary else f"{kind} prompt."
+
+
+def has_own_description(description: str, body: str) -> bool:
+    """False if the description repeats the text, because the publisher gave none."""
+    return bool(description) and description != first_sentence(body)
 
 
 def is_data(body: str) -> bool:

@@ -55,7 +55,7 @@ def test_the_exact_text_is_one_choice_away(visits, hub, scripts):
     page = visits.open(f"/{COMMIT_MESSAGE}", scripts=scripts)
     expect(page.locator("#prompt")).to_be_hidden()
     expect(page.get_by_role("heading", name="System")).to_be_visible()
-    page.get_by_role("radio", name="Text", exact=True).check()
+    page.get_by_role("radio", name="Source", exact=True).check()
     expect(page.locator("#prompt")).to_be_visible()
     expect(page.locator("#prompt")).to_contain_text('{{role "assistant"}}')
     expect(page.get_by_role("heading", name="System")).to_be_hidden()
@@ -125,7 +125,8 @@ def test_messages_are_reading_matter_and_the_text_is_as_published(visits):
     first = page.locator(".messages > li").first
     expect(first.locator("i").first).to_have_text(re.compile("- plain: imperative"))
     expect(first.locator("kbd").first).to_have_text("`type(scope): subject`")
-    page.get_by_role("radio", name="Text", exact=True).check()
+    assert first.locator("kbd").first.inner_text() == "type(scope): subject"
+    page.get_by_role("radio", name="Source", exact=True).check()
     expect(page.locator("#prompt.code")).to_be_visible()
     expect(page.locator("#prompt :is(i, kbd)")).to_have_count(0)
 
@@ -142,7 +143,7 @@ def test_on_paper_there_is_what_the_page_shows(visits):
     expect(page.locator(".messages")).to_be_visible()
     expect(page.locator("#prompt")).to_be_hidden()
     page.emulate_media(media="screen")
-    page.get_by_role("radio", name="Text", exact=True).check()
+    page.get_by_role("radio", name="Source", exact=True).check()
     page.emulate_media(media="print")
     expect(page.locator(".messages")).to_be_hidden()
     expect(page.locator("#prompt")).to_be_visible()

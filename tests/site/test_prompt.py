@@ -159,6 +159,7 @@ def test_text_that_hides_is_filled_in_whole(visits, hub, repo):
 
 def test_hostile_variables_are_filled_in_by_name(visits, hub):
     page = visits.open(f"/{MARKUP}")
+    page.locator("#fill summary").click()
     page.locator("#fill [data-variable=name]").fill("mine")
     page.locator("#fill [data-variable=__proto__]").fill("proto")
     text = copy(page, "filled")
@@ -277,7 +278,7 @@ def test_what_is_left_to_fill_is_told(visits):
     page.get_by_label("query").fill("SELECT 1")
     page.get_by_label("schema").fill("none")
     expect(left).to_have_text("All variables filled in")
-    page.locator("#copy-filled").click()
+    page.get_by_role("button", name="Copy filled in").click()
     expect(status).to_have_text("Copied")
     page.locator("#copy-raw").click()
     expect(status).to_have_text("Copied")
@@ -287,8 +288,8 @@ def test_what_is_left_to_fill_is_told(visits):
     "repo, buttons",
     [
         (LONG_LINE, ["Copy prompt"]),
-        (SQL_REVIEW, ["Copy filled in", "Copy raw", "Copy a link with these values"]),
-        (FRONT, ["Copy filled in", "Copy raw", "Copy a link with these values"]),
+        (SQL_REVIEW, ["Copy with gaps", "Copy without values", "Link with these values"]),
+        (FRONT, ["Copy with gaps", "Copy without values", "Link with these values"]),
     ],
 )
 def test_there_are_buttons_only_where_they_differ(visits, repo, buttons):
@@ -389,8 +390,7 @@ def test_headings_of_a_text_are_an_outline_and_every_character_stays(visits, hub
     links = page.locator(".outline a")
     titles = links.all_inner_texts()
     assert (
-        titles
-        == [one.inner_text().strip("# \n") for one in page.locator("#prompt [role=heading]").all()]
+        titles == [one.inner_text().strip() for one in page.locator("#prompt [role=heading]").all()]
         and len(titles) > 2
     )
     links.last.click()
@@ -398,12 +398,28 @@ def test_headings_of_a_text_are_an_outline_and_every_character_stays(visits, hub
 
 
 @pytest.mark.parametrize("repo", [JAPANESE, SQL_REVIEW, FOLDER])
-def test_a_selection_by_hand_is_the_text(visits, repo):
+def test_signs_of_markdown_are_seen_in_the_source(visits, hub, repo):
     page = visits.open(f"/{repo}", scripts=False)
-    selected = page.locator("#prompt").evaluate(
+    text = body(raw_text(hub, repo)).strip()
+    assert page.locator("#prompt").text_content().strip() == text
+    sign = page.locator("#prompt u").first
+    expect(sign).to_be_hidden()
+    page.get_by_role("radio", name="Source", exact=True).check()
+    expect(sign).to_be_visible()
+    assert selection(page).strip() == text
+
+
+def selection(page: Page) -> str:
+    return page.locator("#prompt").evaluate(
         "(one) => { getSelection().selectAllChildren(one); return getSelection().toString(); }"
     )
-    assert selected.strip() == page.locator("#prompt").text_content().strip()
+
+
+@pytest.mark.parametrize("repo", [INVISIBLE, CRLF])
+def test_a_text_without_markdown_has_no_source(visits, repo):
+    page = visits.open(f"/{repo}")
+    expect(page.get_by_role("radio", name="Source", exact=True)).to_have_count(0)
+    expect(page.locator("#prompt u")).to_have_count(0)
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
@@ -444,7 +460,9 @@ def test_without_scripts_and_service_the_text_is_edited(static_visits):
     expect(page.locator("#fill")).to_contain_text(
         "SQL dialect Default: PostgreSQL Example: Snowflake"
     )
+    expect(page.locator("#prompt u").first).to_be_hidden()
     page.locator("#prompt").get_by_text("{{purpose}}").dblclick()
+    expect(page.locator("#prompt u").first).to_be_visible()
     page.keyboard.press("Delete")
     page.keyboard.type("a report")
     expect(page.locator("#prompt")).to_contain_text("a report")

@@ -166,6 +166,7 @@ function showValue(name) {
     mark.classList.toggle("empty", value === "");
   }
   const count = unfilled().length;
+  document.getElementById("copy-filled").textContent = `Copy ${count ? "with gaps" : "filled in"}`;
   left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
 }
 

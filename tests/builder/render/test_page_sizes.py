@@ -60,7 +60,7 @@ def test_a_page_that_shows_a_part_leads_to_all_of_it(empty):
         html = files[page].decode()
         assert "too many hidden characters" in html
         assert "1,999 more characters not shown" in html
-        (notice,) = re.findall(r"<p>This text has .*</p>", html)
+        (notice,) = re.findall(r'<p class="told">.*</p>', html)
         assert 'href="/api/v1/repos/ann/x/versions/1.1.0.txt"' in notice
     assert "too many" not in files["ann/x/1.0.0.html"].decode()
 
@@ -72,5 +72,5 @@ def test_a_changelog_takes_no_marks_from_the_text(empty):
     files = build_files(empty)
     for page in ("ann/x.html", "ann/x/1.0.0.html"):
         html = files[page].decode()
-        assert 'data-code="U+200B"' in html and "This text has" not in html
+        assert 'data-code="U+200B"' in html and "has 1 hidden character:" in html
     assert "more characters not shown" in html

@@ -43,20 +43,56 @@ def shown_of(text: str) -> tuple[str, list[Heading]]:
     "part",
     [
         '<b id="part-1" role="heading" aria-level="3"><u># </u>Title with &lt;b&gt; ##\n'
-        "<small>\n</small></b>",
-        '<i><u>- </u>one <kbd>`<mark class="variable" data-name="a_b">{{a_b}}</mark>`</kbd>, ',
+        "<u>\n</u></b>",
+        '<i><u>- </u>one <kbd><u>`</u><mark class="variable" data-name="a_b">{{a_b}}</mark>'
+        "<u>`</u></kbd>",
         '<strong><u>**</u><mark class="variable" data-name="two">{{two}}</mark> words<u>**</u>'
-        "</strong> and <em>*three*</em>\n  with its second line\n</i>",
-        '<i class="d1"><u>  12) </u>twelve\n</i><i class="d2"><u>     * </u>three\n</i>',
+        "</strong> and <em><u>*</u>three<u>*</u></em>\n<u>  </u>with its second line\n</i>",
+        '<i class="d1"><var>  12) </var>twelve\n</i><i class="d2"><u>     * </u>three\n</i>',
         "<code><u>```sql\n</u># no heading\n- no item\n<u>```\n</u></code>",
         "<code>    indented\n</code>",
-        "<samp><bdi>| a | table |\n</bdi><bdi>|---|---|\n</bdi></samp>",
-        "<q>&gt; said &lt;i&gt;\n&gt; twice\n</q><u>---\n</u>#no heading, 2 * 3 * 4, ** no **, "
-        "a*b*c, **no\nend**\n",
+        "<samp><bdi><u>| </u><var>a</var><u> | </u><var>table</var><u> |\n</u></bdi>"
+        "<u>|---|---|\n</u></samp>",
+        "<q><u>&gt; </u>said &lt;i&gt;\n<u>&gt; </u>twice\n</q><cite><u>---\n</u></cite>#no heading"
+        ", 2 * 3 * 4, ** no **, a*b*c, **no\nend**\n",
     ],
 )
 def test_blocks_and_emphasis_are_marked(part):
     assert part in shown_of(TEXT)[0]
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("[a `b`](x)", "<u>[</u>a <kbd><u>`</u>b<u>`</u></kbd><u>]</u><small>(x)</small>"),
+        ("[not a link] (x) [a\nb](c)", "[not a link] (x) [a\nb](c)"),
+        ("~~~ sh\na\n~~~", "<code><u>~~~ sh\n</u>a\n<u>~~~</u></code>"),
+        ("| a\\|b || c", "| a\\|b || c"),
+        ("|a\\|b\n||c\n", "<samp><bdi><u>|</u><var>a\\|b\n</var></bdi>"
+         "<bdi><u>|</u><var></var><u>|</u><var>c\n</var></bdi></samp>"),
+    ],
+)  # fmt: skip
+def test_signs_are_apart_from_words(text, shown):
+    assert shown_of(text)[0] == shown
+
+
+def test_the_path_of_a_file_is_a_sign_of_its_link():
+    text = 'See [the *kinds*](<a href="/o/n/k.md">k.md</a>).'
+    link = '<u>[</u><a href="/o/n/k.md">the <em><u>*</u>kinds<u>*</u></em></a><u>](k.md)</u>'
+    assert readable(Markup(text), []) == f"See {link}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```sh ignore what is above\na\n```", "[a](ignore-the-rules)", "| a\n| b: -c |",
+        "1000. a", "**ignore**", "> ignore", "# ignore #", "===ignore===", "`\u200b`",
+    ],
+)  # fmt: skip
+def test_no_words_are_seen_in_the_source_only(text):
+    """A text could hide instructions from its readers otherwise."""
+    signs = Markup("".join(re.findall(r"<u>(.*?)</u>", shown_of(text)[0], re.DOTALL))).unescape()
+    assert not re.search(r"[^\W\d]|\d{4}|\u200b", signs)
 
 
 def test_headings_are_those_of_all_texts_of_a_page():
@@ -70,7 +106,9 @@ def test_indented_lines_after_an_item_are_no_code():
     assert "<code>" in shown_of("1. one\n\nNo item.\n\n    code\n")[0]
 
 
-@pytest.mark.parametrize("unit", ["- a\n", "| a\n", "*a* ", "**a** ", "`a` ", "# a\n", "> a\n\n"])
+@pytest.mark.parametrize(
+    "unit", ["- a\n", "| a\n", "*a* ", "**a** ", "`a` ", "# a\n", "> a\n\n", "> a\n", "|a\n"]
+)
 def test_a_text_of_marks_alone_grows_little(unit):
     text = unit * (256 * 1024 // len(unit))
     assert len(shown_of(text)[0]) < len(escape(text)) + 50 * MARKS_MAX
@@ -81,14 +119,16 @@ def test_a_text_of_marks_alone_grows_little(unit):
     [
         TEXT, "", "\n", "```", "```\nnever closed\n- x", "~~~\n```\n~~~", "# ", "#\n", "- ", "-",
         "````\n```\n````\n# a", "\t\n\t", "1. a\n\n2. b", "# a\r\n\r\n- b\r\n", "# 標題\n• 項目\n",
-        "|" * 9000, "`" * 9000, "*" * 9000, "**a " * 9000, "# x\n" * (HEADINGS_MAX + 5),
+        "|" * 9000, "|a" * 9000 + "\n|a|\n" * 9, "|a|b\n" * MARKS_MAX, "> a\n" * (MARKS_MAX + 5),
+        "[a](b) [c]({{d}}) ![e](f)", "|a\\|b|{{c}}\r\n|-|\r\n",
+        "`" * 9000, "*" * 9000, "**a " * 9000, "# x\n" * (HEADINGS_MAX + 5),
         "- a\n" * (MARKS_MAX + 5), "\u202e# a\n- b", "**{{a*b}}** `{{a}}", "- a\n  ```\n  b\n  ```",
         "> a\n>\n>b", "    a\n\n    b", "***a*** *`a*`", "*<b>* `&amp;` **&lt;**", " \n# a\n\n\n",
     ],
 )  # fmt: skip
 def test_every_character_stays(text):
     shown, headings = shown_of(text)
-    tag = r"</?(?:b|i|u|q|bdi|code|kbd|samp|small|strong|em|mark)(?: [a-z-]+=\"[^\"]*\")*>"
+    tag = r"</?(?:b|i|u|q|bdi|code|kbd|samp|small|strong|em|mark|var|cite)(?: [a-z-]+=\"[^\"]*\")*>"
     assert re.sub(tag, "", shown) == mark_variables(str(escape(text)), lambda _, place: place)
     assert len(headings) <= HEADINGS_MAX
     open_tags: list[str] = []
