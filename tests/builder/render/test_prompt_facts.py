@@ -5,7 +5,9 @@ import re
 import pytest
 
 from builder.model.settings import Settings
+from builder.render.prompt_pages import PARAMETERS_MAX
 from builder.render.prompt_text import OUTLINE_MAX
+from builder.text.summary import first_sentence
 from tests.stats.counting import count
 from tests.support.catalogues import build_files, write_label, write_version
 
@@ -60,3 +62,23 @@ def test_pulls_have_a_line_of_30_days(empty: Settings):
     html = build_files(empty)["ann/x.html"].decode()
     assert "<dt>Read</dt><dd>79 pulls<br><svg" in html
     assert "Pulls in the 30 days to" in html
+
+
+@pytest.mark.parametrize("count_of_settings", [0, PARAMETERS_MAX, PARAMETERS_MAX + 1])
+def test_many_model_settings_are_folded(empty: Settings, count_of_settings: int):
+    settings = {f"setting{number}": number for number in range(count_of_settings)}
+    write_version(empty.content, "ann", "x", "1.0.0", "Say it.\n", parameters=settings)
+    html = build_files(empty)["ann/x.html"].decode()
+    found = re.findall(r"<details( open)?><summary><h2>Model settings", html)
+    assert found == {0: [], PARAMETERS_MAX: [" open"]}.get(count_of_settings, [""])
+
+
+@pytest.mark.parametrize(("description", "is_shown"), [("Says it well.", True), ("", False)])
+def test_only_a_description_of_its_own_is_above_the_text(
+    empty: Settings, description: str, is_shown: bool
+):
+    text = "Say it in a few words.\n"
+    description = description or first_sentence(text)
+    write_version(empty.content, "ann", "x", "1.0.0", text, description=description)
+    html = build_files(empty)["ann/x.html"].decode()
+    assert ('<p class="lead"' in html) == is_shown
