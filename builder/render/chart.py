@@ -16,8 +16,10 @@ from builder.model.labels import Labels
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
-# The widths and dashes of the labels' lines: the first one is whole.
-STROKES = ((3.5, "none"), (1.5, "5 3"), (1.5, "1 3"))
+# The dashes of the lines of labels other than production, whose line is thick and whole, as the
+# edges of labels are.
+DASHES = ("9 3", "4 3", "1 3")
+OTHERS = 'class="soft" stroke="currentColor" stroke-width="1.5"'
 # The title describes the picture to screen readers. It names only the newest moves of a label.
 MOVES_NAMED_MAX = 20
 PRODUCTION = "production"
@@ -45,11 +47,11 @@ class Picture(NamedTuple):
 
 def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
     """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels.
-    ``entries`` are oldest first. Empty if there is only one version, which no label has named.
+    ``entries`` are oldest first. Empty without labels: then the list of versions says as much.
     """
     shown = entries[-VERSIONS_MAX:]
     moves = shown_moves(labels)
-    if len(shown) == 1 and not moves:
+    if not moves:
         return Markup("")
     picture = _arrange(shown, moves)
     parts = [_versions(shown, picture)]
@@ -65,7 +67,7 @@ def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
 def left_out(entries: list[ListedVersion], labels: Labels) -> str:
     """A sentence about the versions and labels that the picture does not show."""
     parts = []
-    if len(entries) > VERSIONS_MAX:
+    if labels.current and len(entries) > VERSIONS_MAX:
         parts.append(f"the newest {VERSIONS_MAX} of {len(entries):,} versions")
     if len(labels.current) > LABELS_MAX:
         parts.append(f"{LABELS_MAX} of {len(labels.current)} labels")
@@ -144,17 +146,20 @@ def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> 
                 parts.append(_straight(x, before, x, y))
             parts.append(_straight(x, y, end, y))
         before = y
-    width, dashes = STROKES[number - 1]
-    group = f'<g class="l{number}" text-anchor="start" stroke-width="{width}"'
+    is_main = label == PRODUCTION
+    look = 'class="l1" stroke-width="3.5"' if is_main else OTHERS
+    dashes = "none" if is_main else DASHES[number - 1]
+    group = f'<g {look} text-anchor="start"'
     return Markup(f'{group} stroke-dasharray="{dashes}">{"".join(parts)}</g>')
 
 
 def _axis(picture: Picture) -> Markup:
-    parts, last = [], -DATES_APART
+    parts, last, y = [], -DATES_APART, picture.height - 4
     for time, x in sorted(picture.place.items()):
         if x - last >= DATES_APART and x <= DATE_RIGHT:
-            parts.append(f'<text x="{x:.1f}%" y="{picture.height - 4}">{time[:10]}</text>')
+            parts.append(f'<text x="{x:.1f}%" y="{y}">{time[:10]}</text>')
             last = x
+    parts.append(f'<text x="100%" y="{y}" text-anchor="end">now</text>')
     return Markup("".join(parts))
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from builder.text.file_diff import FileChange
 from builder.text.line_diff import LineDiff, Steps
-from builder.text.word_diff import Piece, is_akin, mark_words, split_lines
+from builder.text.word_diff import Piece, is_akin, mark_words, split_lines, whole
 
 ROWS_MAX = 1_000
 # The limit for all lines that replace others. Beyond it, lines are shown without marked words.
@@ -24,7 +24,8 @@ class Row(NamedTuple):
     ROWS_MAX. Other rows are a line, with its number in the old and in the new text, from 1.
     ``segments``, joined, are the line with its line feed; ``is_unended``: it has none. A "changed"
     row is a line and the one that replaces it: its segments without the added ones are the old
-    line, without the removed ones the new line.
+    line, without the removed ones the new line. A "removed" or "added" line that keeps too little
+    for marks of single words is one marked segment.
     """
 
     kind: Literal["same", "removed", "added", "changed", "gap", "rest"]
@@ -126,7 +127,7 @@ def _pieces(old: list[str], new: list[str], budget: _Budget) -> list[Piece]:
     before, after = "".join(old), "".join(new)
     if budget.allows(old, new):
         return mark_words(before, after, budget.steps)
-    return [(before, "<"), (after, ">")]
+    return [(before, "-"), (after, "+")]
 
 
 def _changed_rows(pieces: list[Piece], old_number: int, new_number: int) -> Iterator[Row]:
@@ -138,9 +139,10 @@ def _changed_rows(pieces: list[Piece], old_number: int, new_number: int) -> Iter
             for offset, line in enumerate(lines):
                 yield Row("changed", old_number + offset, new_number + offset, line)
             return
+        pieces = [one for line in lines for one in (line if is_akin(line) else whole(line))]
     for kind, sign, unmarked in ("removed", "-", "<"), ("added", "+", ">"):
         side = [(text, "") if one == unmarked else (text, one) for text, one in pieces]
         for offset, line in enumerate(split_lines(one for one in side if one[1] in ("", sign))):
-            segments = line if is_akin(line) else [("".join(text for text, _ in line), "")]
+            segments = line if is_akin(line) else [("".join(text for text, _ in line), sign)]
             numbers = (old_number + offset, None) if sign == "-" else (None, new_number + offset)
             yield Row(kind, *numbers, segments, not segments[-1][0].endswith("\n"))

@@ -26,14 +26,15 @@ File = TypeVar("File", bound=Named)
 class FileChange(NamedTuple, Generic[File]):
     """A file that differs between two versions; ``old`` or ``new`` is None if that version lacks
     it. ``lines``: the difference of its texts. ``reason``: why there is no such difference. "mode":
-    only the executable bit has changed. "bytes": one side is not UTF-8 text. "long": the files
+    only the executable bit has changed. "bytes": neither side is UTF-8 text; "old bytes", "new
+    bytes": only that side is not. "long": the files
     before it used up the limit.
     """
 
     old: File | None
     new: File | None
     lines: LineDiff | None = None
-    reason: Literal["", "mode", "bytes", "long"] = ""
+    reason: Literal["", "mode", "bytes", "old bytes", "new bytes", "long"] = ""
 
     @property
     def path(self) -> str:
@@ -71,7 +72,7 @@ def compare_files(
         texts = _text(before, read_old), _text(after, read_new)
         size = sum(one.size for one in (before, after) if one)
         if None in texts:
-            changes.append(FileChange(before, after, reason="bytes"))
+            changes.append(FileChange(before, after, reason=_no_text(before, after, texts)))
         elif size > bytes_left:
             changes.append(FileChange(before, after, reason="long"))
         else:
@@ -100,7 +101,7 @@ def _unified(change: FileChange) -> Iterator[str]:
     if change.lines:
         yield change.lines.unified(*names)
     elif change.reason != "mode":
-        kind = "Binary files" if change.reason == "bytes" else "Files"
+        kind = "Binary files" if change.reason.endswith("bytes") else "Files"
         yield f"{kind} {names[0]} and {names[1]} differ\n"
 
 
@@ -111,3 +112,11 @@ def _mode(file: Named) -> str:
 def _text(file: File | None, read: Callable[[File], bytes]) -> str | None:
     """The text of a file, empty if it does not exist; None if it is not text."""
     return text_of(read(file)) if file else ""
+
+
+def _no_text(
+    old: File | None, new: File | None, texts: tuple[str | None, str | None]
+) -> Literal["bytes", "old bytes", "new bytes"]:
+    if not old or not new or texts == (None, None):
+        return "bytes"
+    return "old bytes" if texts[0] is None else "new bytes"

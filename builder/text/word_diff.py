@@ -8,7 +8,7 @@ from typing import Literal
 from builder.text.line_diff import Opcode, Steps, opcodes
 
 # A piece of two texts: "" if both have it, "-" if it was removed, "+" if it was added. "<" and ">":
-# only the old or the new text has it, and the difference is not worth a mark there.
+# space that only the old or the new text has, because it wraps lines elsewhere.
 Piece = tuple[str, Literal["", "-", "+", "<", ">"]]
 
 # Characters that are words by themselves: punctuation; kana, CJK ideographs and their forms of
@@ -29,14 +29,14 @@ _token = re.compile(TOKEN)
 def mark_words(old: str, new: str, steps: Steps) -> list[Piece]:
     """The pieces of some lines, and of the lines that replace them, as one text.
 
-    Text that only wraps differently is not worth a mark, and neither are texts that have little in
-    common. ``steps``: as for builder.text.line_diff.opcodes.
+    Texts that have little in common are removed and added as a whole. ``steps``: as for
+    builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall(old), _token.findall(new)
     old_words = [token.lstrip() for token in old_tokens]
     new_words = [token.lstrip() for token in new_tokens]
     if not _have_much_in_common(old_words, new_words):
-        return [(old, "<"), (new, ">")]
+        return [(old, "-"), (new, "+")]
     pieces: list[Piece] = []
     codes = opcodes(old_words, new_words, steps)
     for is_kept, i1, i2, j1, j2 in _runs(codes, old_words):
@@ -76,6 +76,11 @@ def is_akin(line: Sequence[Piece]) -> bool:
     return all(
         kept * 3 >= sum(len(text) for text, sign in line if sign in ("", side)) for side in "-+"
     )
+
+
+def whole(line: Sequence[Piece]) -> list[Piece]:
+    """A line that is removed, and one that is added, with no piece in common."""
+    return [("".join(text for text, sign in line if sign in ("", side)), side) for side in "-+"]
 
 
 def _have_much_in_common(old: list[str], new: list[str]) -> bool:

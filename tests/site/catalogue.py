@@ -59,7 +59,7 @@ CHAT_CRLF = "bytes/chat"
 TALK = "bytes/talk"
 TALK_TURNS = 150
 
-HIDDEN_WORDS = "a\x01b\x02 " * 20_000
+HIDDEN_WORDS = ("a\x01b\x02 " * 200 + "\n") * 100
 LONG_WORD_CHARS = 144 * 1024
 ALERT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 BREAKOUT = f"\"'></pre></textarea></template></title></select>{ALERT}"

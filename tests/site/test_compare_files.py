@@ -25,7 +25,7 @@ def test_it_shows_what_the_page_of_the_version_shows(visits, static_visits):
         expect(page.locator("#told")).to_contain_text(
             "2 files changed, 1 file added, 1 file removed."
         )
-        parts = (".can-do:not(#can-do)", "details.file", "table.changes tbody tr")
+        parts = (".can-do:not(#can-do) dl", "details.file", "table.changes tbody tr")
         # The new sides, which the pages of versions do not have.
         page.eval_on_selector_all(".to", "all => all.forEach((one) => one.remove())")
         compared = [shown(page, part) for part in parts]
@@ -71,6 +71,28 @@ def test_an_executable_bit_alone_is_a_change(visits):
     assert shown(page, "details.file")[0] == (
         "assets/mark.pngexecutablebit·executableOnlytheexecutablebithaschanged."
     )
+
+
+def test_a_file_that_is_text_in_one_version_alone_says_in_which(visits):
+    page = visits.open("/tags")
+    path = "references/kinds.md"
+    sides = {"1.0.0": b"", "1.1.0": b""}
+
+    def answer(route: Route) -> None:
+        body = sides[route.request.url.partition("/versions/")[2][:5]]
+        route.fulfill(body=body, content_type="text/plain")
+
+    page.route(f"**/{path}.txt", answer)
+    for old, new, where in (
+        (b"\xff", b"1", " in 1.0.0"),
+        (b"1", b"\0", " in 1.1.0"),
+        (b"\xff", b"\0", ""),
+    ):
+        sides |= {"1.0.0": old, "1.1.0": new}
+        page.goto(visits.url + PAIR)
+        file = page.locator("details.file", has_text=path)
+        expect(file).to_contain_text(f"Not text{where}, so there are no lines to compare.")
+    page.unroute(f"**/{path}.txt")
 
 
 def test_few_of_many_files_are_loaded(visits):

@@ -127,7 +127,7 @@ function* allRows(blocks, oldLines, newLines) {
     const isCompared = chars > 0 && chars <= charsLeft;
     if (isCompared) charsLeft -= chars;
     const [old, young] = [before.join(""), after.join("")];
-    const pieces = isCompared ? markWords(old, young, budget) : [[old, "<"], [young, ">"]];
+    const pieces = isCompared ? markWords(old, young, budget) : [[old, "-"], [young, "+"]];
     yield* changedRows(pieces, block.oldStart + 1, block.newStart + 1);
   }
 }
@@ -141,11 +141,12 @@ function* changedRows(pieces, oldNumber, newNumber) {
       for (const segments of lines) yield { kind: "changed", oldNumber: oldNumber++, newNumber: newNumber++, segments };
       return;
     }
+    pieces = lines.flatMap((line) => (isAkin(line) ? line : ["-", "+"].map((side) => [textOf(line, side), side])));
   }
   for (const [kind, sign, unmarked] of [["removed", "-", "<"], ["added", "+", ">"]]) {
     const side = pieces.map(([text, one]) => [text, one === unmarked ? "" : one]).filter(([, one]) => !one || one === sign);
     for (const line of splitLinesOf(side)) {
-      const segments = isAkin(line) ? line : [[line.map(([text]) => text).join(""), ""]];
+      const segments = isAkin(line) ? line : [[textOf(line, sign), sign]];
       const number = sign === "-" ? { oldNumber: oldNumber++ } : { newNumber: newNumber++ };
       yield { kind, ...number, segments, isUnended: !segments.at(-1)[0].endsWith("\n") };
     }
@@ -153,19 +154,18 @@ function* changedRows(pieces, oldNumber, newNumber) {
 }
 
 /** The lines next to changes, and gaps for the others. */
-function* sameRows(block, lines, isFirst, isLast) {
-  const length = block.oldEnd - block.oldStart;
+function* sameRows({ oldStart, oldEnd, newStart }, lines, isFirst, isLast) {
+  const length = oldEnd - oldStart;
   const above = isFirst ? 0 : Math.min(CONTEXT_LINES, length);
-  const below = isLast ? 0 : Math.min(CONTEXT_LINES, length - above);
-  for (let offset = 0; offset < length; offset += 1) {
-    if (offset === above && length > above + below) {
-      yield { kind: "gap", leftOut: length - above - below };
-      offset = length - below;
-      if (offset === length) return;
+  const leftOut = length - above - (isLast ? 0 : Math.min(CONTEXT_LINES, length - above));
+  for (let at = 0; at < length; at += 1) {
+    if (at === above && leftOut) {
+      yield { kind: "gap", leftOut };
+      at += leftOut;
+      if (at === length) return;
     }
     yield {
-      kind: "same", oldNumber: block.oldStart + offset + 1, newNumber: block.newStart + offset + 1,
-      segments: [[lines[block.oldStart + offset], ""]],
+      kind: "same", oldNumber: oldStart + at + 1, newNumber: newStart + at + 1, segments: [[lines[oldStart + at], ""]],
     };
   }
 }
@@ -179,7 +179,7 @@ function charsToCompare(before, after) {
 function markWords(before, after, budget) {
   const [oldTokens, newTokens] = [before, after].map((text) => text.match(TOKEN));
   const [oldWords, newWords] = [oldTokens, newTokens].map((tokens) => tokens.map((token) => token.trimStart()));
-  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [[before, "<"], [after, ">"]];
+  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [[before, "-"], [after, "+"]];
   const pieces = [];
   const addSpaces = (gone, come, [old, young]) => {
     const [was, is] = [gone, come].map((text) => text.slice(0, text.length - text.trimStart().length));
@@ -237,9 +237,12 @@ function splitLinesOf(pieces) {
   return lines[0].length ? lines : [];
 }
 
+function textOf(line, side) {
+  return line.map(([text, sign]) => (!sign || sign === side ? text : "")).join("");
+}
+
 /** False if a line keeps so little of a side that it counts as another line. */
 function isAkin(line) {
-  const length = (isCounted) => line.reduce((sum, piece) => sum + (isCounted(...piece) ? piece[0].length : 0), 0);
-  const kept = length((text, sign) => !sign && text.trim());
-  return ["-", "+"].every((side) => kept * 3 >= length((text, sign) => !sign || sign === side));
+  const kept = line.reduce((sum, [text, sign]) => sum + (sign || !text.trim() ? 0 : text.length), 0);
+  return ["-", "+"].every((side) => kept * 3 >= textOf(line, side).length);
 }

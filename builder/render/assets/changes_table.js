@@ -1,7 +1,7 @@
 // Shows the changes between two texts, as the pages of versions do (templates/changes.html), and
 // invisible characters (builder/text/hidden_chars.py). Texts are inserted as text only.
 
-import { CONTROL, INVISIBLE, MARKS_MAX, SUSPECT } from "./changes.js";
+import { CONTROL, INVISIBLE, SUSPECT } from "./changes.js";
 import { element } from "./site.js";
 
 const suspect = new RegExp(SUSPECT, "u");
@@ -9,6 +9,7 @@ const suspect = new RegExp(SUSPECT, "u");
 const [invisible, invisibleOrReturn] = [INVISIBLE, `${INVISIBLE}|\\r`].map((one) => new RegExp(`(${one})\\1*`, "gu"));
 const control = new RegExp(`^${CONTROL}`, "u");
 const SIGNS = { removed: "−", added: "+", changed: "±" };
+const PIECE_MAX = 2_000, START = 1_000, END = 500;
 const TAGS = { "-": "del", "+": "ins" };
 
 export function counted(count, what) {
@@ -17,11 +18,6 @@ export function counted(count, what) {
 
 export function humanSize(bytes) {
   return bytes < 1024 ? counted(bytes, "byte") : `${(bytes / 1024).toFixed(1)} KiB`;
-}
-
-/** The number of marks left for all texts of a page. */
-export class Marks {
-  left = MARKS_MAX;
 }
 
 /** A table of `rows`, as `compareTexts` gives them; `from` and `to` name the sides. */
@@ -42,14 +38,16 @@ function tableRow({ kind, oldNumber, newNumber, segments, isUnended, leftOut }, 
     return element("tr", { className: "gap" }, element("td", { colSpan: 5 }, told));
   }
   const isChange = kind !== "same";
-  const pieces = segments.flatMap(([text, sign]) => {
-    const shown = visible(text, marks, sign);
+  const isWhole = segments.length === 1 && segments[0][1];
+  const pieces = segments.flatMap(([text, change]) => {
+    const sign = isWhole ? "" : change;
+    const shown = cut(text, marks, sign);
     return sign ? [element(TAGS[sign], {}, ...shown)] : shown;
   });
   const text = element("td", { className: kind === "changed" ? "was" : "", dir: "auto" }, ...pieces);
   if (isUnended && isChange) text.append(" ", element("small", {}, "no line break at the end"));
   const row = element(
-    "tr", isChange ? { className: kind } : {},
+    "tr", isChange ? { className: isWhole ? `${kind} whole` : kind } : {},
     ...[oldNumber, newNumber].map((number) => element("td", {}, number ?? "")),
     element("td", isChange ? { ariaLabel: kind } : {}, SIGNS[kind] ?? ""), text,
   );
@@ -57,6 +55,15 @@ function tableRow({ kind, oldNumber, newNumber, segments, isUnended, leftOut }, 
   if (kind === "added") text.before(element("td", { className: "to" }));
   else if (newNumber) row.append(Object.assign(text.cloneNode(true), { className: "to", ariaHidden: "true" }));
   return row;
+}
+
+/** Nodes that show a piece of a line, without its middle if it is very long. */
+function cut(text, marks, sign) {
+  const characters = text.length > PIECE_MAX ? [...text] : [];
+  if (characters.length <= PIECE_MAX) return visible(text, marks, sign);
+  const [start, end] = [characters.splice(0, START), characters.splice(-END)].map((part) => visible(part.join(""), marks, sign));
+  const left = counted(characters.length, "character");
+  return [...start, " ", element("em", {}, `… ${left} not shown …`), " ", ...end];
 }
 
 /** Nodes that show a text with its invisible characters; only a part of it when no marks are left. */
@@ -87,6 +94,6 @@ function mark([run, character]) {
   return made;
 }
 
-function unseen(text) {
+export function unseen(text) {
   return element("span", { className: "unseen" }, text);
 }

@@ -2,8 +2,8 @@
 // versions are in the URL, so that it can be shared.
 
 import { callerChanges, callersBox } from "./callers.js";
-import { compareTexts } from "./changes.js";
-import { Marks, changesTable, counted, humanSize, visible } from "./changes_table.js";
+import { MARKS_MAX, compareTexts } from "./changes.js";
+import { changesTable, counted, humanSize, unseen, visible } from "./changes_table.js";
 import { element } from "./site.js";
 
 const LATEST = "latest";
@@ -99,9 +99,11 @@ async function show() {
 async function compare(signal) {
   const refsAsked = asked(), [from, to] = refsAsked;
   for (const [name, ref] of [["from", from], ["to", to]]) {
-    selects[name].value = ref;
+    const select = selects[name];
+    select.value = ref;
     // Chooses nothing, rather than a version that was not requested.
-    if (selects[name].value !== ref) selects[name].selectedIndex = -1;
+    if (select.value !== ref) select.selectedIndex = -1;
+    select.ariaInvalid = select.selectedIndex < 0;
   }
   document.title = `${from} to ${to} · ${title}`;
   for (const part of [lead, boxes, shown, facts, steps]) part.replaceChildren();
@@ -127,8 +129,10 @@ async function compare(signal) {
   ])).slice(0, 2).map((bytes) => new TextDecoder().decode(bytes));
   if (signal.aborted) return;
 
-  const marks = new Marks();
-  heading.replaceChildren(element("code", {}, `${before.version} → ${after.version}`));
+  const marks = { left: MARKS_MAX }; // for all texts of the page
+  heading.replaceChildren(
+    ...visible(records[1].title, marks), " ", element("small", {}, `${before.version} → ${after.version}`),
+  );
   const [line] = after.changelog.trim().split("\n");
   lead.append(...visible(line.length > LEAD_CHARS ? `${line.slice(0, LEAD_CHARS)}…` : line, marks));
   showFacts(pair, records, marks);
@@ -160,15 +164,10 @@ function showText(old, young, [from, to], more, marks) {
 
 /** The facts of both versions; those that both have once. */
 function showFacts(pair, records, marks) {
-  const code = (text) => element("code", {}, text);
   const link = (href, ...content) => element("a", { href }, ...content);
-  const sides = pair.map(({ version, labels, published_at: at, publisher, source, sha256, size }, side) => [
-    ["Version", link(pageUrl.replace("{version}", version), code(version)), ...labels.flatMap((label) => (
-      [" ", element("span", { className: label === "production" ? "label" : "label other" }, element("span", { className: "unseen" }, "Label "), label)]
-    ))],
-    ["Published", element("time", { dateTime: at }, at.slice(0, 10)), ` by ${publisher}`],
+  const sides = pair.map(({ version, publisher, source, size }, side) => [
+    ["Published by", publisher],
     ["Built from", ...(source ? [source.run_url ? link(source.run_url, source.project) : source.project] : [])],
-    ["SHA-256", element("code", { className: "hash", title: sha256 }, sha256)],
     ["Size", `${humanSize(size)}, `, link(raw.replace("{version}", version), "raw")],
     ["Licence", ...visible(records[side].license ?? "", marks)],
   ]);
@@ -179,10 +178,13 @@ function showFacts(pair, records, marks) {
   }
   const [low, high] = pair.map((entry) => versions.indexOf(entry)).sort((one, other) => one - other);
   const between = versions.slice(low, high + 1);
-  const passed = between.length > STEPS_MAX ? [...between.slice(0, STEPS_MAX - 1), between.at(-1)] : between;
+  const passed = between.filter((entry, at) => at < STEPS_MAX - 1 || entry === between.at(-1));
   steps.append(element("h2", {}, "Versions"), element("ol", { className: "steps" }, ...passed.map((entry) => element(
     "li", { className: pair.includes(entry) ? "now" : "" },
-    link(`${pageUrl.replace("{version}", entry.version)}#changes`, code(entry.version)), ` ${entry.published_at.slice(0, 10)}`,
+    link(`${pageUrl.replace("{version}", entry.version)}#changes`, element("code", {}, entry.version)), ` ${entry.published_at.slice(0, 10)}`,
+    ...entry.labels.flatMap((label) => [
+      " ", element("span", { className: label === "production" ? "label" : "label other" }, unseen("Label "), label),
+    ]),
   ))));
 }
 

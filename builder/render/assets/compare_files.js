@@ -5,14 +5,10 @@ import { compareTexts } from "./changes.js";
 import { changesTable, counted, humanSize } from "./changes_table.js";
 import { element } from "./site.js";
 
+const BIT = "executable bit";
 // Beyond these limits, files are shown by size and hash. The host limits reads, so files are few.
 const LOADED_MAX = 30, LOADED_BYTES_MAX = 512 * 1024, ROWS_MAX = 1000, MS_MAX = 1000;
-const REASONS = {
-  bytes: "Not text, so there are no lines to compare.",
-  long: "Not compared here, because the files before it were too long or too many.",
-};
-
-const WORDS = { "executable bit": "with another executable bit" };
+const TOO_LONG = "Not compared here, because the files before it were too long or too many.";
 
 /** The changes of files, by path: `{path, old, young, kind}`. */
 export function changedFiles(before = [], after = []) {
@@ -21,8 +17,8 @@ export function changedFiles(before = [], after = []) {
   const changes = paths.map((path) => ({ path, old: sides[0].get(path), young: sides[1].get(path) }));
   return changes.filter((change) => {
     const { old, young } = change;
-    change.kind = !old ? "added" : !young ? "removed" : old.sha256 !== young.sha256 ? "changed" : "executable bit";
-    return change.kind !== "executable bit" || old.executable !== young.executable;
+    change.kind = !old ? "added" : !young ? "removed" : old.sha256 !== young.sha256 ? "changed" : BIT;
+    return change.kind !== BIT || old.executable !== young.executable;
   });
 }
 
@@ -32,13 +28,11 @@ export async function loadTexts(changes, load) {
   await Promise.all(changes.map(async (change) => {
     const files = [change.old, change.young].filter(Boolean);
     const size = files.reduce((sum, file) => sum + file.size, 0);
-    if (change.kind === "executable bit") return;
-    change.reason = "long";
+    if (change.kind === BIT) return;
     if (files.length > filesLeft || size > bytesLeft) return;
     [filesLeft, bytesLeft] = [filesLeft - files.length, bytesLeft - size];
     const read = async (file) => (file ? textOf(await load(new URL(file.url).pathname, file.path)) : "");
     change.texts = await Promise.all([read(change.old), read(change.young)]);
-    change.reason = change.texts.includes(null) ? "bytes" : "";
   }));
 }
 
@@ -55,7 +49,7 @@ function textOf(bytes) {
 export function summaryOf(changes) {
   const parts = [...new Set(changes.map(({ kind }) => kind))].map((kind) => {
     const count = changes.filter((change) => change.kind === kind).length;
-    return `${counted(count, "file")} ${WORDS[kind] ?? kind}`;
+    return `${counted(count, "file")} ${kind === BIT ? `with another ${BIT}` : kind}`;
   });
   return parts.length ? ` ${parts.join(", ")}.` : "";
 }
@@ -65,15 +59,23 @@ export function fileChanges(changes, from, to, marks) {
   let rowsLeft = ROWS_MAX;
   const until = performance.now() + MS_MAX;
   return changes.map((change) => {
-    const isCompared = change.reason === "" && rowsLeft > 0 && performance.now() < until;
-    const rows = isCompared ? compareTexts(...change.texts).rows : [];
+    const { path, kind, texts } = change;
+    const noText = texts?.includes(null) && notText(change, from, to);
+    const isCompared = texts && !noText && rowsLeft > 0 && performance.now() < until;
+    const rows = isCompared ? compareTexts(...texts).rows : [];
     rowsLeft -= rows.length;
     const shown = rows.length ? [changesTable(rows, from, to, marks)]
-      : change.kind === "executable bit" ? [element("p", {}, "Only the executable bit has changed.")]
+      : kind === BIT ? [element("p", {}, "Only the executable bit has changed.")]
       : isCompared ? [element("p", {}, "The file is empty.")]
-      : [element("p", {}, REASONS[change.reason || "long"]), facts(change, from, to)];
-    return element("details", { className: "file", open: rows.length > 0 }, heading(change), ...shown);
+      : [element("p", {}, noText || TOO_LONG), facts(change, from, to)];
+    const className = path.endsWith(".md") ? "file" : "file source";
+    return element("details", { className, open: rows.length > 0 }, heading(change), ...shown);
   });
+}
+
+function notText({ old, young, texts }, from, to) {
+  const side = !old || !young || texts[0] === texts[1] ? "" : ` in ${texts[0] === null ? from : to}`;
+  return `Not text${side}, so there are no lines to compare.`;
 }
 
 function heading({ path, kind, old, young }) {

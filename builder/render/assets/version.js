@@ -1,8 +1,10 @@
-// The page of a version: shows the latest version and the next one. A page that is a file does
-// not know them, because it is not rewritten for each later version.
+// The page of a version: shows the latest version and the ones around it. A page that is a file does
+// not know later ones, because it is not rewritten for each later version.
 
 import { element } from "./site.js";
 
+// At most so many versions before and after this one are listed.
+const STEPS = 3;
 const standing = document.getElementById("standing");
 const { version, list, page, compare } = standing.dataset;
 
@@ -17,6 +19,12 @@ async function show() {
   const readable = data.filter((entry) => !entry.withdrawn || entry.version === version);
   const at = readable.findIndex((entry) => entry.version === version);
   if (at < 0) return;
+  document.querySelector(".steps").replaceChildren(
+    ...readable.slice(Math.max(0, at - STEPS), at + STEPS + 1).map((entry) => {
+      const isThis = entry.version === version, code = element("code", {}, entry.version);
+      return element("li", { className: isThis ? "now" : "" }, isThis ? code : link(entry, code));
+    }),
+  );
   if (at === 0) {
     standing.replaceChildren("This is the latest version.");
     return;

@@ -61,11 +61,11 @@ def test_the_first_version_that_is_left_has_no_diff(one):
 def test_what_leads_there_is_there_with_them_alone(one):
     site = build_files(one)
     assert b"/ann/x/compare" not in site["ann/x.html"]
-    assert b'href="/ann/x#versions">all versions' in site["ann/x/1.0.0.html"]
+    assert b'href="/ann/x#versions">All versions' in site["ann/x/1.0.0.html"]
     write(one, "1.1.0")
     site = built(one)
     assert b'href="/ann/x/compare"' in site["ann/x.html"]
-    assert b'href="/ann/x/versions">all versions' in site["ann/x/1.1.0.html"]
+    assert b'href="/ann/x/versions">All versions' in site["ann/x/1.1.0.html"]
     assert b'href="/ann/x/compare?from=1.0.0&amp;to=1.1.0"' in site["ann/x/1.1.0.html"]
 
 

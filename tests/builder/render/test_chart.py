@@ -99,8 +99,9 @@ def test_a_withdrawn_version_ends_where_it_was_withdrawn():
     assert "1.1.0 was withdrawn on 2026-01-21." in picture[0].text
 
 
-def test_one_version_without_labels_needs_no_picture():
-    assert chart([version("1.0.0", DAYS[0])], labels()) == ""
+def test_versions_without_labels_need_no_picture():
+    entries = [version("1.0.0", DAYS[0]), version("1.1.0", DAYS[1])]
+    assert chart(entries[:1], labels()) == chart(entries, labels()) == ""
     assert "1.0.0" in chart([version("1.0.0", DAYS[0])], labels(a=[("1.0.0", DAYS[1])]))
 
 

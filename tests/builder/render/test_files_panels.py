@@ -104,18 +104,29 @@ def test_changed_files_are_shown(empty):
         "gone.py": b"x\n",
         "same": b"",
     }
-    new = {"a.png": b"\0two", "b.txt": b"one\n<b>three\n", "c": b"id\n", "empty": b"", "same": b""}
+    old |= {"text": b"was", "then": b"\xff"}
+    new = {
+        "text": b"\xff",
+        "then": b"is",
+        "a.png": b"\0two",
+        "b.txt": b"one\n<b>three\n",
+        "c": b"id\n",
+        "empty": b"",
+        "same": b"",
+    }
     html = page_of(empty, (SKILL, old), (SKILL, new))
     changes = html.partition('<section id="changes"')[2]
     assert "The text is unchanged." in changes and "metadata" not in changes
-    shown = [words(one) for one in changes.split('<details class="file"')[1:]]
+    shown = [words(one) for one in changes.split('<details class="file')[1:]]
     assert "a.png changed Not text, so there are no lines to compare. 1.0.0 4 bytes" in shown[0]
     assert shown[0].count("SHA-256") == 2
     assert "three" in shown[1] and "<b>three" not in changes
     assert "c added" in shown[2] and "c.sh removed" in shown[3]
     assert "empty added The file is empty." in shown[4]
     assert "gone.py removed" in shown[5]
-    assert len(shown) == 6
+    assert "text changed Not text in 1.1.0, so there are no lines to compare. 1.0.0" in shown[6]
+    assert "then changed Not text in 1.0.0, so there are no lines to compare." in shown[7]
+    assert len(shown) == 8
 
 
 def test_an_executable_bit_is_a_change(empty):
@@ -128,7 +139,7 @@ def test_an_executable_bit_is_a_change(empty):
         files("123", "-xx"), files("124", "x--"), lambda _: b"old", lambda _: b"new"
     )
     shown = changes_since(pages_of(empty), Since([], [], changes, []), "1.0.0", "1.1.0", Marks())
-    first, second, third = (words(one) for one in shown.split('<details class="file"')[1:])
+    first, second, third = (words(one) for one in shown.split('<details class="file')[1:])
     assert first.endswith("a executable bit · executable Only the executable bit has changed.")
     assert second.endswith("no longer executable Only the executable bit has changed.")
     assert "c changed · no longer executable What changed" in third
@@ -148,6 +159,6 @@ def test_files_beyond_the_limit_are_not_compared(empty):
     old = {f"{number}.txt": b"a\n" * (COMPARED_BYTES_MAX // 5) for number in range(2)}
     new = {path: data.replace(b"a", b"b") for path, data in old.items()}
     html = page_of(empty, (SKILL, old), (SKILL, new))
-    shown = html.split('<details class="file"')[1:]
+    shown = html.split('<details class="file')[1:]
     assert "more lines changed; see the unified diff" in shown[0]
     assert "Not compared here" in shown[1] and "SHA-256" in shown[1]

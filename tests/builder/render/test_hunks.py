@@ -110,10 +110,17 @@ def marked(old: str, new: str) -> tuple[list[str], list[str]]:
         ("Say so.\r\nNow.\n", "Say so.\nNow.\n", ["Say so.[\r\n]"], ["Say so.[\n]"]),
         # Another line altogether, and one that is new beside one that is not.
         ("foo bar\n", "completely different thing\n",
-         ["foo bar\n"], ["completely different thing\n"]),
+         ["[foo bar\n]"], ["[completely different thing\n]"]),
+        # A line that keeps too little of the one before marks neither by words.
+        ("Be very kind to {{whom}}.\n", "Be brief.\n",
+         ["[Be very kind to {{whom}}.\n]"], ["[Be brief.\n]"]),
+        # A line with another before it, and words after those it had: nothing of it is removed.
+        ("Say what it costs.\n", "Check the data.\n\nSay what it costs, also for reads.\n",
+         ["Say what it costs.\n"],
+         ["[Check the data.\n]", "[\n]", "Say what it costs[, also for reads].\n"]),
         ("Answer in one line.\n", "Answer in two lines.\nNever guess; ask for what is missing.\n",
          ["Answer in [one line].\n"],
-         ["Answer in [two lines.\n]", "Never guess; ask for what is missing.\n"]),
+         ["Answer in [two lines.\n]", "[Never guess; ask for what is missing.\n]"]),
         # Punctuation that both have does not tear two changes apart.
         ("Keep this order: alpha, beta and all\n", "Keep this order: gamma, delta and all\n",
          ["Keep this order: [alpha, beta] and all\n"],
