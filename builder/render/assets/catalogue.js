@@ -25,8 +25,8 @@ const POSTING = 32;
 const ADDED_AT_ONCE = 2000;
 // Of a larger catalogue, only the first repos are searched: 20,000 take about 5 MB to load, and 150 MB of memory.
 const REPOS_MAX = 20_000;
-const LINE = /[^\n]{1,400}/g;
-const [LINE_CHARS_MAX, BEFORE_CHARS] = [160, 32];
+// A line, or a part of a longer one.
+const LINE = /[^\n]{1,160}(?!\S)|[^\n]{1,160}/g;
 
 /** The words of a text, with apostrophes, joined ones first. Unspaced scripts give pairs. */
 function tokensOf(text) {
@@ -136,19 +136,14 @@ function matchOf(repo, targets) {
   return { in: found.length ? found.map(([field]) => field) : ["text"], words, line: null };
 }
 
-/** The line with the most of the words, cut around the first, and its words. */
+/** The line with the most of the words, and these words. */
 function lineIn(text, targets) {
   let best = { words: [], line: null };
   for (const [line] of text.matchAll(LINE)) {
     const words = [...new Set(wordsMeant(line, targets))];
     if (words.length > best.words.length) best = { words, line };
   }
-  if (!best.line) return best;
-  const first = best.line.indexOf(best.words[0]);
-  const start = best.line.length > LINE_CHARS_MAX ? Math.max(0, first - BEFORE_CHARS) : 0;
-  const end = start + LINE_CHARS_MAX;
-  const [before, after] = [start ? "…" : "", end < best.line.length ? "…" : ""];
-  return { ...best, line: before + best.line.slice(start, end).trim() + after };
+  return best;
 }
 
 /** The most frequent names, as in the API. */
