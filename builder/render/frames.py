@@ -63,12 +63,12 @@ class Frames:
         frame = self._frames.get(shape)
         if frame is None:
             frame = self._frames[shape] = self._make(template, values)
-        shown = {
-            name: text if text.__class__ is Markup or not _needs_escape(text) else escape(text)
-            for name, text in zip(frame.names, map(values.__getitem__, frame.names), strict=True)
-        }
+        texts = map(values.__getitem__, frame.names)
+        if _needs_escape("".join([text for text in texts if text.__class__ is not Markup])):
+            for name in frame.names:
+                values[name] = escape(values[name])
         pieces = frame.pieces.copy()
-        pieces[1::2] = map(shown.__getitem__, frame.holes)
+        pieces[1::2] = map(values.__getitem__, frame.holes)
         # Equals Markup(…), but skips its check for ``__html__``.
         return str.__new__(Markup, "".join(pieces))
 
@@ -77,6 +77,8 @@ class Frames:
             name: _Hole(name) if value and isinstance(value, str) else value
             for name, value in values.items()
         }
+        if not all(isinstance(value, str | bool) for value in values.values()):
+            raise TypeError(f"{template} gets a value that is neither a text nor a flag")
         pieces = _hole.split(self._render(template, with_holes))
         is_torn = any(mark in piece for mark in (_OPEN, _CLOSE) for piece in pieces[::2])
         if is_torn or not values.keys() >= {*pieces[1::2]}:

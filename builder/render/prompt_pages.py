@@ -137,6 +137,7 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
     labelled = labels.by_version()
     rows = [_versions_row(pages, repo, one, labelled, marks) for one in newest_first]
     is_whole = len(newest_first) == len(entries)
+    withdrawn = sum(bool(one.withdrawn) for one in entries)
     moves = [move for one in labels.history.values() for move in one]
     moves.sort(key=lambda move: move.moved_at, reverse=True)
     options = pages.macro("versions_parts.html", "options")
@@ -148,7 +149,7 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
         created_at=repo.created_at,
         day=repo.created_at[:10],
         versions_count=f"{len(entries):,}",
-        withdrawn_count=sum(bool(one.withdrawn) for one in entries),
+        withdrawn_count=f"{withdrawn:,}" if withdrawn else "",
         listed_count="" if is_whole else f"{len(newest_first):,}",
         picture=chart(entries, labels),
         left_out=left_out(entries, labels),

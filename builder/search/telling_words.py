@@ -20,6 +20,7 @@ BYTES_MAX = 219
 CHARS_MAX = 24
 # Occurrences beyond this number add nothing.
 COUNT_MAX = 8
+_weights = [0.0, *(1 + math.log2(count) for count in range(1, COUNT_MAX + 1))]
 # Rarity is log2(texts / texts with the word). This is the rarity of words that are not in the
 # table.
 UNKNOWN_RARITY = 7.0
@@ -50,7 +51,7 @@ def telling_words(repo: Repo) -> str:
         counts[stem] = counts.get(stem, 0) + count
     rarity = rarities()
     scores = {
-        stem: (1 + math.log2(min(COUNT_MAX, count))) * rarity.get(stem, UNKNOWN_RARITY)
+        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * rarity.get(stem, UNKNOWN_RARITY)
         for stem, count in counts.items()
         if stem not in known
     }

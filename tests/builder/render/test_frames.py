@@ -54,3 +54,8 @@ def test_what_needs_to_know_a_text_fails(body):
 def test_what_takes_the_mark_of_a_text_apart_fails():
     with pytest.raises(ValueError, match="takes apart a text"):
         frames_of(environment(page="{{ ('x' ~ title)[:4] }}")).fill("page", title="a")
+
+
+def test_a_number_fails_because_the_frame_would_keep_it():
+    with pytest.raises(TypeError, match="neither a text nor a flag"):
+        frames_of(environment(page="{{ count }}")).fill("page", count=1)
