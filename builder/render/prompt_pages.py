@@ -4,7 +4,9 @@ They are most of a site, so their templates are filled as frames (builder.render
 this module applies the filters and loops that templates elsewhere apply to records.
 """
 
+import copy
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -34,10 +36,27 @@ MOVES_MAX = 60
 PARAMETERS_MAX = 5
 
 
+class Shown(NamedTuple):
+    """A text as its pages show it, with the outline. ``marks``: those left for the rest of a
+    page.
+    """
+
+    text: Markup
+    outline: Markup | str
+    marks: Marks
+
+
+def shown(pages: Pages, one: Repo | Version, number: str) -> Shown:
+    """The text for the page of its version, and for the page of its prompt if it is the latest."""
+    marks = Marks()
+    return Shown(*shown_text(pages, one, number, marks), marks)
+
+
 def version_page(
     pages: Pages,
     version: Version,
     labels: list[str],
+    text: Shown,
     since: Since | None = None,
     found: Findings | None = None,
 ) -> bytes:
@@ -46,9 +65,8 @@ def version_page(
     """
     owner, name, number = version.owner, version.name, version.version
     id = f"{owner}/{name}"
-    marks = Marks()
     # The text comes first, because its hidden characters are counted before those of the changelog.
-    text, outline = shown_text(pages, version, number, marks)
+    marks = copy.copy(text.marks)
     lead = visible(shortened(version.changelog), marks)
     is_cut = len(version.changelog) > SHORTENED_CHARS
     changelog = visible(version.changelog, marks) if is_cut else ""
@@ -72,8 +90,8 @@ def version_page(
         glance=_glance(pages, labels),
         form=form(pages, version, number, marks),
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
-        text=text,
-        outline=outline,
+        text=text.text,
+        outline=text.outline,
         facts=_facts(pages, version, version, shown_labels),
         files=panels(pages, version, number, found, marks),
         changes=changes,
@@ -87,6 +105,7 @@ def repo_page(
     about: str,
     entries: list[ListedVersion],
     labels: Labels,
+    text: Shown,
     found: Findings | None = None,
     by_day: Sequence[tuple[int, int]] = (),
 ) -> bytes:
@@ -94,8 +113,7 @@ def repo_page(
     first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
     """
     id = f"{repo.owner}/{repo.name}"
-    marks = Marks()
-    text, outline = shown_text(pages, repo, repo.latest_version, marks)
+    marks = copy.copy(text.marks)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
     latest = next(one for one in reversed(entries) if not one.withdrawn)
     labelled = labels.by_version()
@@ -119,8 +137,8 @@ def repo_page(
         glance=_glance(pages, labelled.get(repo.latest_version, ())),
         form=form(pages, repo, repo.latest_version, marks),
         use=_use(pages, repo, id, id, latest.raw_url),
-        text=text,
-        outline=outline,
+        text=text.text,
+        outline=text.outline,
         facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
         files=panels(pages, repo, repo.latest_version, found, marks),
         versions=lines(rows),

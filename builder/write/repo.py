@@ -119,6 +119,7 @@ class _RepoFiles:
         read_skill = partial(_skill, settings.content, self.read, self.links)
         self.skill = lru_cache(SKILLS_KEPT)(read_skill)
         self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
+        self.latest_text: prompt_pages.Shown | None = None
 
     def write(self) -> RepoRow:
         """Write the files that are not up to date on the site. Raises ContentError."""
@@ -200,7 +201,11 @@ class _RepoFiles:
         self._write("version_body", stored.body.encode(), at)
         skill = self.skill(place.version)
         since = self._write_diff(older, stored, skill) if older else None
-        page = prompt_pages.version_page(self.pages, version, labels, since, self._found(stored))
+        text = prompt_pages.shown(self.pages, version, place.name)
+        if place.version == self.task.versions[-1]:
+            self.latest_text = text
+        found = self._found(stored)
+        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
         self._write("version_page", page, at)
         self._write("version_skill", skill.text, at)
         self._write("version_skill_archive", skill.archive, at)
@@ -328,7 +333,9 @@ class _RepoFiles:
             self._write("versions_page", page)
         found = self._found(latest)
         by_day = self.task.pulls.by_day if self.task.pulls else ()
-        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, found, by_day)
+        # The page of the latest version, if it was written, has the same text.
+        text = self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version)
+        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, text, found, by_day)
         self._write("repo_page", page)
         skill = self.skill(latest.version)
         self._write("skill", skill.text)
