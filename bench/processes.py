@@ -31,7 +31,9 @@ class Run(NamedTuple):
 
 def environment() -> dict[str, str]:
     """The environment of child processes: ours, without variables that change the measurement."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("HUB_")}
+    # Without compiled modules and templates, a small build would mostly compile.
+    left_out = ("HUB_", "PYTHONDONTWRITEBYTECODE")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
     return {**kept, "PYTHONPATH": ROOT}
 
 
