@@ -203,7 +203,7 @@ def fault_of_path(path: str) -> str:
         return f"has {len(path):,} characters, but {PATH_CHARS_MAX} is the limit: shorten the path"
     if not _path.fullmatch(path):
         return (
-            "is not a portable path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; "
+            "cannot be a path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; "
             "no name begins with a dot or a hyphen, or ends with a dot"
         )
     if any(name.partition(".")[0].lower() in DEVICE_NAMES for name in path.split("/")):

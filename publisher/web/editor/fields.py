@@ -50,6 +50,8 @@ def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
     """
     errors: Errors = {}
     text = restore_line_ends(writing.content, base.text) if base else writing.content
+    if not text.strip():
+        errors["content"] = ["The prompt is empty: write its text."]
     document = parse_document(text)
     fields = {
         "content": text,
@@ -89,7 +91,7 @@ def _plain_fields(
     shown = base.shown if base else Writing()
     tags, notes = parse_loosely({"tags": list(writing.tags)})
     if notes:
-        errors["tags"] = [note.removeprefix("Ignored ") for note in notes]
+        errors["tags"] = [note.replace("Ignored tag", "Change", 1) for note in notes]
     given = {
         "title": writing.title or title_of(body) or name,
         # An empty title or description becomes what it is in a publication without one.
@@ -176,6 +178,8 @@ def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> Non
         field = "new_labels" if error.code in ("invalid_label", "name_reserved") else "content"
         errors.setdefault(field, []).append(str(error))
     for field, message in error.details:
+        if field == "content" and field in errors:
+            continue
         value, limit = fields.get(field), _too_long.fullmatch(message)
         if limit and isinstance(value, str):
             fits = f"at most {int(limit[1]):,} fit"

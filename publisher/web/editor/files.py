@@ -2,6 +2,7 @@
 except that it reads uploads.
 """
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +18,8 @@ from publisher.web.pages.difference import File, Files
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip
 
+# The field of an error about a file.
+_file_of = re.compile(r"^files\[(.+?)\]: ", re.DOTALL)
 # The prefixes of a row's data: for a text from the editor's field, and for the bytes of an upload.
 TEXT, BASE64 = "text,", "base64,"
 
@@ -107,7 +110,7 @@ def to_files(
         try:
             found += [] if row.removed else [File(row.path, data_of(row, base), row.executable)]
         except ValueError as error:
-            faults.append(f"files[{row.path}]: {error}.")
+            faults.append(f"“{row.path}” {error}.")
     if not rows or (not faults and len(found) == len(base) and {*found} == {*base.values()}):
         return UNSET
     try:
@@ -129,7 +132,8 @@ def to_files(
 
 def faults_of(error: RequestError) -> list[str]:
     """The sentences of an error about files, with their paths."""
-    return [f"{field}: {message}." for field, message in error.details] or [str(error)]
+    sentences = (f"{field}: {message}." for field, message in error.details)
+    return [_file_of.sub(r"“\1” ", one) for one in sentences] or [str(error)]
 
 
 def drafted(files: Iterable[DraftFile]) -> Files:

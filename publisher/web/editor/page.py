@@ -38,6 +38,21 @@ from server.bodies import PUBLICATION_BYTES_MAX
 # The most tags in use that the form suggests.
 TAGS_NAMED_MAX = 12
 
+_FIELD_NAMES = {
+    "title": "Title",
+    "name": "Name",
+    "content": "Prompt",
+    "variables": "Variables",
+    "description": "Description",
+    "tags": "Tags",
+    "license": "Licence",
+    "more": "Other parameters",
+    "files": "Files",
+    "labels": "Labels",
+    "new_labels": "Labels",
+    "changelog": "What changes",
+} | {f"parameter-{name}": label for name, (label, _) in PARAMETERS.items()}
+
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
 
 
@@ -69,7 +84,8 @@ class Page(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """Additions to the editor's page. ``plan``: what publishing would do. ``before``: others have
+    """Additions to the editor's page. ``plan``: what publishing would do. ``detail``: the part of
+    the ``note`` for the operator. ``before``: others have
     published since this version, and the author merges their changes by hand. ``proposed``: the
     name of a new prompt. ``is_preview``: small screens show the preview first. ``is_look``: a
     script requests the page for its preview.
@@ -78,6 +94,7 @@ class Shown(NamedTuple):
     plan: PublicationPlan | None = None
     errors: Errors | None = None
     note: str = ""
+    detail: str = ""
     status: int = HTTPStatus.OK
     before: Base | None = None
     proposed: str = ""
@@ -102,6 +119,8 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
     return frame.render(
         "editor.html", shown.status, **_shared(frame, page),
         plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
+        detail=shown.detail, is_refused=shown.status >= HTTPStatus.BAD_REQUEST,
+        field_name=_field_name,
         proposed=shown.proposed, is_preview=shown.is_preview, is_look=shown.is_look,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
@@ -120,6 +139,11 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         ),
         their_text=page.latest.text if before and page.latest else "",
     )  # fmt: skip
+
+
+def _field_name(id: str) -> str:
+    """Returns the name of a field, or of the variable that it describes."""
+    return _FIELD_NAMES.get(id) or "Variable " + id.removeprefix("variable-").rpartition("-")[0]
 
 
 def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:

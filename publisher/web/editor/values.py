@@ -55,7 +55,7 @@ def read_json(text: str) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"This is not JSON: {error.msg.lower()} in line {error.lineno}, column {error.colno}."
+            f"This is not valid JSON: check line {error.lineno} from character {error.colno}."
         ) from None
     except RecursionError:
         raise ValueError("This is nested too deeply. Use fewer levels.") from None

@@ -53,6 +53,10 @@ EXPIRED = (
     "This form has expired, as you have signed in again since you opened it. Nothing was saved or "
     "published. Here is what you sent: check it, then send it again."
 )
+FAILED = (
+    "Nothing is published, because the hub cannot do that right now. Your text is kept on this "
+    "page: try again later."
+)
 FILES_READ = "The files are in the list. Nothing is published yet."
 CHECK = "Check what will happen, then publish."
 
@@ -194,8 +198,7 @@ class _Editor:
             if isinstance(error, RequestError) and error.code == "base_version_mismatch":
                 return self._conflict(sent)
             if isinstance(error, RequestError) and error.status >= 500:
-                note = f"Nothing is published, and nothing is lost. {error}"
-                return self._again(sent, note=note, status=error.status)
+                return self._again(sent, note=FAILED, detail=str(error), status=error.status)
             errors = {"content": [str(error)]} if isinstance(error, RequestError) else error.errors
             # An unfinished text is not an error while the author writes.
             is_look = action == "look"
@@ -347,8 +350,9 @@ class _Editor:
             return self._preview(sent)
         writing = rebase(sent.writing, sent.base, latest)
         if request.form.get("action") == "merge":
-            note = "Copy what you want to keep of theirs into your text, then press Preview."
-            return self._again(sent, writing, note=note, before=sent.base)
+            note = "Copy what you want to keep of theirs into your text, then publish it."
+            plan = self._first_plan(sent.owner, sent.name, writing, latest)
+            return self._again(sent, writing, plan=plan, note=note, before=sent.base)
         return self._again(
             sent, writing, plan=self._plan(sent._replace(base=latest), writing), note=CHECK
         )

@@ -36,6 +36,7 @@ from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.web.pages.error_words import FAILURES, HEADINGS
 from publisher.web.pages.places import LOGIN, PLACES, START, after_login, site_page
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.quotas import QuotaKeeper
@@ -61,16 +62,6 @@ _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PA
     # Also for this site's own pages: their addresses may name private things.
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
-}
-
-_HEADINGS = {
-    400: "That did not work",
-    403: "Not allowed",
-    404: "Page not found",
-    413: "Too large",
-    429: "Wait a moment",
-    500: "The hub failed",
-    503: "Temporarily unavailable",
 }
 # Pages to open again after an error.
 _RETRIED = {place for place, _ in PLACES} | {"login", "signup", "invitation"}
@@ -345,11 +336,17 @@ class Frame:
         # The lookup of the session may be just what failed.
         with contextlib.suppress(RequestError, OperatorError):
             owner = self.signed_in()
-        title = _HEADINGS.get(error.status, HTTPStatus(error.status).phrase)
+        title = HEADINGS.get(error.status, HTTPStatus(error.status).phrase)
         first, _, _ = request.path.removeprefix(f"{ACCOUNT_URL}/").partition("/")
         # The page of the form that failed; its own address may accept only POST.
         is_retry = error.status not in (403, 404) and first in _RETRIED
-        values = {"title": title, "message": str(error), "retry": f"/{first}" if is_retry else ""}
+        retry: str | None = f"/{first}" if is_retry else ""
+        message, detail = str(error), ""
+        if error.code in FAILURES:
+            message, detail = FAILURES[error.code], f"{error} Request {g.request_id}."
+        if detail or error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            retry = None
+        values = {"title": title, "message": message, "detail": detail, "retry": retry}
         return self._render("error.html", error.status, owner=owner, **values)
 
     def _send_to_login(self) -> Response:

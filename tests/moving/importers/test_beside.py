@@ -139,7 +139,7 @@ def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
         "is in a folder that also has a name in another case": ", ".join(sorted(lost)),
         "is hidden": ".env, scripts/.venv/",
         "is the prompt's own text": "PROMPT.md",
-        "is not a portable path": "a b.txt, läs.md, odd\udcff",
+        "cannot be a path": "a b.txt, läs.md, odd\udcff",
         "has a name that Windows reserves for devices": "aux.py",
         "is a symbolic link": "folder, link",
         "is a folder of a tool": "node_modules/, scripts/__pycache__/",

@@ -43,7 +43,7 @@ def test_write_publish_and_correct(people: People, writer: Visitor) -> None:
 
     open_story(writer)
     page = send(writer, "preview", content="Tell {{hero}} a long story.\r\nEnd.")
-    assert "Patch is proposed" in page.words and "Publish 1.0.1" in page.html
+    assert "1.0.1 (patch) is proposed: " in page.words and "Publish 1.0.1" in page.html
     assert "<ins>" in page.html, "the difference is marked to the word"
     send(writer, "publish")
     assert stored(people, writer, "1.0.1")[0].variables == record.variables
@@ -204,10 +204,10 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
     [
         ({"name": "!?"}, 400, "Invalid prompt name"),
         ({"name": "index"}, 422, "plain web servers have a page"),
-        ({"content": " "}, 422, "send the text of the prompt"),
+        ({"content": " "}, 422, "Prompt: The prompt is empty"),
         ({"content": "x" * (CONTENT_BYTES_MAX + 1)}, 413, "262,144 is the limit"),
         ({"tags": ["é!"]}, 422, "a-z, 0-9"),
-        ({"more": "{"}, 422, "This is not JSON"),
+        ({"more": "{"}, 422, "Other parameters: This is not valid JSON"),
         ({"more": '{"model": 1}', "parameter-model": "m"}, 422, "only once"),
         ({"parameter-temperature": "warm"}, 422, "such as 0.7"),
         ({"new_labels": "latest"}, 422, "reserved"),

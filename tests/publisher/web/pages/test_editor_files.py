@@ -166,14 +166,14 @@ def test_the_preview_says_what_the_version_can_do(people: People, writer: Visito
 
 
 WRONG = [
-    ([upload("a b.sh", b"")], "files[a b.sh]: is not a portable path"),
-    ([upload("../a.sh", b"")], "files[../a.sh]: is not a portable path"),
-    ([upload("SKILL.md", b"")], "files[SKILL.md]: is the prompt's own text"),
+    ([upload("a b.sh", b"")], "“a b.sh” cannot be a path"),
+    ([upload("../a.sh", b"")], "“../a.sh” cannot be a path"),
+    ([upload("SKILL.md", b"")], "“SKILL.md” is the prompt's own text"),
     ([upload("a", b""), upload("A", b"")], "is named twice"),
     ([upload("big.bin", b"x" * (BYTES_MAX + 1))], "1,000,000 is the limit"),
     ([upload(f"{n}", b"") for n in range(FILES_MAX + 1)], "has 201 files, but 200 is the limit"),
     ([upload("no.zip", b"no", "zip")], "ZIP: send a ZIP of the folder"),
-    ([zipped(("../a", b"", False))], "files[../a]: "),
+    ([zipped(("../a", b"", False))], "“../a” "),
 ]
 
 
@@ -192,9 +192,9 @@ def test_wrong_files_are_refused_and_the_form_is_kept(
 def test_hostile_rows(people: People, writer: Visitor) -> None:
     folder(people, writer)
     for path, data, says in (
-        ("gone.md", "", "files[gone.md]: is not in the version that you began with"),
-        ("a.bin", "base64,é", "files[a.bin]: "),
-        ("<script>", "text,x", "files[<script>]: is not a portable path"),
+        ("gone.md", "", "“gone.md” is not in the version that you began with"),
+        ("a.bin", "base64,é", "“a.bin” "),
+        ("<script>", "text,x", "“<script>” cannot be a path"),
         ("x" * 10_000, "text,x", "10,000 characters"),
     ):
         page = send(writer, "preview", **{"file-path": [path], "file-data": [data]})

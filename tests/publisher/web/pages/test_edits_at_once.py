@@ -33,6 +33,7 @@ def test_two_people_edit_the_same_version(people: People, writer: Visitor) -> No
     sent = dict(fields_of(writer))
     assert (sent["content"], sent["title"]) == ("One.\nTwo.\nMine.", "New")
     assert sent["base_version"] == "1.0.1" and "What changed from 1.0.0 to 1.0.1" in page.words
+    assert "Publish 1.0.2" in page.words and "Changes since 1.0.1" in page.words
     publish(writer, content="Theirs.\nTwo.\nMine.")
     record, text = stored(people, writer, "1.0.2")
     assert (text, record.title) == ("Theirs.\nTwo.\nMine.", "New")

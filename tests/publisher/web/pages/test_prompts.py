@@ -11,7 +11,7 @@ def test_the_list_of_prompts(people: People, writer: Visitor) -> None:
         writer.get(NEW)
         publish(writer, name=name, title=title, content=f"Make {name}.", new_labels="production")
     page = writer.get(MINE)
-    assert "3 prompts" in page.words and "production 1.0.0" in page.words
+    assert "3 prompts" in page.words and "Label production Edit" in page.words
     assert f"/account/prompts/{writer.handle}/tea/labels" in page.html
     page = writer.get(f"{MINE}?q=cafe+CREME")
     assert "1 prompt found" in page.words and "Café crème" in page.words

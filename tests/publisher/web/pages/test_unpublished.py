@@ -1,5 +1,6 @@
 """Texts that are not published yet: drafts, and forms that the hub refuses."""
 
+import re
 import socket
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.pages.frame import CHANGE_LIMIT
 from server.bodies import VISITOR_BYTES_MAX
-from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.conftest import People, Visitor, people_in
 from tests.publisher.web.pages.editor import HOSTILE, MINE, NEW, fields_of, publish, send
 from tests.support.catalogues import settings_in
 from tests.support.servers import DEADLINE_SECONDS, serving
@@ -23,6 +24,22 @@ def test_a_publication_too_many_keeps_its_text(tmp_path: Path) -> None:
     assert page.status == 429 and 0 < int(page.response.headers["Retry-After"]) <= 60
     assert f"Too many publications of {writer.handle}. Nothing is lost" in page.words
     assert ("content", "The second.") in fields_of(writer)
+
+
+def test_a_hub_that_cannot_store_says_so_to_writers(tmp_path: Path) -> None:
+    with people_in(tmp_path, "--open-signup") as people:
+        writer = people.guest()
+        writer.get(NEW)
+        send(writer, "preview", title="Kind", content="Be kind.")
+        Path(people.settings.content).rename(f"{people.settings.content}-elsewhere")
+        page = send(writer, "publish")
+        assert page.status == 503 and ("content", "Be kind.") in fields_of(writer)
+        assert "Your text is kept on this page" in page.words
+        assert "For the operator" in page.words and "Cannot write to the" in page.words
+        writer.get("/account/profile")
+        page = writer.submit(name="Mara")
+        assert page.status == 503 and "Nothing is saved" in page.words
+        assert "Cannot write to the" in page.words and "Try again" not in page.words
 
 
 def test_drafts(people: People, writer: Visitor) -> None:
@@ -63,6 +80,13 @@ def test_the_form_of_one_who_is_signed_out_is_not_lost(people: People, writer: V
     assert page.status == 400 and "you have signed in again" in page.words
     assert dict(fields_of(again))["content"] == "Long\nwork."
     assert "will be published" in send(again, "preview").words
+
+    hidden = "Be \N{RIGHT-TO-LEFT OVERRIDE}kind.\r\nmine"
+    page = writer.post(NEW, [("content", hidden), ("action", "save")])
+    shown = re.search("<pre.*?</pre>", page.html, re.DOTALL)
+    assert shown and 'data-code="U+202E"' in shown[0], "the text is in the order of its letters"
+    (kept,) = [form for form in page.forms if "content" in form.names]
+    assert dict(kept.fields)["content"].splitlines() == hidden.splitlines()
 
     large = [("content", "x" * VISITOR_BYTES_MAX), ("action", "save")]
     writer.session.cookies.clear()
