@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -85,17 +85,22 @@ def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
 
 
 def _write_in_place(
-    root: str, repo: str, version: str, text: bytes, record: bytes,
-    *, files: Mapping[str, bytes], profile: bytes | None, sync: bool,
-) -> None:  # fmt: skip
+    root: str,
+    repo: str,
+    version: str,
+    new: durable.NewVersion,
+    *,
+    profile: bytes | None,
+    sync: bool,
+) -> None:
     owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
     with contextlib.suppress(OSError):
         if profile is not None:
             Path(root, owner, OWNER_FILE).write_bytes(profile)
-        Path(folder, f"{version}.json").write_bytes(record)
-        Path(folder, f"{version}.md").write_bytes(text)
-        for path, data in files.items():
+        Path(folder, f"{version}.json").write_bytes(new.record)
+        Path(folder, f"{version}.md").write_bytes(new.text)
+        for path, data in new.files.items():
             _write_in_two_calls(Path(folder, f"{version}.files", path), data)
 
 

@@ -96,7 +96,7 @@ def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) ->
     visitor.session.cookies.set(
         "hub-account", cluster.secrets[owner], domain="127.0.0.1", path="/account"
     )
-    fields = {"what": "version", "version": version_of(number), "reason": "error", "note": note}
+    fields = {"version": version_of(number), "reason": "error", "note": note}
     with contextlib.closing(visitor.session):
         page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw")
         if page.status == 200 and NOTHING_LEFT not in page.words:
