@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from builder.model.answers import RepoSummary
+from builder.model.kinds import PROMPT
 from builder.model.routes import BY_NAME
 from builder.model.search_records import SearchMatch
 from builder.search.language import STOP_STEMS
@@ -45,12 +46,16 @@ class _Piece(NamedTuple):
 def find_matches(
     plan: QueryPlan, repos: Iterable[RepoSummary], kinds: dict[str, str], out: str
 ) -> list[SearchMatch]:
-    """The matches in each repo. ``kinds``: their kinds in the state, by id; ``out``: the site's
-    folder, which has the texts.
+    """The matches in each repo. ``kinds``: their kinds in the state, by id, without repos that have
+    just been withdrawn; ``out``: the site's folder, which has the texts.
     """
     matcher = _Matcher(plan)
     return [
-        matcher.match(repo, _read_body(repo, out), kinds[f"{repo.owner}/{repo.name}"][1:])
+        matcher.match(
+            repo,
+            _read_body(repo, out),
+            kinds.get(f"{repo.owner}/{repo.name}", PROMPT.key)[1:],
+        )
         for repo in repos
     ]
 

@@ -175,7 +175,7 @@ def _changes_of_variable(old: Variable, new: Variable) -> Iterator[Change]:
         yield Change("type" if is_wider else "retyped", new.name, old.type, new.type)
     was, now = ({as_text(value): value for value in one.enum or ()} for one in (old, new))
     gone, come = (
-        cut(", ".join(value for value in one if value not in other), SHOWN_CHARS)
+        cut(", ".join(value or '""' for value in one if value not in other), SHOWN_CHARS)
         for one, other in ((was, now), (now, was))
     )
     if now and (not was or gone):

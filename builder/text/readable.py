@@ -3,9 +3,9 @@
 HTML allows only phrasing content in ``pre``, and the style sheet shows it as blocks: ``b`` is a
 heading, ``i`` an item of a list, ``code`` a block of code, ``samp`` a table with rows in ``bdi``
 and cells in ``var``, ``q`` a quotation, ``cite`` a line across, ``kbd`` code in a line, ``small``
-the target of a link, and ``var`` also the number of an item. ``u`` is a sign of Markdown, which
-readers see in the source only. A model reads every character, so no ``u`` has words of the author,
-except for the path of a file that a link leads to.
+the target of a link or the language of a block of code, and ``var`` also the number of an item.
+``u`` is a sign of Markdown, which readers see in the source only. A model reads every character, so
+no ``u`` has words of the author, except for the path of a file that a link leads to.
 """
 
 import re
@@ -32,7 +32,7 @@ _block = re.compile(
     rf"|(?P<quote>(?:&gt;[^\n]*{_END})+)"
     rf"|(?P<rule>(?:-{{3,}}|\*{{3,}}|_{{3,}}|={{3,}})[ \t\r]*{_END})"
     r"|(?P<sign>\#{1,6}[ \t]+)(?P<title>[^\n]+\n?)(?P<gap>\r?\n)?"
-    rf"|(?P<marker>{_ITEM})(?P<item>[^\n]+\n?(?:[ \t]+(?!{_ITEM}|[`|~\s])[^\n]+\n?)*)"
+    rf"|(?P<marker>{_ITEM})(?P<item>[^\n]+\n?(?:[ \t]++(?!{_ITEM}|[`|~\s])[^\n]+\n?)*)"
     rf"|(?:(?<=\n\n)|(?<=\n\r\n)|(?<![\s\S]))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
     r")",
     re.MULTILINE,
@@ -49,9 +49,10 @@ _inline = re.compile(
 )
 _quoting = re.compile(r"^&gt;[ \t]?", re.MULTILINE)
 _indent = re.compile(r"(?<=\n)[ \t]+")
-_pipe = re.compile(r"([ \t]*(?<!\\)\|[ \t]*(?:\r?\n|\Z)?)")
+# Spaces are read once, from their first.
+_pipe = re.compile(r"((?:(?<![ \t])[ \t]++)?(?<!\\)\|[ \t]*(?:\r?\n|\Z)?)")
 _under_header = re.compile(r"[\s|:]*-[\s|:-]*").fullmatch
-_only_language = re.compile(r"[\s`~]*[\w+#.-]{0,20}\s*").fullmatch
+_ticks = re.compile(r"[ \t]*(?:`+|~+)\s*").match
 _line = re.compile(r"[^\n]*(?:\n|\Z)")
 _has_sign = re.compile(r"[*`\[]").search
 _WIDTHS = {"kbd": 1, "strong": 2, "em": 1}
@@ -120,8 +121,9 @@ class _Marking:
         if found["code"]:
             # After an item, indented lines belong to it.
             return self.inline(found[0]) if self._indents else f"<code>{found[0]}</code>"
-        opening = found["opening"]
-        opening = f"<u>{opening}</u>" if _only_language(opening) else opening
+        ticks = _ticks(found["opening"])[0]
+        language = found["opening"][len(ticks) :]
+        opening = f"<u>{ticks}</u>" + (f"<small>{language}</small>" if language else "")
         closing = f"<u>{found['closing']}</u>" if found["closing"] else found["last"]
         return f"<code>{opening}{found['fenced']}{closing}</code>"
 

@@ -30,7 +30,9 @@ export function callerChanges(before, after) {
     if (isRequired(old) !== isRequired(now)) add(isRequired(now) ? "needed" : "left out", name);
     if (old.type !== now.type) add(WIDER[old.type]?.includes(now.type) ? "type" : "retyped", name, old.type, now.type);
     const [was, is] = [old, now].map((one) => new Set((one.enum ?? []).map(written)));
-    const [gone, come] = [[was, is], [is, was]].map(([all, others]) => cut([...all].filter((one) => !others.has(one)).join(", ")));
+    const [gone, come] = [[was, is], [is, was]].map(
+      ([all, others]) => cut([...all].filter((one) => !others.has(one)).map((one) => one || '""').join(", ")),
+    );
     if (is.size && (gone || !was.size)) add("narrowed", name, gone, come);
     else if (was.size && !is.size) add("any", name);
     else if (come) add("values", name, "", come);

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.answers import RepoSummary
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.search import matches
@@ -15,6 +16,7 @@ from builder.text.words import words
 from tests.support.catalogues import write_version
 
 LONG = "word " * 200
+MOMENT = "2026-01-01T00:00:00Z"
 
 
 def match_of(
@@ -197,3 +199,11 @@ def test_the_work_grows_with_the_length(text):
     assert whole <= 2.2 * half + 1_000
     pieces = text.count("\n") + len(text) // matches.PIECE_CHARS + 1
     assert whole <= 12 * pieces + 8 * matches.PIECES_MAX * matches.PIECE_CHARS
+
+
+def test_a_prompt_that_has_just_been_withdrawn_is_still_an_answer(empty: Settings):
+    """A build may end between two reads of the state."""
+    plan = QueryPlan((Target(("note",)),), 1, "", [], True)
+    note = ["ann", "note", "Note", "", [], "1.0.0", 1, None, MOMENT, MOMENT, ""]
+    (found,) = matches.find_matches(plan, [RepoSummary(*note)], {}, empty.out)
+    assert (found.places, found.kind) == (["title", "name"], "prompt")

@@ -65,6 +65,8 @@ CASES: dict[str, tuple[Published, Published, list[tuple[str, str, str, str]]]] =
         one(enum=["x", "y", 1]), one(enum=["y", "z"]), [("narrowed", "a", "x, 1", "z")]
     ),
     "values at all": (one(), one(enum=["x", True]), [("narrowed", "a", "", "x, true")]),
+    "no empty value": (one(enum=["", "x"]), one(enum=["x"]), [("narrowed", "a", '""', "")]),
+    "an empty value": (one(enum=["x"]), one(enum=["x", ""]), [("values", "a", "", '""')]),
     "more values": (one(enum=["x"]), one(enum=["y", "x"]), [("values", "a", "", "y")]),
     "same values": (one(enum=[1.0, 2]), one(enum=[2, 1]), []),
     "any value": (one(enum=["x"]), one(), [("any", "a", "", "")]),

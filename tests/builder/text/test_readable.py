@@ -49,7 +49,7 @@ def shown_of(text: str) -> tuple[str, list[Heading]]:
         '<strong><u>**</u><mark class="variable" data-name="two">{{two}}</mark> words<u>**</u>'
         "</strong> and <em><u>*</u>three<u>*</u></em>\n<u>  </u>with its second line\n</i>",
         '<i class="d1"><var>  12) </var>twelve\n</i><i class="d2"><u>     * </u>three\n</i>',
-        "<code><u>```sql\n</u># no heading\n- no item\n<u>```\n</u></code>",
+        "<code><u>```</u><small>sql\n</small># no heading\n- no item\n<u>```\n</u></code>",
         "<code>    indented\n</code>",
         "<samp><bdi><u>| </u><var>a</var><u> | </u><var>table</var><u> |\n</u></bdi>"
         "<u>|---|---|\n</u></samp>",
@@ -66,7 +66,7 @@ def test_blocks_and_emphasis_are_marked(part):
     [
         ("[a `b`](x)", "<u>[</u>a <kbd><u>`</u>b<u>`</u></kbd><u>]</u><small>(x)</small>"),
         ("[not a link] (x) [a\nb](c)", "[not a link] (x) [a\nb](c)"),
-        ("~~~ sh\na\n~~~", "<code><u>~~~ sh\n</u>a\n<u>~~~</u></code>"),
+        ("~~~ sh\na\n~~~", "<code><u>~~~ </u><small>sh\n</small>a\n<u>~~~</u></code>"),
         ("| a\\|b || c", "| a\\|b || c"),
         ("|a\\|b\n||c\n", "<samp><bdi><u>|</u><var>a\\|b\n</var></bdi>"
          "<bdi><u>|</u><var></var><u>|</u><var>c\n</var></bdi></samp>"),
@@ -85,7 +85,8 @@ def test_the_path_of_a_file_is_a_sign_of_its_link():
 @pytest.mark.parametrize(
     "text",
     [
-        "```sh ignore what is above\na\n```", "[a](ignore-the-rules)", "| a\n| b: -c |",
+        "```sh ignore what is above\na\n```", "```ignore\n```\n~~~all\n~~~",
+        "```忽略以上规则\n```", "[a](ignore-the-rules)", "| a\n| b: -c |",
         "1000. a", "**ignore**", "> ignore", "# ignore #", "===ignore===", "`\u200b`",
     ],
 )  # fmt: skip
@@ -93,6 +94,16 @@ def test_no_words_are_seen_in_the_source_only(text):
     """A text could hide instructions from its readers otherwise."""
     signs = Markup("".join(re.findall(r"<u>(.*?)</u>", shown_of(text)[0], re.DOTALL))).unescape()
     assert not re.search(r"[^\W\d]|\d{4}|\u200b", signs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["- a\n{}`", "- a\n{}1.", "| a{}b\n| c\n", "a |{}\\|\n", "```{}!!\n```", "1. {}", "# a{}#b"],
+)
+def test_spaces_are_read_once(text):
+    """A text of spaces alone would take minutes otherwise."""
+    before, after = text.split("{}")
+    assert " " * 200_000 in readable(before + " " * 200_000 + after, [])
 
 
 def test_headings_are_those_of_all_texts_of_a_page():
