@@ -194,7 +194,7 @@ class Repos(Table):
         )
 
     def summaries(self, ids: list[str]) -> list[bytes]:
-        """The summaries of these repos in their order, without unknown ones; at most a page."""
+        """The summaries of these repos in their order, without unknown ones; at most hundreds."""
         found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)
         return [found[repo_id][0] for repo_id in ids if repo_id in found]
 
