@@ -31,8 +31,8 @@ HEAD, FOOT = 12, 28
 LEGEND_HEIGHT = 18
 ROW_MIN, ROW_MAX, ROWS_HEIGHT = 15, 40, 420
 DATES_APART = 36.0
-# Dates further to the right would leave the picture on a phone.
-DATE_RIGHT = 88
+# Dates further to the right would overlap "now" on a phone.
+DATE_RIGHT = 74
 
 
 class Picture(NamedTuple):
@@ -42,6 +42,7 @@ class Picture(NamedTuple):
 
     place: dict[str, float]
     rows: dict[str, int]
+    row_height: int
     height: int
 
 
@@ -104,7 +105,7 @@ def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> P
     rows = {one.version: head + row * number for number, one in enumerate(reversed(shown))}
     height = head + row * (len(shown) - 1) + FOOT
     place = {time: scale * one for time, one in zip(times, places, strict=True)}
-    return Picture(place, rows, height)
+    return Picture(place, rows, row, height)
 
 
 # The parts of numbers, versions and dates need no escaping, and `Markup.format` costs ten times as
@@ -129,8 +130,8 @@ def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
 
 def _line(number: int, label: str, moves: list[LabelMove], picture: Picture) -> Markup:
     """The line of a label, with gaps while it names no version in the picture."""
-    # Labels that name the same version run beside each other.
-    shift = -5 * (number - 1)
+    # Labels that name the same version run beside each other, nearer to its row than to the next.
+    shift = -min(5, picture.row_height // 6) * (number - 1)
     y = LEGEND_HEIGHT * (number - 1) + 6
     parts = [
         f'<line x1="0" y1="{y}" x2="30" y2="{y}"/>',

@@ -23,7 +23,8 @@ CELLS_MAX = 30
 DEPTH_MAX = 2
 
 _END = r"(?:\n|\Z)"
-_ITEM = r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+"
+# Neither "+" nor a sign with more spaces begins an item: lines of differences begin so.
+_ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(?![ \t])"
 _block = re.compile(
     r"^(?:"
     rf"(?P<opening>[ \t]*(?P<ticks>`{{3,}}+|~{{3,}}+)[^`\n]*{_END})(?P<fenced>(?:[^\n]*\n)*?)"
