@@ -73,7 +73,7 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
     text = pages.macro("changes.html", "changes")
     if since.found is None:
         return first + text(since.rows, previous, version, marks)
-    found = pages.macro("can_do.html", "can_do_changes")(since.found, marks, note="")
+    found = pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False)
     same = "The text is unchanged." if since.files else "The text and files are unchanged."
     pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
     return Markup("").join(

@@ -295,7 +295,7 @@ def test_the_moves_of_labels_are_a_picture_in_words_and_a_table(static_visits):
     expect(picture).to_be_visible()
     expect(picture.locator("circle")).to_have_count(4)
     # Two labels, each with a line of its own.
-    assert picture.locator("g[class^=l]").locator("line").count() == 6
+    assert picture.locator("g[text-anchor=start]").locator("line").count() == 6
     page.get_by_text("Each move of a label").click()
     cells = page.get_by_role("region", name="Moves of labels").locator("tbody tr")
     expect(cells).to_have_count(3)
@@ -323,7 +323,7 @@ def test_a_version_says_where_it_stands(on_each_host, version, sentence, next_on
         page.go_back()
     standing.get_by_role("link", name="Compare with the latest").click()
     page.wait_for_url(f"**{COMPARE}?from={version}&to=latest")
-    expect(page.locator("h1")).to_have_text(f"{version} → 2.0.1")
+    expect(page.locator("h1")).to_have_text(f"Released {version} → 2.0.1")
 
 
 def test_a_version_leads_to_the_latest_without_scripts(static_visits):
