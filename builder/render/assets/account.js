@@ -6,9 +6,6 @@ const KEPT = "invitation";
 const storage = storageOf(() => sessionStorage);
 const code = document.getElementById("code");
 const isSignedIn = document.querySelector("nav.account") !== null;
-const known = storageOf(() => localStorage);
-if (isSignedIn) known?.setItem(SIGNED_IN, "yes");
-else known?.removeItem(SIGNED_IN);
 if (code) {
   showInvitation();
   // Another invitation link was opened in the same tab.
@@ -43,3 +40,8 @@ document.addEventListener("click", ({ target }) => {
   field.type = isShown ? "password" : "text";
   target.textContent = isShown ? "Show" : "Hide";
 });
+
+// Last, since a full storage takes no more and raises an error.
+const marks = storageOf(() => localStorage);
+if (isSignedIn) marks?.setItem(SIGNED_IN, "yes");
+else marks?.removeItem(SIGNED_IN);

@@ -52,8 +52,9 @@ function isRequired({ required, default: value }) {
 
 /** A value as a text, as builder/text/values.py writes it. */
 function written(value) {
+  const byKey = ([one], [other]) => (one < other ? -1 : 1);
   return typeof value === "string" ? value : JSON.stringify(value ?? null, (_, part) => (
-    part?.constructor === Object ? Object.fromEntries(Object.entries(part).sort()) : part
+    part?.constructor === Object ? Object.fromEntries(Object.entries(part).sort(byKey)) : part
   ));
 }
 

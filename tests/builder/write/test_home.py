@@ -31,7 +31,7 @@ def test_a_tab_of_each_kind_lists_its_prompts(empty):
 
 def test_each_tab_has_a_name_and_a_number(empty):
     fill(empty.content)
-    labels = re.findall(r"<label><input[^>]*>(.*?)</label>", page(empty))
+    labels = re.findall(r"<label[^>]*><input[^>]*>(.*?)</label>", page(empty))
     words = [re.sub(r"<code aria-hidden.*?</code>|<[^>]*>", "", one).strip() for one in labels]
     assert words == ["Everything 10", "Prompts 8", "Skills 1", "Chats 1"]
 
@@ -54,7 +54,7 @@ def test_kinds_are_no_tags(empty):
 
 def test_new_and_top_are_one_list_if_they_have_the_same_prompts(empty):
     write_version(empty.content, "ann", "story", "1.0.0", "Say {{a}}.")
-    assert page(empty).count('<ol class="rows">') == 1
+    assert page(empty).count('<ol class="rows') == 1
 
 
 def test_commands_name_a_prompt_of_the_hub(empty):
