@@ -24,7 +24,8 @@ GIVES = {
 }  # fmt: skip
 ROWS = {
     "search_prompts": (
-        "prompts", ["id", "title", "description", "latest_version", "tags", "updated_at", "url"],
+        "prompts",
+        ["id", "title", "description", "latest_version", "tags", "updated_at", "url", "line"],
     ),
     "list_versions": (
         "versions",
@@ -86,10 +87,10 @@ def test_results_are_objects_with_these_keys(tools: dict[str, dict[str, Any]], n
     if name in ROWS:
         key, fields = ROWS[name]
         items = schema["properties"][key]["items"]
-        # In particular no text of a prompt in a list.
+        # In particular no whole text of a prompt in a list.
         assert list(items["properties"]) == fields
         # Absent without content.
-        optional = ("withdrawn", "labels", "source")
+        optional = ("line", "withdrawn", "labels", "source")
         assert items["required"] == [field for field in fields if field not in optional]
 
 
