@@ -17,7 +17,7 @@ CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 CHECKED = {".html", ".svg", ".css"}
 # Compressed: on any page, to search a catalogue by itself, to compare versions and their files, to
 # show results, and to write.
-SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 10_500, 14_800
+SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 10_500, 14_900
 COMPARING_FILES_BYTES_MAX, RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 3_000, 4_200, 115_000
 SEARCHING = {"catalogue.js"}
 COMPARING = {"compare.js", "callers.js", "changes.js", "changes_table.js", "jsdiff.js"}
