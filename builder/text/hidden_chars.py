@@ -40,8 +40,14 @@ MARKS_MAX = 1_000
 
 def hidden_characters(text: str) -> Counter[str]:
     """The characters that ``visible`` marks, and how often the text has them."""
-    runs = _invisible.finditer(text) if _suspect.search(text) else ()
+    runs = _invisible.finditer(text) if _is_suspect(text) else ()
     return Counter("".join(found[0] for found in runs))
+
+
+def _is_suspect(text: str) -> bool:
+    # Most texts are visible ASCII, which the first check finds in a third of the time.
+    is_plain = text.isascii() and text.replace("\n", "").isprintable()
+    return not is_plain and _suspect.search(text) is not None
 
 
 def called(character: str) -> str:
@@ -71,9 +77,7 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     an ``em`` says how much. ``is_return_shown``: also mark carriage returns, where line ends
     matter.
     """
-    # Most texts are visible ASCII, which this check finds in a third of the time.
-    is_plain = text.isascii() and text.replace("\n", "").isprintable()
-    if is_plain or not _suspect.search(text):
+    if not _is_suspect(text):
         return escape(text)
     marks = marks or Marks()
     parts: list[Markup] = []

@@ -35,6 +35,7 @@ form.addEventListener("submit", (event) => {
 });
 for (const select of Object.values(selects)) select.addEventListener("change", chooseShown);
 document.getElementById("swap").addEventListener("click", () => choose(selects.to.value, selects.from.value));
+document.getElementById("beside").checked = location.hash === "#beside";
 addEventListener("popstate", show);
 show();
 

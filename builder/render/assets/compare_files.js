@@ -118,13 +118,13 @@ export function abilityChanges(pages, [from, to]) {
   if (boxes.some((one) => one.querySelector("li.soft"))) {
     box.append(element("p", { className: "soft" }, "Only the findings that the pages of both versions list are compared."));
   }
-  box.append(document.importNode(boxes[1].querySelector(":scope > p"), true));
+  box.append(document.importNode(boxes[1].querySelector(".meta"), true));
   return [box];
 }
 
 /** The findings of each rule: their items, by name. */
 function findingsOf(box) {
-  return new Map([...box.querySelectorAll("dt")].map((term) => [
+  return new Map([...box.querySelectorAll(":scope > dl > dt")].map((term) => [
     term.textContent,
     new Map([...term.nextElementSibling.querySelectorAll("li:has(code)")].map((item) => [item.querySelector("code").textContent, item])),
   ]));
