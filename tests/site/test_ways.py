@@ -84,13 +84,15 @@ def test_a_list_shows_the_times_that_sort_it(visits, hub, sort, time):
     rows = hub.get(f"/api/v1/repos?sort={sort}").json()["data"]
     assert any(row["created_at"][:10] != row["updated_at"][:10] for row in rows)
     shown = visits.open(f"/{sort}").locator("main time:visible")
-    assert shown.all_inner_texts() == [row[time][:10] for row in rows]
+    days = [text.removeprefix("first ") for text in shown.all_inner_texts()]
+    assert days == [row[time][:10] for row in rows]
 
 
 def test_the_home_page_shows_the_times_that_sort_its_lists(visits):
     page = visits.open("/")
     for lists in page.locator("main .rows:visible").all():
-        times = lists.locator("time:visible").all_inner_texts()
+        shown = lists.locator("time:visible").all_inner_texts()
+        times = [text.removeprefix("first ") for text in shown]
         assert len(times) == HOME_ROWS and times == sorted(times, reverse=True)
 
 
@@ -116,14 +118,12 @@ def test_a_prompt_on_the_home_page_is_filled_in_where_it_stands(visits, hub):
 def test_from_version_to_version(start):
     page = start
     page.goto(page.url.rstrip("/") + f"/{MEETING_NOTES}/2.0.0")
-    page.locator("main [rel=prev]").first.click()
-    page.wait_for_url("**/1.1.0")
-    page.locator("main [rel=prev]").first.click()
-    page.wait_for_url("**/1.0.0")
-    expect(page.locator("main [rel=prev]")).to_have_count(0)
+    for version in ("1.1.0", "1.0.0"):
+        page.locator("ol.steps a", has_text=version).click()
+        page.wait_for_url(f"**/{version}")
     expect(page.locator("#changes")).to_have_count(0)
     # A version's page is not written again for the next one: the way up leads over all of them.
-    follow(page, "all versions", f"/{MEETING_NOTES}#versions")
+    follow(page, "All versions", f"/{MEETING_NOTES}#versions")
     page.locator("ol.steps a", has_text="2.0.0").click()
     page.wait_for_url(f"**/{MEETING_NOTES}/2.0.0")
 
