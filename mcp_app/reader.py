@@ -62,7 +62,7 @@ class Catalogue(NamedTuple):
 
 class Part(NamedTuple):
     """A part of a list's summaries, and the length of the list. After a search, also how the words
-    matched, as in ``records.ListMeta``.
+    matched, as in ``answers.ListMeta``.
     """
 
     rows: list[RepoSummary]

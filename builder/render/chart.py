@@ -79,9 +79,10 @@ def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
     """The moves of up to LABELS_MAX labels: ``production``, then those that moved most. Each
     label's moves are oldest first.
     """
-    by_moves = sorted(labels.current, key=lambda label: -len(labels.history[label]))
-    names = sorted(by_moves, key=lambda label: label != PRODUCTION)[:LABELS_MAX]
-    return {name: labels.history[name][::-1] for name in names}
+    names = sorted(
+        labels.current, key=lambda label: (label != PRODUCTION, -len(labels.history[label]))
+    )
+    return {name: labels.history[name][::-1] for name in names[:LABELS_MAX]}
 
 
 def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:

@@ -16,7 +16,7 @@ from builder.model.plural import counted, human_size
 from builder.model.records import Source
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
-from builder.render.chart import chart, left_out
+from builder.render.chart import PRODUCTION, chart, left_out
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
@@ -86,7 +86,7 @@ def version_page(
         changelog=changelog,
         published_at=version.published_at,
         day=version.published_at[:10],
-        labels=(shown_labels := _label_marks(pages, labels, before=" ")),
+        labels=(shown_labels := _label_marks(pages, labels)),
         glance=_glance(pages, labels),
         form=form(pages, version, number, marks),
         use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
@@ -118,7 +118,7 @@ def repo_page(
     latest = next(one for one in reversed(entries) if not one.withdrawn)
     labelled = labels.by_version()
     rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
-    shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()), before=" ")
+    shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()))
     pulls = "" if repo.pulls is None else counted(repo.pulls, "pull")
     return pages.fill(
         "repo.html",
@@ -274,7 +274,7 @@ def _version_row(
         **_row_fields(repo, one),
         is_latest=is_latest,
         # The facts above have those of the latest version.
-        labels="" if is_latest else _label_marks(pages, labelled.get(one.version, ()), before=" "),
+        labels="" if is_latest else _label_marks(pages, labelled.get(one.version, ())),
     )
 
 
@@ -304,7 +304,7 @@ def _versions_row(
         "versions_row.html",
         **_row_fields(repo, one),
         note=visible(shortened(one.withdrawn.note), marks) if one.withdrawn else "",
-        labels=_label_marks(pages, labelled.get(one.version, ()), before=" "),
+        labels=_label_marks(pages, labelled.get(one.version, ())),
         changelog=visible(shortened(first_line), marks),
         publisher=one.publisher,
         source=built_from(one.source),
@@ -317,19 +317,20 @@ def _run_url(source: Source | None) -> str:
     return (source and source.run_url) or ""
 
 
-def _label_marks(pages: Pages, labels: Iterable[str], *, before: str = "") -> Markup:
+def _label_marks(pages: Pages, labels: Iterable[str]) -> Markup:
+    """The labels, each after a space."""
     mark = pages.macro("labels.html", "label_mark")
-    return Markup("".join(f"{before}{mark(label)}" for label in _by_weight(labels)))
+    return Markup("".join(f" {mark(label)}" for label in _by_weight(labels)))
 
 
 def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
     """The labels of a version in a line: the first, and the number of others."""
     others = f" +{counted(len(labels) - 1, 'label')}" if len(labels) > 1 else ""
-    return _label_marks(pages, _by_weight(labels)[:1], before=" ") + others
+    return _label_marks(pages, _by_weight(labels)[:1]) + others
 
 
 def _by_weight(labels: Iterable[str]) -> list[str]:
-    return sorted(labels, key=lambda label: label != "production")
+    return sorted(labels, key=lambda label: label != PRODUCTION)
 
 
 def _label_panel(

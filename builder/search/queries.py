@@ -66,7 +66,7 @@ class ListQuery(NamedTuple):
 class Found(NamedTuple):
     """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
     also ``match`` and ``corrected``, and with ``explain`` also ``matches`` and ``facets``, as in
-    ``records.ListMeta``.
+    ``answers.ListMeta``.
     """
 
     rows: list[bytes]

@@ -27,8 +27,7 @@ class FileChange(NamedTuple, Generic[File]):
     """A file that differs between two versions; ``old`` or ``new`` is None if that version lacks
     it. ``lines``: the difference of its texts. ``reason``: why there is no such difference. "mode":
     only the executable bit has changed. "bytes": neither side is UTF-8 text; "old bytes", "new
-    bytes": only that side is not. "long": the files
-    before it used up the limit.
+    bytes": only that side is not. "long": the files before it used up the limit.
     """
 
     old: File | None

@@ -91,8 +91,7 @@ class Store(Protocol):
     ) -> None:
         """Stores a new version. The caller has the right to write to the repo.
 
-        ``profile`` comes with a repo's first version, for an owner who
-        has nothing yet.
+        ``profile`` comes with a repo's first version, for an owner who has nothing yet.
         """
 
     def write_events(

@@ -85,10 +85,9 @@ class Page(NamedTuple):
 
 class Shown(NamedTuple):
     """Additions to the editor's page. ``plan``: what publishing would do. ``detail``: the part of
-    the ``note`` for the operator. ``before``: others have
-    published since this version, and the author merges their changes by hand. ``proposed``: the
-    name of a new prompt. ``is_preview``: small screens show the preview first. ``is_look``: a
-    script requests the page for its preview.
+    the ``note`` for the operator. ``before``: others have published since this version, and the
+    author merges their changes by hand. ``proposed``: the name of a new prompt. ``is_preview``:
+    small screens show the preview first. ``is_look``: a script requests the page for its preview.
     """
 
     plan: PublicationPlan | None = None
