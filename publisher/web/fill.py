@@ -4,12 +4,17 @@ Values arrive by POST: they may be private and long, and addresses are logged an
 Nothing is stored, and the log gets no value. The site's own files have the form.
 """
 
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+
 import msgspec
-from flask import Response, request
+from flask import Response, abort, request
 
 from builder.model.answers import Version
 from builder.model.errors import RequestError
 from builder.model.matching import fits
+from builder.model.missing import withdrawn
 from builder.model.routes import BY_NAME, TEXT
 from builder.model.service_urls import ACCOUNT_URL, FILL_URL
 from builder.model.settings import Settings
@@ -62,7 +67,7 @@ def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
         )
     text = "" if wrong else fill(one.body, texts)
     status = 422 if wrong else 200
-    if "text/html" not in request.headers.get("Accept", ""):
+    if not _is_browser():
         lines = "".join(f"{key}: {advice}\n" for key, advice in wrong.items())
         return Response(lines or text, status, content_type=TEXT)
     fields = form(pages_of(frame.settings), one, version, Marks(), sent, wrong)
@@ -70,7 +75,9 @@ def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
 
 
 def _read(settings: Settings, owner: str, name: str, version: str) -> Version:
-    """The version as readers get it. Raises RequestError ``version_not_found``."""
+    """The version as readers get it. Raises RequestError ``version_not_found``, or an answer that
+    says why it was withdrawn.
+    """
     at = {"owner": owner, "name": name, "version": version}
     missing = RequestError(
         "version_not_found", f"There is no version {version[:80]} of {owner[:80]}/{name[:80]} here."
@@ -81,7 +88,16 @@ def _read(settings: Settings, owner: str, name: str, version: str) -> Version:
         with open(f"{settings.out}/{BY_NAME['version'].file_for(**at)}", "rb") as file:
             return _decode(file.read()).data
     except FileNotFoundError:
+        route = BY_NAME["version_page" if _is_browser() else "version"]
+        for template in withdrawn(route):
+            file = Path(settings.out, template.format_map(at))
+            with suppress(FileNotFoundError):
+                abort(Response(file.read_bytes(), HTTPStatus.GONE, content_type=route.media))
         raise missing from None
+
+
+def _is_browser() -> bool:
+    return "text/html" in request.headers.get("Accept", "")
 
 
 def _sent(one: Version) -> dict[str, str]:

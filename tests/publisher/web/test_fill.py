@@ -16,7 +16,7 @@ from builder.text.prompts import variable_names
 from builder.text.values import as_text
 from server.bodies import VALUES_BYTES_MAX
 from tests.clients.vectors import FILL, name_of
-from tests.support.catalogues import write_owner, write_version
+from tests.support.catalogues import write_owner, write_version, write_withdrawn
 from tests.support.clock import StopClock
 from tests.support.hubs import Hub, lines_of
 
@@ -139,6 +139,21 @@ def test_what_is_not_there(hub: Hub, path: str):
     for method in ("GET", "POST"):
         answer = hub.app.test_client().open(f"{ACCOUNT_URL}/fill/{path}", method=method)
         assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("version", ["1.0.0", ""], ids=["version", "prompt"])
+def test_a_withdrawn_version_says_why(hub: Hub, version: str):
+    publish(hub, "note", "Say {{what}}.")
+    write_version(hub.settings.content, "ada", "note", "1.1.0", "Say {{what}} again.")
+    write_withdrawn(hub.settings.content, "ada/note", version, note="A <b>claim</b>")
+    build(hub.settings, index=False)
+    page = fill(hub, "note", {"what": SECRET}, headers=BROWSER)
+    assert page.status_code == 410 and page.content_type == "text/html; charset=utf-8"
+    what = "Version 1.0.0" if version else "This prompt"
+    assert f"{what} was withdrawn</h1>" in page.text and "A &lt;b&gt;claim" in page.text
+    answer = fill(hub, "note", {"what": SECRET})
+    assert (answer.status_code, answer.json["error"]["code"]) == (410, "withdrawn")
+    assert "A <b>claim</b>" in answer.json["error"]["message"]
 
 
 def test_limits(hub: Hub, stop_clock: StopClock):
