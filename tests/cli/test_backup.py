@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
-from cli.hubctl import main
+from tests.cli.command import run as hubctl
 from tests.support.catalogues import read_tree
 
 
@@ -18,10 +17,6 @@ def there(small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.setenv("HUB_OUT", small.out)
     monkeypatch.setenv("HUB_STATE", small.state)
     return tmp_path / "backup"
-
-
-def hubctl(*args: object) -> Result:
-    return CliRunner().invoke(main, [*map(str, args)])
 
 
 def test_from_a_backup_to_a_restored_hub(

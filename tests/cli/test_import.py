@@ -16,12 +16,11 @@ ASSISTANT = "---\ndescription: Plan ${{input:a:what}}\nhooks{1}: x\n---\nPlan ${
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with an empty content folder and a source."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "content").mkdir()
-    (tmp_path / "source").mkdir()
-    return tmp_path / "source"
+def folder(folder: Path) -> Path:
+    """A source, beside an empty content folder."""
+    source = folder / "source"
+    source.mkdir()
+    return source
 
 
 def run(*args: str) -> Result:

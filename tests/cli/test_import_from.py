@@ -9,13 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from click.testing import CliRunner, Result
 
 from builder.store.labels import read_labels
-from cli.hubctl import main
 from moving.importers.items import Document, History, Rejection, Revision
 from moving.vendors import MODULES
 from moving.vendors.api import Api
+from tests.cli.command import run
 from tests.support.fake_api import FakeApi, Request, Said, fake_api
 
 KEY = "sk-a-secret-of-one-test"
@@ -43,12 +42,10 @@ def download(api: Api) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with an empty content folder, and vendors ``opik`` with an API and
+def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with vendors ``opik`` with an API and
     ``github-models`` without one that have exports of a made-up kind.
     """
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "content").mkdir()
     for name, has_api in (("opik", True), ("github-models", False)):
         module = ModuleType(f"moving.vendors.{name}")
         module.TITLE, module.read_histories = "Example", read_histories
@@ -57,11 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
         monkeypatch.setitem(MODULES, name, module.__name__)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    return tmp_path
-
-
-def run(*args: str, **environ: str) -> Result:
-    return CliRunner().invoke(main, args, env=environ)
+    return folder
 
 
 def write(path: Path, name: str, *texts: str) -> None:

@@ -2,28 +2,15 @@
 
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from builder.store import content
 from builder.store.labels import read_labels
-from cli.hubctl import main
+from tests.cli.command import run
 from tests.moving.importers.test_git_history import Work
 from tests.moving.vendors.test_github_models import SUMMARIZER, TRIALS
 from tests.moving.vendors.test_promptlayer import KEY, SNIPPET, TITLES, PromptLayer
 from tests.support.fake_api import fake_api
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with an empty content folder."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "content").mkdir()
-    return tmp_path
-
-
-def run(*args: str, **environ: str) -> Result:
-    return CliRunner().invoke(main, args, env=environ)
 
 
 def import_twice(*args: str, **environ: str) -> Result:

@@ -4,28 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from cli.hubctl import main
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
+from tests.cli.command import run
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, whose content has two versions of ann/story."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HUB_STATE", raising=False)
-    (tmp_path / "content").mkdir()
+def story(folder: Path) -> None:
+    """Two versions of ann/story."""
     for text in ("One.", "Two."):
         assert run("publish", "ann/story", "-", stdin=text).exit_code == 0
-    return tmp_path
-
-
-def run(*args: str, stdin: str | None = None) -> Result:
-    done = CliRunner().invoke(main, args, input=stdin)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
 
 
 def test_set_list_history_remove():

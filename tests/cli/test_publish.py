@@ -3,23 +3,10 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from builder.model.names import Version
 from builder.store.content import read_version
-from cli.hubctl import main
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with an empty content folder."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "content").mkdir()
-    return tmp_path
-
-
-def run(*args: str, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(main, args, input=stdin)
+from tests.cli.command import run
 
 
 def test_publish(folder: Path):

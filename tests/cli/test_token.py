@@ -8,31 +8,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from builder.model.errors import RequestError
-from cli.hubctl import main
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import is_token
 from publisher.accounts.tokens import Accounts
+from tests.cli.command import run
 from tests.support.servers import HUBCTL, clean_environment
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, empty."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HUB_STATE", raising=False)
-    return tmp_path
-
-
-def run(*args: str) -> Result:
-    done = CliRunner().invoke(main, args)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def made(*args: str) -> str:
@@ -59,7 +47,7 @@ def made(*args: str) -> str:
 def test_help(folder: Path, command: str):
     done = run(*command.split(), "--help")
     assert done.exit_code == 0 and f" {command} [OPTIONS]" in done.stdout
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["content"]
 
 
 def test_owners(folder: Path):

@@ -6,35 +6,24 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from cli.hubctl import main
+from tests.cli.command import run
 from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """The working folder, whose content has two versions of ann/story, and another prompt."""
-    monkeypatch.chdir(tmp_path)
-    for variable in ("HUB_STATE", "HUB_CONTENT", "HUB_OUT", "HUB_BASE_URL", "HUB_SITE_NAME"):
-        monkeypatch.delenv(variable, raising=False)
-    (tmp_path / "content").mkdir()
     for repo, text in (("story", "Leak-1."), ("story", "Leak-2."), ("poem", "Roses.")):
         assert run("publish", f"ann/{repo}", "-", stdin=text).exit_code == 0
     run("label", "set", "ann/story", "production", "1.0.1")
-    return tmp_path
+    return folder
 
 
 class Terminal(io.BytesIO):
     def isatty(self) -> bool:
         return True
-
-
-def run(*args: str, stdin: str | Terminal | None = None) -> Result:
-    done = CliRunner().invoke(main, args, input=stdin)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
 
 
 def shown(text: str, where: str = "site_out") -> list[str]:

@@ -25,6 +25,9 @@ TOOLS = (
 ).split()
 
 
+FAKE_CURL = '#!/bin/sh\n{ echo "$@"; export -p; cat; } >>"$SEEN"\nexit 2\n'
+
+
 class Hub(NamedTuple):
     """A live hub with the small catalogue, and ``token`` to publish as ada."""
 
@@ -161,6 +164,17 @@ def awks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def awk(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
     """A client with each awk."""
     return client.having(awks[request.param])
+
+
+@pytest.fixture
+def curl(each: Client, tmp_path: Path) -> tuple[Client, Path]:
+    """A client whose curl only notes its words, environment and input, and the file with them."""
+    folder = tmp_path / "curl"
+    folder.mkdir()
+    (folder / "curl").write_text(FAKE_CURL)
+    (folder / "curl").chmod(0o755)
+    seen = tmp_path / "seen"
+    return each.having(folder).to("https://hub.example", SEEN=str(seen)), seen
 
 
 # Not every pair of a shell and an awk: neither hides faults of the other.

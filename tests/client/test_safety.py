@@ -18,7 +18,6 @@ from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
 # Notes its requests, and refuses them.
-FAKE_CURL = '#!/bin/sh\n{ echo "$@"; cat; } >>"$SEEN"\nexit 2\n'
 
 SAFE = [
     "https://hub.example", "https://hub.example:8443/path", "http://localhost",
@@ -40,18 +39,6 @@ NO_ADDRESSES = [
     "localhost", "http://", "http:///evil.example", "HTTPS://x", "-K", "http://{a,b}.example",
     "http://héb.example", 'http://x"\nurl=y',
 ]  # fmt: skip
-
-
-@pytest.fixture
-def curl(each: Client, tmp_path: Path) -> tuple[Client, Path]:
-    """A client whose curl only notes what it gets, and the file with that."""
-    folder = tmp_path / "curl"
-    folder.mkdir()
-    (folder / "curl").write_text(FAKE_CURL)
-    (folder / "curl").chmod(0o755)
-    return each.having(folder).to("https://hub.example", SEEN=str(tmp_path / "seen")), (
-        tmp_path / "seen"
-    )
 
 
 def test_who_gets_the_token(curl: tuple[Client, Path]) -> None:

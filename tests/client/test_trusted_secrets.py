@@ -19,8 +19,6 @@ from tests.client.fake import Answer, Fake, Request, answer, error
 from tests.client.shells import TOKEN, Client, run_traced, share
 from tests.support.issuer import RUNTIME_SECRET
 
-FAKE_CURL = '#!/bin/sh\n{ echo "$@"; export -p; cat; } >>"$SEEN"\nexit 2\n'
-
 
 @pytest.mark.parametrize(
     ("env", "told"),
@@ -41,17 +39,6 @@ def test_no_job_that_can_say_who_it_is(
     done = push(client.to("https://hub.example", **env))
     assert done.status == 4 and told in done.err, done.err
     assert not seen.exists()
-
-
-@pytest.fixture
-def curl(each: Client, tmp_path: Path) -> tuple[Client, Path]:
-    """A client whose curl only notes what it gets, and the file with that."""
-    folder = tmp_path / "curl"
-    folder.mkdir()
-    (folder / "curl").write_text(FAKE_CURL)
-    (folder / "curl").chmod(0o755)
-    seen = tmp_path / "seen"
-    return each.having(folder).to("https://hub.example", SEEN=str(seen)), seen
 
 
 SECRETS = {

@@ -15,8 +15,10 @@ from playwright.sync_api import (
     sync_playwright,
 )  # fmt: skip
 
-# Long enough for a machine with much else to do: a test that passes never waits so long.
-TIMEOUT_MS = 120_000
+# Long enough for a machine with much else to do: a test that passes never waits so long. What is
+# missing from a page fails its test sooner than a page that does not come.
+TIMEOUT_MS = 30_000
+PAGE_TIMEOUT_MS = 120_000
 
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
@@ -91,6 +93,7 @@ class Visits:
     def _new_tab(self, scripts: bool) -> "Tab":
         context = self._browser.new_context(java_script_enabled=scripts)
         context.set_default_timeout(TIMEOUT_MS)
+        context.set_default_navigation_timeout(PAGE_TIMEOUT_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=self.origin)
         context.on("console", self._check_console)
         context.on("weberror", lambda error: self.faults.append(f"error: {error.error}"))

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,3 +79,23 @@ def noted_writes(root: str | Path) -> Iterator[list[str]]:
 
     with watched(note):
         yield noted
+
+
+@contextmanager
+def few_steps(most: int) -> Iterator[None]:
+    """Fails if the work takes more steps: calls and returns. What takes a regular expression too
+    long never ends.
+    """
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+    assert steps < most

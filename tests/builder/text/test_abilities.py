@@ -1,7 +1,5 @@
 """The rules find what a version can do, and miss none of it for its size or an odd byte."""
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +21,7 @@ from builder.text.abilities import (
     examine,
     is_examined,
 )
+from tests.support.calls import few_steps
 
 
 def names(rule: Rule, text: str, *files: tuple[str, bytes, bool]) -> list[str]:
@@ -190,19 +189,7 @@ UNITS = (
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_hostile_versions_take_few_steps(unit):
-    # A step is a call or a return. What takes the regular expressions too long never ends here.
     text = unit * (CONTENT_BYTES_MAX // 2 // len(unit.encode()))
     files = [(path, text.encode(), False) for path in ("a.sh", "b.md")]
-    steps = 0
-
-    def count(frame, event, arg):
-        nonlocal steps
-        steps += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with few_steps(30 * 3 * len(text)):
         examine(f"---\nallowed-tools: {text[:10_000]}\n---\n```sh\n{text}", files)
-    finally:
-        sys.setprofile(before)
-    assert steps < 30 * 3 * len(text)

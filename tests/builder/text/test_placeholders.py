@@ -1,7 +1,5 @@
 """Placeholders of other conventions: which become variables, which stay text, and the warnings."""
 
-import sys
-
 import jinja2
 import pytest
 from hypothesis import assume, given
@@ -15,6 +13,7 @@ from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.placeholders import CONVENTIONS, VARIABLES_MAX, Turned, guess, turn, turn_messages
 from builder.text.prompts import fill, parse_document, variable_names
+from tests.support.calls import few_steps
 
 
 def optional(name: str, default: str, description: str = "") -> Variable:
@@ -363,20 +362,8 @@ HOSTILE_TEXTS = {
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
 def test_hostile_texts_of_full_size_take_few_steps(text):
-    # A step is a call or a return. What takes the regular expressions too long never ends here.
-    steps = 0
-
-    def count(frame, event, arg):
-        nonlocal steps
-        steps += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with few_steps(100 * len(text)):
         for convention in CONVENTIONS:
             turn(text, convention)
         find_foreign(text)
         guess([text])
-    finally:
-        sys.setprofile(before)
-    assert steps < 100 * len(text)

@@ -1,7 +1,6 @@
 """Front matter, variables and first sentences."""
 
 import json
-import sys
 
 import pytest
 from hypothesis import example, given
@@ -13,6 +12,7 @@ from builder.text import prompts
 from builder.text.core_yaml import VALUES_MAX
 from builder.text.prompts import Document, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
+from tests.support.calls import few_steps
 
 BOM = "\ufeff"
 
@@ -179,23 +179,11 @@ HOSTILE_TEXTS = {
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
 def test_hostile_texts_of_full_size_take_few_steps(text):
-    # A step is a call or a return. What takes the regular expressions too long never ends here.
-    steps = 0
-
-    def count(frame, event, arg):
-        nonlocal steps
-        steps += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with few_steps(20 * len(text)):
         document = parse_document(text)
         variable_names(text)
         first_sentence(document.body)
         title_of(document.body)
-    finally:
-        sys.setprofile(before)
-    assert steps < 20 * len(text)
 
 
 @pytest.mark.parametrize(

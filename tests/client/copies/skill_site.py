@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.client.site import Site, sha256
 
 TOOL = "ann/tool"
@@ -16,6 +18,7 @@ NEWER = {"empty": b"no more", "lib/n.py": b"1\n", "run.sh": FILES["run.sh"]}
 PLACE = ".agents/skills/tool"
 
 
+@pytest.fixture(name="site")
 def tool_site() -> Site:
     site = Site()
     site.publish(TOOL, "1.0.0", TEXT, FILES)

@@ -16,17 +16,12 @@ from tests.client.copies.skill_site import (
     TOOL,
     line,
     skill_md,
-    tool_site,
+    tool_site,  # noqa: F401
     whole,
 )
 from tests.client.fake import Fake
 from tests.client.shells import Client
 from tests.client.site import Site, compact, packed, sha256
-
-
-@pytest.fixture
-def site() -> Site:
-    return tool_site()
 
 
 def with_files(site: Site, change: Any, version: str = "1.0.0") -> None:

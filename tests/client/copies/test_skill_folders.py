@@ -19,18 +19,13 @@ from tests.client.copies.skill_site import (
     TOOL,
     line,
     skill_md,
-    tool_site,
+    tool_site,  # noqa: F401
     whole,
 )
 from tests.client.fake import Fake
 from tests.client.shells import Client
 from tests.client.site import Site, sha256
 from tests.client.test_machine import put_tool
-
-
-@pytest.fixture
-def site() -> Site:
-    return tool_site()
 
 
 def executables(client: Client) -> set[str]:

@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from builder.store import content
 from builder.text.formats import SUFFIXES
-from cli.hubctl import main
 from moving.export.listing import LIST_FILE
+from tests.cli.command import run
 from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree, write_version, write_withdrawn
 from tests.support.servers import PROJECT
@@ -29,12 +29,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_version("content", "ann", "story", "1.10.0", "Tell ten.", title="A story")
     write_version("content", "bob", "chat", "1.0.0", CHAT, tags=["a"])
     return tmp_path
-
-
-def run(*args: str) -> Result:
-    done = CliRunner().invoke(main, args)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
 
 
 def export(*args: str, to: str = "out", format: str = "dotprompt") -> Result:

@@ -92,12 +92,13 @@ class Place:
 
     def files(self, ref: str = "main") -> dict[str, bytes]:
         """The content on the branch, byte for byte, by path."""
-        listed = git(self.remote, "ls-tree", "-r", "-z", "--name-only", ref).split("\0")[:-1]
+        commit = git(self.remote, "rev-parse", ref).strip()  # a push may move the branch meanwhile
+        listed = git(self.remote, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")[:-1]
         hidden = (".gitattributes", ".hub-format")
         paths = [path for path in listed if not path.endswith(hidden)]
         shown = io.BytesIO(subprocess.run(
             ["git", "-C", str(self.remote), "cat-file", "--batch"], capture_output=True, check=True,
-            input="".join(f"{ref}:{path}\n" for path in paths).encode(),
+            input="".join(f"{commit}:{path}\n" for path in paths).encode(),
         ).stdout)  # fmt: skip
         files = {}
         for path in paths:
