@@ -117,22 +117,20 @@ def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
                 for offset, line in enumerate(old, 1):
                     yield Row("same", i1 + offset, j1 + offset, [(line, "")])
             else:
-                yield from _changed_rows(_pieces(old, new, budget), i1 + 1, j1 + 1)
+                yield from _changed_rows(old, new, i1 + 1, j1 + 1, budget)
         reached = group[-1][2]
     if diff.groups and reached < len(diff.old):
         yield Row("gap", left_out=len(diff.old) - reached)
 
 
-def _pieces(old: list[str], new: list[str], budget: _Budget) -> list[Piece]:
-    before, after = "".join(old), "".join(new)
-    if budget.allows(old, new):
-        return mark_words(before, after, budget.steps)
-    return [(before, "-"), (after, "+")]
-
-
-def _changed_rows(pieces: list[Piece], old_number: int, new_number: int) -> Iterator[Row]:
+def _changed_rows(
+    old: list[str], new: list[str], old_number: int, new_number: int, budget: _Budget
+) -> Iterator[Row]:
     """The rows for lines and those that replace them: one for both if each line has its own."""
-    if not any("\n" in text for text, sign in pieces if sign):
+    pieces = None
+    if budget.allows(old, new):
+        pieces = mark_words("".join(old), "".join(new), budget.steps)
+    if pieces and not any("\n" in text for text, sign in pieces if sign):
         shown = {"<": "-", ">": "+"}
         lines = split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
         if all(map(is_akin, lines)):
@@ -140,9 +138,18 @@ def _changed_rows(pieces: list[Piece], old_number: int, new_number: int) -> Iter
                 yield Row("changed", old_number + offset, new_number + offset, line)
             return
         pieces = [one for line in lines for one in (line if is_akin(line) else whole(line))]
-    for kind, sign, unmarked in ("removed", "-", "<"), ("added", "+", ">"):
-        side = [(text, "") if one == unmarked else (text, one) for text, one in pieces]
-        for offset, line in enumerate(split_lines(one for one in side if one[1] in ("", sign))):
-            segments = line if is_akin(line) else [("".join(text for text, _ in line), sign)]
-            numbers = (old_number + offset, None) if sign == "-" else (None, new_number + offset)
-            yield Row(kind, *numbers, segments, not segments[-1][0].endswith("\n"))
+    removed = _side(pieces, "-", "<") if pieces else [[(line, "-")] for line in old]
+    added = _side(pieces, "+", ">") if pieces else [[(line, "+")] for line in new]
+    for number, line in enumerate(removed, old_number):
+        yield Row("removed", number, None, line, not line[-1][0].endswith("\n"))
+    for number, line in enumerate(added, new_number):
+        yield Row("added", None, number, line, not line[-1][0].endswith("\n"))
+
+
+def _side(pieces: list[Piece], sign: Literal["-", "+"], unmarked: str) -> list[list[Piece]]:
+    """The lines of one side of the pieces."""
+    side = [(text, "") if one == unmarked else (text, one) for text, one in pieces]
+    lines = split_lines(one for one in side if one[1] in ("", sign))
+    return [
+        line if is_akin(line) else [("".join(text for text, _ in line), sign)] for line in lines
+    ]

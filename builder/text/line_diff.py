@@ -1,6 +1,7 @@
 """Differences between two texts, by lines, in bounded time for any text."""
 
 import difflib
+import io
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -25,13 +26,11 @@ class LineDiff:
     """
 
     def __init__(self, old: str, new: str, steps: "Steps | None" = None) -> None:
-        self.old = _split(old)
-        self.new = _split(new)
-        matcher = difflib.SequenceMatcher()
+        self.old, self.new = (io.StringIO(text).readlines() for text in (old, new))
         steps = steps or Steps(STEPS_MAX)
-        matcher.opcodes = opcodes(self.old, self.new, steps)
+        found = _Found(opcodes(self.old, self.new, steps))
         self.is_coarse = steps.ran_out
-        self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
+        self.groups: list[list[Opcode]] = list(found.get_grouped_opcodes(CONTEXT_LINES))
 
     def unified(self, old_label: str, new_label: str) -> str:
         """The diff from the old text to the new, as ``diff -u`` prints it; empty if they
@@ -47,10 +46,10 @@ class LineDiff:
             yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
             for tag, i1, i2, j1, j2 in group:
                 if tag == "equal":
-                    yield from (_marked(" ", line) for line in self.old[i1:i2])
+                    yield _marked(" ", self.old[i1:i2])
                 else:
-                    yield from (_marked("-", line) for line in self.old[i1:i2])
-                    yield from (_marked("+", line) for line in self.new[j1:j2])
+                    yield _marked("-", self.old[i1:i2])
+                    yield _marked("+", self.new[j1:j2])
 
 
 class Steps:
@@ -73,6 +72,13 @@ class Steps:
         return True
 
 
+class _Found(difflib.SequenceMatcher):
+    """Groups opcodes that ``opcodes`` has found."""
+
+    def __init__(self, codes: list[Opcode]) -> None:
+        self.opcodes = codes
+
+
 class _Matcher(difflib.SequenceMatcher):
     """Finds no match if the search would take more steps than are left."""
 
@@ -87,7 +93,9 @@ class _Matcher(difflib.SequenceMatcher):
     ) -> difflib.Match:
         # difflib examines each item of old[alo:ahi], and all items of new that are equal to it.
         end = len(self.a) if ahi is None else ahi
-        if self._steps.take(self._before[end] - self._before[alo]):
+        count = self._before[end] - self._before[alo]
+        # With only ITEM_STEPS for each, no item is in new.
+        if self._steps.take(count) and count > ITEM_STEPS * (end - alo):
             return super().find_longest_match(alo, ahi, blo, bhi)
         return difflib.Match(alo, blo, 0)
 
@@ -121,12 +129,6 @@ def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode
     return codes
 
 
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
-    last = lines.pop()
-    return [line + "\n" for line in lines] + ([last] if last else [])
-
-
 def _range(start: int, stop: int) -> str:
     length = stop - start
     if length == 1:
@@ -134,5 +136,6 @@ def _range(start: int, stop: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def _marked(mark: str, line: str) -> str:
-    return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+def _marked(mark: str, lines: list[str]) -> str:
+    text = mark + mark.join(lines) if lines else ""
+    return f"{text}\n\\ No newline at end of file\n" if text and text[-1] != "\n" else text

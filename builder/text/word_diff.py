@@ -26,17 +26,15 @@ TOKEN = rf"\s*(?:{_VARIABLE}|[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|
 _token = re.compile(TOKEN)
 
 
-def mark_words(old: str, new: str, steps: Steps) -> list[Piece]:
-    """The pieces of some lines, and of the lines that replace them, as one text.
-
-    Texts that have little in common are removed and added as a whole. ``steps``: as for
-    builder.text.line_diff.opcodes.
+def mark_words(old: str, new: str, steps: Steps) -> list[Piece] | None:
+    """The pieces of some lines, and of the lines that replace them, as one text; None if they have
+    little in common. ``steps``: as for builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall(old), _token.findall(new)
     old_words = [token.lstrip() for token in old_tokens]
     new_words = [token.lstrip() for token in new_tokens]
     if not _have_much_in_common(old_words, new_words):
-        return [(old, "-"), (new, "+")]
+        return None
     pieces: list[Piece] = []
     codes = opcodes(old_words, new_words, steps)
     for is_kept, i1, i2, j1, j2 in _runs(codes, old_words):
