@@ -8,6 +8,7 @@ limited number of marks, so that no text makes it much larger than the text is.
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
@@ -92,6 +93,14 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     else:
         parts.append(escape(text[end:]))
     return Markup("").join(parts)
+
+
+def escape_plain(texts: Sequence[str]) -> list[str] | None:
+    """The texts as HTML, escaped together in less time; None if ``visible`` may mark characters."""
+    if _is_suspect("".join(texts)):
+        return None
+    # No text has this character, which is suspect.
+    return str.split(escape("\0".join(texts)), "\0")
 
 
 def _mark(found: re.Match[str]) -> Markup:

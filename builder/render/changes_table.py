@@ -1,0 +1,69 @@
+"""The rows of the table of changes between two texts, as HTML. Pure.
+
+They are much of a site's HTML, so strings are joined here; ``changes.html`` is the table.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup, escape
+
+from builder.render.hunks import Row
+from builder.text.hidden_chars import Marks, escape_plain, visible
+
+# A longer text, as a line can be, is shown without its middle.
+WHOLE_MAX = 2_000
+START, END = 1_000, 500
+_TAGS = {"-": "del", "+": "ins"}
+_SIGNS = {"removed": "−", "added": "+", "changed": "±"}
+
+
+def table_rows(rows: Sequence[Row], marks: Marks, rest: str) -> Markup:
+    """``marks``: those of the page; ``rest``: the note on lines that are not shown."""
+    texts = [text for row in rows for text, _ in row.segments or ()]
+    is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
+    plain = escape_plain(texts) if is_short else None
+    shown = iter(plain or _shown_texts(rows, marks))
+    return Markup("".join([_row(row, shown, rest) for row in rows]))
+
+
+def _shown_texts(rows: Sequence[Row], marks: Marks) -> Iterator[str]:
+    for row in rows:
+        for text, sign in row.segments or ():
+            yield _shown(text, marks, bool(sign) and not _is_whole(row))
+
+
+def _shown(text: str, marks: Marks, is_return_shown: bool) -> str:
+    if len(text) <= WHOLE_MAX:
+        return visible(text, marks, is_return_shown)
+    start, end = (visible(part, marks, is_return_shown) for part in (text[:START], text[-END:]))
+    return f"{start} <em>… {len(text) - START - END:,} characters not shown …</em> {end}"
+
+
+def _is_whole(row: Row) -> bool:
+    """True if all of a line was removed or added, so that no part of it is marked."""
+    return len(row.segments) == 1 and row.segments[0][1] != ""
+
+
+def _row(row: Row, shown: Iterator[str], rest: str) -> str:
+    kind, old, new, segments, is_unended, left_out = row
+    if kind == "same":
+        text = next(shown)
+        return f'<tr><td>{old}</td><td>{new}</td><td></td><td dir="auto">{text}</td></tr>\n'
+    if segments is None:
+        lines = "line" if left_out == 1 else "lines"
+        note = f"{lines} unchanged" if kind == "gap" else f"more {lines} changed; {escape(rest)}"
+        return f'<tr class="gap"><td colspan="4">{left_out} {note}</td></tr>\n'
+    name = kind
+    if _is_whole(row):
+        name, text = f"{kind} whole", next(shown)
+    else:
+        text = "".join([_marked(next(shown), sign) for _, sign in segments])
+    end = " <small>no line break at the end</small>" if is_unended else ""
+    return (
+        f'<tr class="{name}"><td>{old or ""}</td><td>{new or ""}</td>'
+        f'<td aria-label="{kind}">{_SIGNS[kind]}</td><td dir="auto">{text}{end}</td></tr>\n'
+    )
+
+
+def _marked(text: str, sign: str) -> str:
+    return f"<{_TAGS[sign]}>{text}</{_TAGS[sign]}>" if sign else text
