@@ -1,5 +1,6 @@
 // Searches the catalogue as the server searches its index, for hosts that answer no queries. The shell
-// client does the same in client/search.py; tests hold both to one table.
+// client does the same in client/search.py; tests hold both to one table. Limits on the work of a
+// query are the server's alone: here, each word is compared with all others.
 
 // The build inserts the rules here: builder/search/rules.py.
 const RULES = {};
@@ -7,85 +8,68 @@ const { VALUES, UNSPACED, MARKS } = RULES;
 const STOP = new Set(RULES.STOP);
 const FREQUENT = new Set(RULES.FREQUENT);
 const SYNONYMS = new Map(Object.entries(RULES.SYNONYMS));
-const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(
-  Object.entries(step).map(([suffix, [condition, ...rest]]) => [suffix, [new RegExp(condition), ...rest]]),
-));
-const SUFFIX_CHARS_MAX = Math.max(...STEM_STEPS.flatMap((step) => [...step.keys()].map((one) => one.length)));
+const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(Object.entries(step)));
 const RUN = `[${UNSPACED}][${UNSPACED}${MARKS}]*`;
 const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{N}]`;
 const TOKEN = new RegExp(
-  `(${RUN})|${RULES.SIGNED}|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "gu",
+  `(${RUN})|${RULES.SIGNED}|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "giu",
 );
 const ASCII_TOKEN = new RegExp(`${RULES.SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*`, "g");
 const JOINED = new RegExp(RULES.JOINED, "g");
 const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
 // A posting is the number of a repo times this, plus the value of the word's best place there.
 const POSTING = 32;
-// After this many repos, the page handles events before it continues.
-const ADDED_AT_ONCE = 2000;
 // Of a larger catalogue, only the first repos are searched: 20,000 take about 5 MB to load, and 150 MB of memory.
 const REPOS_MAX = 20_000;
 // A line, or a part of a longer one.
 const LINE = /[^\n]{1,160}(?!\S)|[^\n]{1,160}/g;
 
-/** The words of a text, with apostrophes, joined ones first. Unspaced scripts give pairs. */
-function tokensOf(text) {
+/** The words of a text, joined ones first. Unspaced scripts give pairs. */
+function wordsOf(text) {
   const plain = folded(text);
-  return [...(plain.match(JOINED) ?? []), ...partsOf(plain)];
+  return [...(plain.match(JOINED) ?? []).map(wordOf), ...partsOf(plain)];
 }
 
 const isAscii = (text) => /^[\0-\x7f]*$/.test(text);
 
+/** Without accents, and with Unicode's case folding, as far as toLowerCase differs from it for scripts in use. */
 function folded(text) {
   if (isAscii(text)) return text.toLowerCase();
-  const folded = foldCase(text.normalize("NFKC")).normalize("NFKC");
-  return folded.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC");
+  return text.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC").toLowerCase()
+    .replaceAll("ß", "ss").replaceAll("ς", "σ");
 }
 
 function partsOf(plain) {
-  if (isAscii(plain)) return plain.match(ASCII_TOKEN) ?? [];
-  return [...plain.matchAll(TOKEN)].flatMap(([token, run]) => {
-    if (run === undefined) return [token];
-    const characters = [...run];
-    return characters.map((one, at) => one + (characters[at + 1] ?? ""));
-  });
+  if (isAscii(plain)) return (plain.match(ASCII_TOKEN) ?? []).map(wordOf);
+  return [...plain.matchAll(TOKEN)].flatMap(([token, run]) => (
+    run ? [...run].map((one, at, all) => wordOf(one + (all[at + 1] ?? ""))) : [wordOf(token)]
+  ));
 }
 
-/** Unicode's case folding, as far as toLowerCase differs from it for scripts in use. */
-function foldCase(text) {
-  return text.toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
-}
+const known = new Map();
 
-/** The word without apostrophes. */
-function surfaceOf(token) {
-  const plain = token.replace(/['’]/g, "");
-  if (plain.length <= RULES.WORD_CHARS_MAX) return plain;
-  return [...plain].slice(0, RULES.WORD_CHARS_MAX).join("");
-}
-
-const stems = new Map();
-
-/** The form under which a word is found. */
-function stemOf(token) {
-  let stem = stems.get(token);
-  if (stem === undefined) {
-    const surface = surfaceOf(token);
+/** A word without apostrophes, and the stem under which it is found. */
+function wordOf(token) {
+  let word = known.get(token);
+  if (!word) {
+    const plain = (one) => one.replace(/['’]/g, "").slice(0, RULES.WORD_CHARS_MAX);
+    const surface = plain(token);
     const isEnglish = /^[a-z]+$/.test(surface);
-    stem = isEnglish ? stemmed(surfaceOf(token.replace(/['’]s$/, ""))) : surface;
-    stems.set(token, stem);
+    word = { surface, stem: isEnglish ? stemmed(plain(token.replace(/['’]s$/, ""))) : surface };
+    known.set(token, word);
   }
-  return stem;
+  return word;
 }
 
 function stemmed(word) {
   if (word.length < 3) return word;
   let stem = word.replace(/^y/, "Y");
   for (const step of STEM_STEPS) {
-    for (let at = Math.max(0, stem.length - SUFFIX_CHARS_MAX); at < stem.length; at++) {
+    for (let at = 0; at < stem.length; at++) {
       const rule = step.get(stem.slice(at));
       if (!rule) continue;
-      const [condition, ending] = rule;
-      if (condition.test(stem.slice(0, at))) stem = stem.slice(0, at) + ending;
+      const start = stem.slice(0, at);
+      if (new RegExp(rule[0]).test(start)) stem = start + rule[1];
       break;
     }
   }
@@ -94,35 +78,32 @@ function stemmed(word) {
 
 /** The words of a short text, joined into one. */
 function wholeOf(text) {
-  return partsOf(folded(text)).map(stemOf).join("_");
+  return partsOf(folded(text)).map(({ stem }) => stem).join("_");
 }
 
 /** The first different words, each at its last place. A run's last character is in a pair. */
 function queryWords(q) {
   const once = new Map();
-  let before = [];
-  for (const token of tokensOf(q)) {
-    const characters = [...token];
-    const isRest = characters.length === 1 && before.length === 2 && before[1] === token;
-    if (!(isRest && BEGINS_RUN.test(token))) {
-      const word = { stem: stemOf(token), surface: surfaceOf(token) };
-      if (!once.delete(word.stem) && once.size === RULES.QUERY_WORDS_MAX) break;
-      once.set(word.stem, word);
-    }
-    before = characters;
+  let before = "";
+  for (const word of wordsOf(q)) {
+    const { surface, stem } = word;
+    const isRest = before !== surface && before.endsWith(surface) && BEGINS_RUN.test(surface);
+    before = surface;
+    if (isRest) continue;
+    if (!once.delete(stem) && once.size === RULES.QUERY_WORDS_MAX) break;
+    once.set(stem, word);
   }
   return [...once.values()];
 }
 
 /** The words of a text, as they are written there, that a target means. */
 function wordsMeant(text, targets) {
-  const isMeant = (part) => targets.some(({ stems, prefix }) => (
-    stems.includes(stemOf(part)) || (prefix && surfaceOf(part).startsWith(prefix))
+  const isMeant = ({ stem, surface }) => targets.some(({ stems, prefix }) => (
+    stems.includes(stem) || (prefix && surface.startsWith(prefix))
   ));
-  const lower = text.toLowerCase();
-  return [...(lower.length === text.length ? lower : text).matchAll(TOKEN)].flatMap(({ 0: token, 1: run, index }) => {
+  return [...text.matchAll(TOKEN)].flatMap(([token, run]) => {
     const parts = partsOf(folded(token)).map(isMeant);
-    if (run === undefined) return parts.includes(true) ? [text.slice(index, index + token.length)] : [];
+    if (!run) return parts.includes(true) ? [token] : [];
     const marks = [...run].map((one, at) => (parts[at] || parts[at - 1] ? one : " ")); // of pairs
     return marks.join("").split(" ").filter(Boolean);
   });
@@ -148,120 +129,89 @@ function lineIn(text, targets) {
 
 /** The most frequent names, as in the API. */
 function facet(names) {
-  const counts = new Map();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].map(([name, count]) => ({ name, count }))
+  return [...Map.groupBy(names, (name) => name)].map(([name, { length }]) => ({ name, count: length }))
     .sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)).slice(0, RULES.FACETS_MAX);
 }
 
 /** The number of letters to insert, drop, replace or swap with the next; above `most`, any number above it. */
 function edits(one, other, most) {
-  let before = [];
-  let last = Array.from({ length: other.length + 1 }, (_, at) => at);
-  for (let row = 1; row <= one.length; row++) {
-    const line = [row];
-    for (let column = 1; column <= other.length; column++) {
-      const differs = one[row - 1] === other[column - 1] ? 0 : 1;
-      let cost = Math.min(last[column] + 1, line[column - 1] + 1, last[column - 1] + differs);
-      if (one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]) {
-        cost = Math.min(cost, before[column - 2] + 1);
-      }
-      line.push(cost);
-    }
-    if (Math.min(...line) > most) return most + 1;
-    [before, last] = [last, line];
-  }
-  return last.at(-1);
-}
-
-/** Rounded to the nearest integer, and halves to the even one. */
-function round(number) {
-  return number % 1 === 0.5 ? 2 * Math.round(number / 2) : Math.round(number);
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  const [a, b] = [one.slice(at), other.slice(at)];
+  if (!most || !a || !b) return a.length + b.length;
+  const after = (drop, skip) => edits(a.slice(drop), b.slice(skip), most - 1);
+  const swapped = a[0] === b[1] && a[1] === b[0] ? after(2, 2) : most;
+  return 1 + Math.min(after(1, 0), after(0, 1), after(1, 1), swapped);
 }
 
 export class Catalogue {
   repos = [];
   isCut = false;
-  #postings = new Map(); // of each token
-  #written = new Map(); // the tokens of each word as written
-  #vocabulary = [];
+  #postings = new Map(); // of each word
+  #wholes = new Map(); // the numbers of the repos with a whole title or name
 
   /** From a stream of catalogue.jsonl. */
   static async read(stream, most = REPOS_MAX) {
     const catalogue = new Catalogue();
     const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    for (let done = false; !done && !catalogue.isCut;) {
-      let value = "";
-      ({ done, value = "" } = await reader.read());
-      const lines = (rest + value).split("\n");
-      rest = done ? "" : lines.pop();
+    for (let part = {}; !part.done && !catalogue.isCut;) {
+      part = await reader.read();
+      const lines = (rest + (part.value ?? "\n")).split("\n");
+      rest = lines.pop();
       for (const line of lines.filter(Boolean)) {
         catalogue.isCut = catalogue.repos.length === most;
         if (catalogue.isCut) break;
-        const number = catalogue.#add(JSON.parse(line));
-        if (number % ADDED_AT_ONCE === 0) await new Promise((next) => setTimeout(next));
+        catalogue.#add(JSON.parse(line));
       }
     }
     reader.cancel();
-    for (const token of catalogue.#postings.keys()) {
-      push(catalogue.#written, surfaceOf(token), token);
-    }
-    catalogue.#vocabulary = [...catalogue.#written.keys()].sort();
     return catalogue;
   }
 
   #add(repo) {
     const number = this.repos.push(repo) - 1;
-    const title = tokensOf(`${repo.title} ${repo.name}`);
-    const telling = new Set(title.map(stemOf).filter((stem) => !STOP.has(stem)));
+    const { owner, name, title } = repo;
+    repo.id = `${owner}/${name}`;
+    for (const whole of new Set([title, name, repo.id].map(wholeOf))) push(this.#wholes, whole, number);
+    const titled = wordsOf(`${title} ${name}`);
+    const telling = new Set(titled.map(({ stem }) => stem).filter((stem) => !STOP.has(stem)));
     const isShort = telling.size <= RULES.SHORT_TITLE_WORDS_MAX;
     // The best place first, because later ones add nothing.
-    for (const [value, tokens] of [
-      [isShort ? VALUES.short_title : VALUES.title, title],
-      [VALUES.tags, tokensOf(repo.tags.join(" "))],
-      [VALUES.description, tokensOf(`${repo.description}\n${repo.words ?? ""}`)],
-      [VALUES.text, tokensOf(repo.owner)],
+    for (const [value, words] of [
+      [isShort ? VALUES.short_title : VALUES.title, titled],
+      [VALUES.tags, wordsOf(repo.tags.join(" "))],
+      [VALUES.description, wordsOf(`${repo.description}\n${repo.words ?? ""}`)],
+      [VALUES.text, wordsOf(owner)],
     ]) {
-      for (const token of tokens) {
-        if (!(this.#postings.get(token)?.at(-1) > number * POSTING)) {
-          push(this.#postings, token, number * POSTING + value);
+      for (const word of words) {
+        if (!(this.#postings.get(word)?.at(-1) > number * POSTING)) {
+          push(this.#postings, word, number * POSTING + value);
         }
       }
     }
-    return number;
   }
 
   /** The matching repos, best first; `match`, `corrected` and `facets` as in the API. */
   search(q, tags = [], owner = "") {
     const { targets, corrected, isComplete } = this.#plan(q);
     const needed = targets.reduce((sum, target) => sum + target.weight, 0) / 2;
-    const found = new Map(); // by the repo's number
+    const found = this.repos.map((repo) => ({ repo, weight: 0, score: 0 }));
     for (const target of targets) {
       for (const [number, value] of this.#values(target)) {
-        let one = found.get(number);
-        if (!one) found.set(number, one = { number, weight: 0, score: 0 });
-        one.weight += target.weight;
-        one.score += target.rarity * value;
+        found[number].weight += target.weight;
+        found[number].score += target.rarity * value;
       }
     }
-    const best = [...found.values()].filter(({ number, weight }) => {
-      const repo = this.repos[number];
-      return weight >= needed && tags.every((tag) => repo.tags.includes(tag)) && (!owner || repo.owner === owner);
-    });
-    const whole = wholeOf(q);
-    // The least value of a word of a whole title or name. Only several can be owner and name.
-    const value = whole.includes("_") ? VALUES.text : VALUES.title;
-    const least = targets.reduce((sum, target) => sum + target.rarity * value, 0);
-    for (const one of best) {
-      if (one.score >= least && this.#isWhole(whole, one.number)) one.score += RULES.WHOLE_SCORE;
-      one.id = `${this.repos[one.number].owner}/${this.repos[one.number].name}`;
-    }
-    best.sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
-    const strict = targets.filter((one) => one.weight).map((one) => ({ ...one, stems: [one.stems[0]] }));
-    const isAll = isComplete && best.length
-      && strict.every((target) => this.#values(target).has(best[0].number));
-    const repos = best.map((one) => this.repos[one.number]);
+    for (const number of this.#wholes.get(wholeOf(q)) ?? []) found[number].score += RULES.WHOLE_SCORE;
+    const best = found.filter(({ repo, weight, score }) => (
+      score && weight >= needed && tags.every((tag) => repo.tags.includes(tag)) && (!owner || repo.owner === owner)
+    )).sort((a, b) => b.score - a.score || (a.repo.id < b.repo.id ? -1 : 1));
+    const repos = best.map(({ repo }) => repo);
+    const first = this.repos.indexOf(repos[0]);
+    const isAll = isComplete && repos.length && targets.every(
+      ({ stems, ...target }) => !target.weight || this.#values({ ...target, stems: [stems[0]] }).has(first),
+    );
     const facets = { tags: facet(repos.flatMap((repo) => repo.tags)), owners: facet(repos.map((repo) => repo.owner)) };
     return { repos, targets, facets, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
   }
@@ -281,55 +231,28 @@ export class Catalogue {
     };
   }
 
-  #isWhole(whole, number) {
-    const { owner, name, title } = this.repos[number];
-    return [title, name, `${owner} ${name}`].some((part) => wholeOf(part) === whole);
-  }
-
   /** The best value of a target in each repo. */
   #values({ stems, prefix }) {
     const best = new Map();
-    const isShort = [...prefix].length <= RULES.BEGINNING_CHARS_MAX;
-    for (const posting of this.#postingsOf(prefix ? this.#tokensBeginning(prefix) : [])) {
-      const number = Math.floor(posting / POSTING);
-      if (isShort && posting % POSTING >= VALUES.title) best.set(number, RULES.BEGINNING_VALUE);
-      else if (!best.has(number)) best.set(number, RULES.BEGINNING_ELSEWHERE_VALUE);
-    }
-    stems.forEach((stem, at) => {
-      for (const posting of this.#postingsOf(this.#forms(stem))) {
+    const isShort = prefix.length <= RULES.BEGINNING_CHARS_MAX;
+    for (const [{ surface, stem }, postings] of this.#postings) {
+      const at = stems.indexOf(stem);
+      if (at < 0 && !(prefix && surface.startsWith(prefix))) continue;
+      for (const posting of postings) {
         const number = Math.floor(posting / POSTING);
-        const value = (posting % POSTING) * (at ? RULES.SYNONYM_SHARE : 1);
-        if (value > (best.get(number) ?? 0)) best.set(number, value);
+        let value = posting % POSTING;
+        if (at > 0) value *= RULES.SYNONYM_SHARE;
+        else if (at < 0) {
+          value = isShort && value >= VALUES.title ? RULES.BEGINNING_VALUE : RULES.BEGINNING_ELSEWHERE_VALUE;
+        }
+        if (!(best.get(number) >= value)) best.set(number, value);
       }
-    });
+    }
     return best;
   }
 
-  #postingsOf(tokens) {
-    return tokens.flatMap((token) => this.#postings.get(token));
-  }
-
-  /** The tokens with a stem, which differs from them at most in its last two letters. */
-  #forms(stem) {
-    const tokens = this.#tokensBeginning(stem.slice(0, -2) || stem[0]);
-    return tokens.filter((token) => stemOf(token) === stem);
-  }
-
-  #tokensBeginning(prefix) {
-    return this.#beginning(prefix).flatMap((word) => this.#written.get(word));
-  }
-
-  /** The words with this prefix, sorted. */
-  #beginning(prefix, limit = Infinity) {
-    let [at, end] = [0, this.#vocabulary.length];
-    while (at < end) {
-      const middle = (at + end) >> 1;
-      if (this.#vocabulary[middle] < prefix) at = middle + 1;
-      else end = middle;
-    }
-    const first = at;
-    while (at - first < limit && this.#vocabulary[at]?.startsWith(prefix)) at++;
-    return this.#vocabulary.slice(first, at);
+  #count(stem) {
+    return this.#values({ stems: [stem], prefix: "" }).size;
   }
 
   /** The targets, the corrected words, and true if no word is left out. */
@@ -337,100 +260,64 @@ export class Catalogue {
     const all = queryWords(q);
     const some = all.filter((word) => !STOP.has(word.stem));
     const telling = some.length ? some : all;
+    const surfaces = [...this.#postings.keys()].map((word) => word.surface);
     const corrected = [];
-    const counted = [];
+    const targets = [];
     for (const { stem, surface } of telling) {
-      const begins = stem === all.at(-1).stem && this.#beginsOthers(stem, surface);
+      const begins = stem === all.at(-1).stem && surfaces.some(
+        (other) => other.startsWith(surface) && wordOf(other).stem !== stem,
+      );
       let target = { stems: [stem, ...(SYNONYMS.get(stem) ?? [])], prefix: begins ? surface : "" };
       let count = this.#count(stem) || this.#values(target).size;
-      if (!count && corrected.length < RULES.CORRECTED_MAX) {
-        const nearest = this.#nearest(surface);
-        if (nearest) {
-          corrected.push({ from: surface, to: nearest });
-          target = { stems: [stemOf(nearest)], prefix: "" };
-          count = this.#values(target).size;
-        }
+      const nearest = !count && corrected.length < RULES.CORRECTED_MAX && this.#nearest(surface, surfaces);
+      if (nearest) {
+        corrected.push({ from: surface, to: nearest });
+        target = { stems: [wordOf(nearest).stem], prefix: "" };
+        count = this.#count(target.stems[0]);
       }
-      if (count) counted.push({ count, target });
+      if (count) targets.push({ ...target, count });
     }
-    const isComplete = counted.length === telling.length;
-    return { targets: this.#weigh(counted), corrected, isComplete };
+    return { targets: this.#weigh(targets), corrected, isComplete: targets.length === telling.length };
   }
 
-  #count(stem) {
-    return this.#values({ stems: [stem], prefix: "" }).size;
-  }
-
-  #beginsOthers(stem, surface) {
-    const others = this.#beginning(surface, RULES.FORMS_MAX);
-    return others.length === RULES.FORMS_MAX || others.some((other) => stemOf(other) !== stem);
-  }
-
-  #weigh(counted) {
-    counted.sort((a, b) => a.count - b.count || (a.target.stems[0] < b.target.stems[0] ? -1 : 1));
-    let frequent = counted.filter(({ target }) => FREQUENT.has(target.stems[0]));
-    let rare = counted.filter(({ target }) => !FREQUENT.has(target.stems[0]));
+  #weigh(targets) {
+    targets.sort((a, b) => a.count - b.count || (a.stems[0] < b.stems[0] ? -1 : 1));
+    let frequent = targets.filter(({ stems }) => FREQUENT.has(stems[0]));
+    let rare = targets.filter((one) => !frequent.includes(one));
     if (!rare.length) {
       // Even if few repos here have one of them, it does not distinguish repos.
       const least = Math.floor(this.repos.length / RULES.FREQUENT_PARTS);
-      rare = frequent.map(({ count, target }) => ({ count: Math.max(count, least), target }));
+      rare = frequent.map((one) => ({ ...one, count: Math.max(one.count, least) }));
       frequent = [];
     }
-    let left = RULES.HOLDERS_MAX;
-    const chosen = [];
-    for (const { count, target } of [
-      ...rare.slice(0, RULES.TARGETS_MAX), ...frequent.slice(0, RULES.FREQUENT_TARGETS_MAX),
-    ]) {
-      if (count > left && chosen.length) continue;
-      left -= count;
-      const isFrequent = frequent.some((one) => one.target === target);
-      chosen.push({ ...target, isFrequent, halvings: Math.log2(this.repos.length / count) });
-    }
-    const telling = chosen.filter((one) => !one.isFrequent).map((one) => one.halvings);
-    const least = Math.max(0.5, Math.min(...telling));
-    for (const one of chosen) {
-      const share = one.isFrequent ? RULES.FREQUENT_SHARE : 1;
-      one.rarity = Math.max(1, round(one.halvings * RULES.RARITY_STEPS * share));
-      const weight = Math.max(1, round(one.halvings / least));
-      one.weight = one.isFrequent ? 0 : Math.min(RULES.WEIGHT_MAX, weight);
-    }
-    return chosen;
+    rare = rare.slice(0, RULES.TARGETS_MAX);
+    frequent = frequent.slice(0, RULES.FREQUENT_TARGETS_MAX);
+    const halvings = ({ count }) => Math.log2(this.repos.length / count);
+    const least = Math.max(0.5, Math.min(...rare.map(halvings)));
+    const rarity = (one, share) => Math.max(1, Math.round(halvings(one) * RULES.RARITY_STEPS * share));
+    return [
+      ...rare.map((one) => ({
+        ...one, rarity: rarity(one, 1),
+        weight: Math.min(RULES.WEIGHT_MAX, Math.max(1, Math.round(halvings(one) / least))),
+      })),
+      ...frequent.map((one) => ({ ...one, rarity: rarity(one, RULES.FREQUENT_SHARE), weight: 0 })),
+    ];
   }
 
   /** The word at the least distance; among several, the one in most repos. */
-  #nearest(surface) {
-    const word = [...surface];
-    if (word.length < RULES.CORRECTED_LETTERS_MIN) return null;
+  #nearest(surface, others) {
+    if (surface.length < RULES.CORRECTED_LETTERS_MIN) return null;
     if (!/^\p{L}+$/u.test(surface) || BEGINS_RUN.test(surface)) return null;
-    const most = word.length <= RULES.ONE_EDIT_LETTERS_MAX ? 1 : 2;
-    let best = { distance: most, count: 0, other: null };
-    for (const other of this.#similar(word, most)) {
-      const distance = edits(word, [...other], best.distance);
-      if (distance > best.distance) continue;
-      const count = this.#count(stemOf(other));
-      const isBetter = distance < best.distance || count > best.count;
-      if (isBetter || (count === best.count && other < best.other)) best = { distance, count, other };
-    }
-    return best.other;
-  }
-
-  /** The words that begin alike, or with one edit in the first letters. */
-  #similar(word, most) {
-    const [first, second, third] = word;
-    const beginnings = new Set([first + second, second + first, second + third, first + third]);
-    for (const letter of "abcdefghijklmnopqrstuvwxyz") {
-      beginnings.add(letter + second + third).add(letter + first + second);
-      beginnings.add(first + letter + third).add(first + letter + second);
-    }
-    const letters = new Set(word);
-    const isSimilar = (other) => {
-      const others = new Set(other);
-      const shared = [...others].filter((letter) => letters.has(letter)).length;
-      return Math.abs([...other].length - word.length) <= most
-        && letters.size + others.size - 2 * shared <= 2 * most;
-    };
-    const found = [...beginnings].flatMap((one) => this.#beginning(one, RULES.COMPARED_MAX));
-    return [...new Set(found)].filter(isSimilar);
+    const most = surface.length <= RULES.ONE_EDIT_LETTERS_MAX ? 1 : 2;
+    const [a, b, c] = surface; // at most one edit in the first letters
+    const similar = new RegExp(`^(?:.?${a}${b}|${b}${a}|.?${b}${c}|${a}.?${c}|${a}.${b})`);
+    const [best] = others
+      .filter((other) => similar.test(other) && Math.abs(other.length - surface.length) <= most)
+      .map((other) => ({ other, distance: edits(surface, other, most) }))
+      .filter(({ distance }) => distance <= most)
+      .map((one) => ({ ...one, count: this.#count(wordOf(one.other).stem) }))
+      .sort((a, b) => a.distance - b.distance || b.count - a.count || (a.other < b.other ? -1 : 1));
+    return best?.other;
   }
 }
 
