@@ -20,7 +20,7 @@ from builder.model.service_urls import (
     WRITING_URL,
     is_account_url,
     is_check_url,
-    is_fill_url,
+    is_for_readers,
     write_methods,
 )
 from server.answers import error_answer, send_answer
@@ -50,7 +50,7 @@ REQUEST_SECONDS = Histogram(
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
 JOBS_AT_ONCE = 16
-# Checks of drafts, and prompts to fill in. Those with long bodies hold a thread while the body
+# Checks of drafts, and pages for readers. Those with long bodies hold a thread while the body
 # arrives.
 CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
 MONITORS_AT_ONCE = 2
@@ -109,7 +109,7 @@ class Hub:
         self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
-            **dict.fromkeys((self._visit, self._write, self._fill), "account"),
+            **dict.fromkeys((self._visit, self._write, self._read_page), "account"),
             **dict.fromkeys((self._publish, self._check, self._exchange), "publish"),
         }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
@@ -145,8 +145,8 @@ class Hub:
         if app:
             return app
         below = self._reads.below_base(path) or ""
-        if is_fill_url(below):
-            return self._fill
+        if is_for_readers(below):
+            return self._read_page
         if is_account_url(below):
             is_writing = scope["method"] == "POST" and below.startswith(f"{WRITING_URL}/")
             return self._write if is_writing else self._visit
@@ -171,7 +171,7 @@ class Hub:
             app = self._checks
         await app(self._below_root(scope), receive, send)
 
-    async def _fill(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _read_page(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Like a check: it needs no token, writes nothing, and its body may be long.
         await self._check(scope, receive, send)
 

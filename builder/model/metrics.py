@@ -131,6 +131,7 @@ LIMITS_HIT = Counter(
         "publish",
         "check",
         "fill",
+        "compare",
         "failed-auth",
         "sign-in",
         "account",

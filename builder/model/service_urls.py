@@ -38,6 +38,10 @@ WRITING_URL = f"{ACCOUNT_URL}/prompts"
 # POST: the text of a version, filled in. Below the account settings, which every host passes on to
 # the service.
 FILL_URL = f"{ACCOUNT_URL}/fill/{{owner}}/{{name}}/{{version}}"
+# GET: the page that compares two versions of a prompt, `?from=` and `to=`.
+COMPARE_URL = f"{ACCOUNT_URL}/compare/{{owner}}/{{name}}"
+# Pages for readers below the account settings begin with these.
+_READERS = tuple(url.partition("{")[0] for url in (FILL_URL, COMPARE_URL))
 # The address of `hubctl serve` for MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
@@ -58,6 +62,6 @@ def is_account_url(path: str) -> bool:
     return f"{path}/".startswith(f"{ACCOUNT_URL}/")
 
 
-def is_fill_url(path: str) -> bool:
-    """True if prompts are filled in at a URL's path, even if nothing exists there."""
-    return path.startswith(FILL_URL.partition("{")[0])
+def is_for_readers(path: str) -> bool:
+    """True for the pages below the account settings that all readers may open."""
+    return path.startswith(_READERS)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from builder.render.envelopes import json_bytes
 from builder.render.hunks import ROWS_MAX
-from builder.text import formats, interface
+from builder.text import formats
 from builder.text.hidden_chars import CONTROL, INVISIBLE, MARKS_MAX, SUSPECT
 from builder.text.line_diff import CONTEXT_LINES
 from builder.text.word_diff import TOKEN
@@ -73,19 +73,11 @@ def search_script(rules: str) -> bytes:
 
 
 def changes_script() -> bytes:
-    """The module with which browsers compare two texts, as the site's own pages do."""
+    """The module with which browsers compare two texts where no service does."""
     patterns = {"TOKEN": TOKEN, "SUSPECT": SUSPECT, "INVISIBLE": INVISIBLE, "CONTROL": CONTROL}
     limits = {"ROWS_MAX": ROWS_MAX, "CONTEXT_LINES": CONTEXT_LINES, "MARKS_MAX": MARKS_MAX}
     rules = limits | {name: _in_javascript(pattern) for name, pattern in patterns.items()}
     return _with_rules("changes.js", json_bytes(rules))
-
-
-def callers_script() -> bytes:
-    """The module with which browsers find what changes for callers."""
-    kinds = {kind: one[:2] for kind, one in interface.KINDS.items()}
-    tables = {"BUMPS": interface.BUMPS, "WIDER": interface.WIDER}
-    rules = {"KINDS": kinds, **tables, "SHOWN_CHARS": interface.SHOWN_CHARS}
-    return _with_rules("callers.js", json_bytes(rules))
 
 
 def _in_javascript(pattern: str) -> str:

@@ -14,6 +14,7 @@ from builder.model.answers import ListedVersion, Repo, Version
 from builder.model.labels import Labels
 from builder.model.plural import counted, human_size
 from builder.model.records import Source
+from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.chart import PRODUCTION, chart, left_out
@@ -183,7 +184,8 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
 
 def compare_page(pages: Pages, owner: str, name: str) -> bytes:
     """The page that compares versions of a prompt; only the names differ between prompts."""
-    return pages.fill("compare.html", owner=owner, name=name).encode()
+    service = pages.root + COMPARE_URL.format(owner=owner, name=name)
+    return pages.fill("compare.html", owner=owner, name=name, service=service).encode()
 
 
 def _line(text: str) -> str:

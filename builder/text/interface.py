@@ -1,8 +1,7 @@
 """The rule that finds which changes between two versions matter to programs that use them. Pure.
 
 As in Semantic Versioning (https://semver.org), a program that fills in a prompt keeps working after
-a patch or a minor step. After a major step, it may need a change. ``assets/callers.js`` has the
-same rule for browsers; the build inserts these tables there.
+a patch or a minor step. After a major step, it may need a change.
 """
 
 from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ from publisher.accounts.database import Database
 from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
-from publisher.web import fill, publishing, trusted_exchange
+from publisher.web import compare, fill, publishing, trusted_exchange
 from publisher.web.editor import views as editor
 from publisher.web.json_answers import error_answer, monitored
 from publisher.web.pages import labels, profile, publishers, release, security, tokens, withdraw
@@ -86,6 +86,7 @@ def create_app(
     publishing.add_to(app, frame, checks)
     trusted_exchange.add_to(app, frame, checks)
     fill.add_to(frame)
+    compare.add_to(frame)
     for pages in PAGES:
         pages.add_to(frame)
     if sign_in.openid is not None:

@@ -4,26 +4,20 @@ Values arrive by POST: they may be private and long, and addresses are logged an
 Nothing is stored, and the log gets no value. The site's own files have the form.
 """
 
-from contextlib import suppress
-from http import HTTPStatus
-from pathlib import Path
-
-import msgspec
-from flask import Response, abort, request
+from flask import Response, request
 
 from builder.model.answers import Version
 from builder.model.errors import RequestError
-from builder.model.matching import fits
-from builder.model.missing import withdrawn
 from builder.model.routes import BY_NAME, TEXT
 from builder.model.service_urls import ACCOUNT_URL, FILL_URL
-from builder.model.settings import Settings
+from builder.model.settings import READS_PER_MINUTE
 from builder.render.pages import pages_of
 from builder.render.prompt_text import FIELD_PREFIX, form
 from builder.text.filling import FILLED_CHARS_MAX, fit, known_names
 from builder.text.hidden_chars import Marks
 from builder.text.prompts import fill, filled_chars
 from publisher.web.pages.frame import Frame, go_to
+from publisher.web.published import is_browser, read_version
 
 _ADVICE = {
     "missing": "Enter a value.",
@@ -34,24 +28,18 @@ _ADVICE = {
 }
 
 
-class _Record(msgspec.Struct):
-    data: Version
-
-
-_decode = msgspec.json.Decoder(_Record).decode
-
-
 def add_to(frame: Frame) -> None:
     """Adds this page."""
     path = FILL_URL.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
-    frame.add_filling(path, filled)
+    told = "Too many prompts were filled in from your address"
+    frame.add_for_readers(path, filled, READS_PER_MINUTE, "fill", told, "GET", "POST")
 
 
 def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
     """Returns the filled-in text: as a page for a browser, otherwise as text. Values that do not
     fit are answered with the form, or with a line for each.
     """
-    one = _read(frame.settings, owner, name, version)
+    one = read_version(frame.settings, owner, name, version)
     if request.method == "GET":  # a page that was left open, or a link to the result
         page = BY_NAME["version_page"].url_for(owner=owner, name=name, version=version)
         return go_to(frame.settings.base_path + page)
@@ -67,37 +55,11 @@ def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
         )
     text = "" if wrong else fill(one.body, texts)
     status = 422 if wrong else 200
-    if not _is_browser():
+    if not is_browser():
         lines = "".join(f"{key}: {advice}\n" for key, advice in wrong.items())
         return Response(lines or text, status, content_type=TEXT)
     fields = form(pages_of(frame.settings), one, version, Marks(), sent, wrong)
     return frame.render("filled.html", status, one=one, text=text, form=fields, wrong=wrong)
-
-
-def _read(settings: Settings, owner: str, name: str, version: str) -> Version:
-    """The version as readers get it. Raises RequestError ``version_not_found``, or an answer that
-    says why it was withdrawn.
-    """
-    at = {"owner": owner, "name": name, "version": version}
-    missing = RequestError(
-        "version_not_found", f"There is no version {version[:80]} of {owner[:80]}/{name[:80]} here."
-    )
-    if not all(map(fits, at, at.values())):
-        raise missing
-    try:
-        with open(f"{settings.out}/{BY_NAME['version'].file_for(**at)}", "rb") as file:
-            return _decode(file.read()).data
-    except FileNotFoundError:
-        route = BY_NAME["version_page" if _is_browser() else "version"]
-        for template in withdrawn(route):
-            file = Path(settings.out, template.format_map(at))
-            with suppress(FileNotFoundError):
-                abort(Response(file.read_bytes(), HTTPStatus.GONE, content_type=route.media))
-        raise missing from None
-
-
-def _is_browser() -> bool:
-    return "text/html" in request.headers.get("Accept", "")
 
 
 def _sent(one: Version) -> dict[str, str]:

@@ -71,6 +71,13 @@ def test_no_violation_of_a_prompt_that_the_service_fills_in(visits, axe, value, 
     assert violations_both_ways(page, SIZE_RULE) == []
 
 
+def test_no_violation_where_the_browser_compares_texts(static_visits, axe):
+    page = static_visits.open(PAGES["folder, compared"])
+    expect(page.locator("table.changes")).to_be_visible()
+    page.evaluate(axe)
+    assert violations_both_ways(page, SIZE_RULE) == []
+
+
 def test_no_violation_while_suggestions_are_shown(visits, axe):
     page = visits.open("/")
     page.locator("#q").fill("review")

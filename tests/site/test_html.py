@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from tests.node import PACKAGES
-from tests.site.catalogue import BREAKOUT, KINDS, PAGES
+from tests.site.catalogue import BREAKOUT, CALLED, FOLDER, KINDS, MARKUP, PAGES, RELEASED
 from tests.site.markup import Markup
 from tests.support.servers import DEADLINE_SECONDS
 
 CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 CHECKED = {".html", ".svg", ".css"}
-# Compressed: on any page, to search a catalogue by itself, to compare versions and their files, to
-# show results, and to write.
-SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 10_500, 14_900
-COMPARING_FILES_BYTES_MAX, RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 3_000, 4_200, 115_000
+# Compressed: on any page, to search a catalogue by itself, to compare texts, to show results, and
+# to write.
+SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 10_500, 8_000
+RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_200, 115_000
 SEARCHING = {"catalogue.js"}
-COMPARING = {"compare.js", "callers.js", "changes.js", "changes_table.js", "jsdiff.js"}
+COMPARING = {"compare.js", "changes.js", "jsdiff.js"}
 WRITING = {"editor.js", "editor_files.js", "prompt_text.js", "text_field.js", "marked_text.js"}
 WRITING |= {"codemirror.js"}
 HOME_BYTES_MAX = 30_000
@@ -59,7 +59,7 @@ def check(*files: Path) -> list[str]:
     )
 
 
-def test_pages_of_filled_in_prompts_are_valid(hub, tmp_path):
+def test_pages_of_the_service_are_valid(hub, tmp_path):
     for number, value in enumerate(("", "1", BREAKOUT)):
         answer = hub.session.post(
             f"{hub.url}/account/fill/{KINDS}/1.0.0",
@@ -69,6 +69,10 @@ def test_pages_of_filled_in_prompts_are_valid(hub, tmp_path):
         )
         assert answer.status_code == (200 if value else 422)
         (tmp_path / f"{number}.html").write_bytes(answer.content)
+    for number, repo in enumerate((CALLED, FOLDER, MARKUP, f"{RELEASED}?from=9.9.9")):
+        answer = hub.session.get(f"{hub.url}/account/compare/{repo}", timeout=DEADLINE_SECONDS)
+        assert answer.status_code == (404 if "?" in repo else 200)
+        (tmp_path / f"compared-{number}.html").write_bytes(answer.content)
     assert check(*tmp_path.iterdir()) == []
 
 
@@ -108,7 +112,6 @@ def test_scripts_are_small(hosts):
     sizes = {one.name: len(gzip.compress(one.read_bytes())) for one in scripts}
     searching = sum(sizes.pop(name) for name in SEARCHING)
     comparing = sum(sizes.pop(name) for name in COMPARING)
-    assert sizes.pop("compare_files.js") < COMPARING_FILES_BYTES_MAX
     assert sizes.pop("results.js") < RESULTS_BYTES_MAX
     # No page that people read loads these.
     writing = sum(sizes.pop(name) for name in WRITING)

@@ -1,248 +1,215 @@
-// The changes between two texts, as rows of lines with marked words, in bounded time for any
-// text. Equivalent to builder/render/hunks.py, builder/text/line_diff.py and word_diff.py.
+// Compares the texts of two versions where no service does: in bounded time for any texts.
 
 import { diffArrays } from "./jsdiff.js";
+import { element } from "./site.js";
 
 // The build inserts the rules here: changes_script in builder/render/clients.py.
 const RULES = {};
-export const { MARKS_MAX, SUSPECT, INVISIBLE, CONTROL } = RULES;
-const { ROWS_MAX, CONTEXT_LINES } = RULES;
+const { ROWS_MAX, CONTEXT_LINES, SUSPECT, INVISIBLE, CONTROL } = RULES;
 const TOKEN = new RegExp(RULES.TOKEN, "gu");
-const LETTER = /^\{*[\p{L}\p{N}]/u;
-// Lines of a kind of row.
-const LINES = { removed: 1, added: 1, changed: 2 };
+const suspect = new RegExp(SUSPECT, "u");
+const invisible = new RegExp(`(${INVISIBLE}|\\r)\\1*`, "gu"); // a run of one character is one mark
+const control = new RegExp(`^${CONTROL}`, "u");
+// Beyond these limits, texts are shown without equal lines, and lines without marked words.
+const LINES = { maxEditLength: 4_000, timeout: 300 }, WORD_EDITS_MAX = 400, WORDS_MS_MAX = 300;
+const SIGNS = { removed: "−", added: "+", changed: "±" };
 
-// With few lines in common, at most this many changes are searched for.
-const LINE_EDITS_MAX = 4_000, WORD_EDITS_MAX = 1_000;
-// The limit in milliseconds. Ordinary texts take a few.
-const LINES_MS_MAX = 300, WORDS_MS_MAX = 200;
-// The limit for all lines that replace others. Beyond it, lines are shown without marked words.
-const COMPARED_CHARS_MAX = 100_000;
+const [told, shown, steps, heading] = ["#told", "#shown", "#steps", "h1"].map((one) => document.querySelector(one));
+let marksLeft = RULES.MARKS_MAX; // for all texts of the page
 
-/**
- * The rows of the changes from `before` to `after`; empty if they are equal. As in
- * builder.render.hunks.Row: `{kind, oldNumber, newNumber, segments, isUnended, leftOut}`.
- * `removed` and `added` count lines.
- * `isAligned`: true if the limits were enough to find all equal lines.
- */
-export function compareTexts(before, after) {
-  const oldLines = splitLines(before), newLines = splitLines(after);
-  const budget = { edits: LINE_EDITS_MAX, ms: LINES_MS_MAX, isEnough: true };
-  const blocks = findBlocks(oldLines, newLines, budget);
-  const changed = blocks.filter((block) => !block.isSame);
-  const count = (from, to) => changed.reduce((sum, block) => sum + block[to] - block[from], 0);
-  const removed = count("oldStart", "oldEnd"), added = count("newStart", "newEnd");
+/** An error, as a sentence for the reader. */
+class Trouble extends Error {}
+
+/** Show what the address requests, or what went wrong. */
+export async function compareTexts(form) {
+  try {
+    await compare(form);
+  } catch (error) {
+    if (!(error instanceof Trouble)) throw error;
+    told.replaceChildren(error.message);
+    told.classList.add("told", "faults");
+  }
+}
+
+async function compare(form) {
+  const { list, record, page } = form.dataset;
+  const versions = await read(list, "The list of versions"); // newest first
+  const refs = refsOf(versions);
+  const asked = refsAsked(versions, refs);
+  for (const [at, select] of [form.elements.from, form.elements.to].entries()) fill(select, refs, asked[at]);
+  const pair = asked.map((ref) => entryOf(refs, ref)), [from, to] = pair.map(({ version }) => version);
+  if (from === to) throw new Trouble(`Both sides are ${from}. Choose another version on one side.`);
+  const [old, young] = await Promise.all([from, to].map((one) => read(record.replace("{version}", one), `The text of ${one}`)));
+
+  document.title = `${asked.join(" to ")} · ${document.title}`;
+  heading.replaceChildren(...visible(young.title), " ", element("small", {}, `${from} → ${to}`));
+  told.replaceChildren(
+    "Only the texts are compared here. The page of each version shows all that changed since the one before it.",
+  );
+  const swapped = new URLSearchParams({ from: asked[1], to: asked[0] });
+  form.append(element("a", { className: "button", href: `?${swapped}` }, "Swap"));
+  const parts = lineParts(old.content, young.content);
+  shown.append(parts.length ? table(parts, from, to) : element("p", {}, "The text is unchanged."));
+  const files = changedFiles(old.files, young.files);
+  if (files.length) {
+    const rows = files.map(([path, change]) => element("li", {}, element("code", {}, path), ` ${change}`));
+    shown.append(element("h2", {}, "Files"), element("ul", {}, ...rows));
+  }
+  const [low, high] = pair.map((one) => versions.indexOf(one)).sort((one, other) => one - other);
+  steps.append(...versions.slice(low, high + 1).map((one) => element(
+    "li", { className: pair.includes(one) ? "now" : "" },
+    element("a", { href: `${page.replace("{version}", one.version)}#changes` }, element("code", {}, one.version)),
+  )));
+}
+
+async function read(url, what) {
+  try {
+    return (await (await fetch(url)).json()).data;
+  } catch {
+    throw new Trouble(`${what} could not be loaded. Open this page again in a minute.`);
+  }
+}
+
+/** The entry of each label, of `latest` and of each version. */
+function refsOf(versions) {
+  const labels = versions.flatMap((entry) => (entry.labels ?? []).map((label) => [label, entry]));
+  const latest = versions.find(({ withdrawn }) => !withdrawn);
+  return new Map([
+    ...(latest ? [["latest", latest]] : []), ...labels.sort(), ...versions.map((entry) => [entry.version, entry]),
+  ]);
+}
+
+/** The refs in the address; by default the latest version, and the one before `to`. */
+function refsAsked(versions, refs) {
+  const query = new URLSearchParams(location.search);
+  const to = query.get("to") || refs.get("latest")?.version || "";
+  const readable = versions.filter(({ withdrawn }) => !withdrawn);
+  const before = readable[readable.indexOf(refs.get(to)) + 1] ?? readable.at(-1);
+  return [query.get("from") || before?.version || "", to];
+}
+
+function fill(select, refs, asked) {
+  select.replaceChildren(...[...refs].map(([ref, { version, withdrawn }]) => element(
+    "option", { value: ref, disabled: Boolean(withdrawn) }, ref === version ? ref : `${ref} (${version})`,
+  )));
+  select.value = asked; // nothing is selected if the prompt has no such version
+  select.ariaInvalid = select.selectedIndex < 0;
+}
+
+function entryOf(refs, ref) {
+  const entry = refs.get(ref);
+  if (!entry) throw new Trouble("This prompt has no such version or label. Choose one from the list.");
+  if (entry.withdrawn) throw new Trouble(`Version ${entry.version} has been withdrawn. Choose another one.`);
+  return entry;
+}
+
+/** The paths of files whose bytes differ, each with what happened to it. */
+function changedFiles(before = [], after = []) {
+  const [old, young] = [before, after].map((files) => new Map(files.map(({ path, sha256 }) => [path, sha256])));
+  return [...new Set([...old.keys(), ...young.keys()])].sort()
+    .filter((path) => old.get(path) !== young.get(path))
+    .map((path) => [path, !old.has(path) ? "added" : young.has(path) ? "changed" : "removed"]);
+}
+
+/** Lines that are equal, removed or added, in order; empty if the texts are equal. */
+function lineParts(before, after) {
+  if (before === after) return [];
+  const [old, young] = [before, after].map((text) => text.match(/[^\n]*\n|[^\n]+/g) ?? []);
+  return diffArrays(old, young, LINES) ?? [{ removed: true, value: old }, { added: true, value: young }];
+}
+
+function table(parts, from, to) {
+  const heads = [`Line in ${from}`, `Line in ${to}`, "Change", "Text"];
+  const unseen = (text) => element("span", { className: "unseen" }, text);
   const rows = [];
-  for (const row of changed.length ? allRows(blocks, oldLines, newLines) : []) {
-    if (rows.length === ROWS_MAX) break;
+  for (const row of rowsOf(parts)) {
+    if (rows.length === ROWS_MAX) {
+      rows.push(gap("Further lines are not shown here"));
+      break;
+    }
     rows.push(row);
   }
-  const leftOut = rows.reduce((left, { kind }) => left - (LINES[kind] ?? 0), removed + added);
-  if (leftOut) rows.push({ kind: "rest", leftOut });
-  return { rows, removed, added, isAligned: budget.isEnough };
-}
-
-/** Lines end at line feeds only. */
-function splitLines(text) {
-  const lines = text.split("\n");
-  const last = lines.pop();
-  return [...lines.map((line) => `${line}\n`), ...(last ? [last] : [])];
-}
-
-/**
- * Parts of two lists that are equal, or that replace each other, in order. `budget` has the
- * remaining edits and time; when it runs out, the rest counts as replaced.
- */
-function findBlocks(before, after, budget) {
-  let start = 0, end = 0;
-  const shortest = Math.min(before.length, after.length);
-  while (start < shortest && before[start] === after[start]) start += 1;
-  while (end < shortest - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
-  const oldEnd = before.length - end, newEnd = after.length - end;
-  const pairs = matchedPairs(before.slice(start, oldEnd), after.slice(start, newEnd), budget);
-
-  const blocks = [];
-  let oldAt = 0, newAt = 0;
-  const add = (isSame, oldTo, newTo) => {
-    if (oldTo === oldAt && newTo === newAt) return;
-    const last = blocks.at(-1);
-    if (isSame && last?.isSame) Object.assign(last, { oldEnd: oldTo, newEnd: newTo });
-    else blocks.push({ isSame, oldStart: oldAt, oldEnd: oldTo, newStart: newAt, newEnd: newTo });
-    [oldAt, newAt] = [oldTo, newTo];
-  };
-  add(true, start, start);
-  for (const [i, j] of pairs) {
-    add(false, start + i, start + j);
-    add(true, start + i + 1, start + j + 1);
-  }
-  add(false, oldEnd, newEnd);
-  add(true, before.length, after.length);
-  return blocks;
-}
-
-/** The positions of equal items in two lists. Items in only one of them are not compared at all. */
-function matchedPairs(before, after, budget) {
-  if (!before.length || !after.length) return [];
-  const numbers = new Map(); // short to compare, however long the lines are
-  const numbered = (items) => items.map((item) => {
-    if (!numbers.has(item)) numbers.set(item, numbers.size);
-    return numbers.get(item);
-  });
-  const oldIds = numbered(before), newIds = numbered(after);
-  const oldSet = new Set(oldIds), newSet = new Set(newIds);
-  const oldKept = [...oldIds.keys()].filter((at) => newSet.has(oldIds[at]));
-  const newKept = [...newIds.keys()].filter((at) => oldSet.has(newIds[at]));
-  if (!oldKept.length) return [];
-  const began = performance.now();
-  const parts = budget.isEnough && diffArrays(
-    oldKept.map((at) => oldIds[at]), newKept.map((at) => newIds[at]),
-    { maxEditLength: budget.edits, timeout: budget.ms },
+  return element(
+    "table", { className: "changes" }, element("caption", { className: "unseen" }, `What changed from ${from} to ${to}`),
+    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, unseen(head))))),
+    element("tbody", {}, ...rows),
   );
-  budget.ms -= performance.now() - began;
-  if (!parts) {
-    budget.isEnough = false;
-    return [];
-  }
-  const pairs = [];
-  let oldAt = 0, newAt = 0;
-  for (const { added, removed, count } of parts) {
-    if (removed) oldAt += count;
-    else if (added) newAt += count;
-    else for (let left = count; left; left -= 1) pairs.push([oldKept[oldAt++], newKept[newAt++]]);
-  }
-  return pairs;
 }
 
-function* allRows(blocks, oldLines, newLines) {
-  const budget = { edits: WORD_EDITS_MAX, ms: WORDS_MS_MAX, isEnough: true };
-  let charsLeft = COMPARED_CHARS_MAX;
-  for (const [index, block] of blocks.entries()) {
-    if (block.isSame) {
-      yield* sameRows(block, oldLines, index === 0, index === blocks.length - 1);
-      continue;
-    }
-    const before = oldLines.slice(block.oldStart, block.oldEnd);
-    const after = newLines.slice(block.newStart, block.newEnd);
-    const chars = charsToCompare(before, after);
-    const isCompared = chars > 0 && chars <= charsLeft;
-    if (isCompared) charsLeft -= chars;
-    const [old, young] = [before.join(""), after.join("")];
-    const pieces = isCompared ? markWords(old, young, budget) : [[old, "-"], [young, "+"]];
-    yield* changedRows(pieces, block.oldStart + 1, block.newStart + 1);
-  }
-}
-
-/** The rows for lines and those that replace them: one for both if each line has its own. */
-function* changedRows(pieces, oldNumber, newNumber) {
-  if (!pieces.some(([text, sign]) => sign && text.includes("\n"))) {
-    const shown = { "<": "-", ">": "+" };
-    const lines = splitLinesOf(pieces.map(([text, sign]) => [text, shown[sign] ?? sign]));
-    if (lines.every(isAkin)) {
-      for (const segments of lines) yield { kind: "changed", oldNumber: oldNumber++, newNumber: newNumber++, segments };
-      return;
-    }
-    pieces = lines.flatMap((line) => (isAkin(line) ? line : ["-", "+"].map((side) => [textOf(line, side), side])));
-  }
-  for (const [kind, sign, unmarked] of [["removed", "-", "<"], ["added", "+", ">"]]) {
-    const side = pieces.map(([text, one]) => [text, one === unmarked ? "" : one]).filter(([, one]) => !one || one === sign);
-    for (const line of splitLinesOf(side)) {
-      const segments = isAkin(line) ? line : [[textOf(line, sign), sign]];
-      const number = sign === "-" ? { oldNumber: oldNumber++ } : { newNumber: newNumber++ };
-      yield { kind, ...number, segments, isUnended: !segments.at(-1)[0].endsWith("\n") };
-    }
-  }
-}
-
-/** The lines next to changes, and gaps for the others. */
-function* sameRows({ oldStart, oldEnd, newStart }, lines, isFirst, isLast) {
-  const length = oldEnd - oldStart;
-  const above = isFirst ? 0 : Math.min(CONTEXT_LINES, length);
-  const leftOut = length - above - (isLast ? 0 : Math.min(CONTEXT_LINES, length - above));
-  for (let at = 0; at < length; at += 1) {
-    if (at === above && leftOut) {
-      yield { kind: "gap", leftOut };
-      at += leftOut;
-      if (at === length) return;
-    }
-    yield {
-      kind: "same", oldNumber: oldStart + at + 1, newNumber: newStart + at + 1, segments: [[lines[oldStart + at], ""]],
-    };
-  }
-}
-
-function charsToCompare(before, after) {
-  if (!before.length || !after.length || before.length + after.length > ROWS_MAX) return 0;
-  return [...before, ...after].reduce((sum, line) => sum + line.length, 0);
-}
-
-/** The pieces of some lines, and of the lines that replace them, as one text. */
-function markWords(before, after, budget) {
-  const [oldTokens, newTokens] = [before, after].map((text) => text.match(TOKEN));
-  const [oldWords, newWords] = [oldTokens, newTokens].map((tokens) => tokens.map((token) => token.trimStart()));
-  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [[before, "-"], [after, "+"]];
-  const pieces = [];
-  const addSpaces = (gone, come, [old, young]) => {
-    const [was, is] = [gone, come].map((text) => text.slice(0, text.length - text.trimStart().length));
-    pieces.push(...(was === is ? [[was, ""]] : [[was, old], [is, young]]));
-  };
-  for (const run of keptAndChanged(findBlocks(oldWords, newWords, budget), oldWords)) {
-    const gone = oldTokens.slice(run.oldStart, run.oldEnd), come = newTokens.slice(run.newStart, run.newEnd);
-    if (run.isKept) {
-      for (const [at, token] of gone.entries()) {
-        const isWrapped = token.includes("\n") !== come[at].includes("\n");
-        addSpaces(token, come[at], isWrapped ? "<>" : "-+");
-        pieces.push([token.trimStart(), ""]);
-      }
+function* rowsOf(parts) {
+  const until = performance.now() + WORDS_MS_MAX;
+  let old = 0, young = 0;
+  for (const [at, { value, removed, added }] of parts.entries()) {
+    const last = parts[at - 1], next = parts[at + 1];
+    if (removed && next?.added && next.value.length === value.length) {
+      for (const [line, text] of value.entries()) yield* replaced(text, next.value[line], ++old, ++young, until);
+    } else if (removed) {
+      for (const text of value) yield row("removed", ++old, "", text);
+    } else if (added) {
+      if (last?.removed && last.value.length === value.length) continue; // in the rows of the lines before
+      for (const text of value) yield row("added", "", ++young, text);
     } else {
-      // The space before an inserted or removed word usually exists on both sides.
-      const [old, young] = [gone.join(""), come.join("")];
-      addSpaces(old, young, [old.trim() ? "<" : "-", young.trim() ? ">" : "+"]);
-      pieces.push([old.trimStart(), "-"], [young.trimStart(), "+"]);
+      const above = last ? CONTEXT_LINES : 0, below = value.length - (next ? CONTEXT_LINES : 0);
+      for (const [line, text] of value.entries()) {
+        [old, young] = [old + 1, young + 1];
+        if (line < above || line >= below) yield row("", old, young, text);
+        else if (line === above) yield gap(`${below - above} lines unchanged`);
+      }
     }
   }
-  return pieces;
 }
 
-function haveMuchInCommon(before, after) {
-  const chars = (words) => words.reduce((sum, word) => sum + word.length, 0);
-  const shortest = Math.min(chars([...before]), chars([...after]));
-  return shortest > 0 && 5 * chars([...before].filter((word) => after.has(word))) >= shortest;
-}
-
-/** Kept and changed runs, alternating. Punctuation alone does not separate two changes. */
-function keptAndChanged(blocks, oldWords) {
-  const runs = [];
-  for (const [index, block] of blocks.entries()) {
-    const isAtEnd = index === 0 || index === blocks.length - 1;
-    const isKept = block.isSame
-      && (isAtEnd || oldWords.slice(block.oldStart, block.oldEnd).some((word) => LETTER.test(word)));
-    const last = runs.at(-1);
-    if (last?.isKept === isKept) Object.assign(last, { oldEnd: block.oldEnd, newEnd: block.newEnd });
-    else runs.push({ ...block, isKept });
+/** One row for a line and the one that replaces it, with marked words, if they have much in common. */
+function* replaced(before, after, old, young, until) {
+  const timeout = until - performance.now();
+  const words = [before, after].map((text) => text.match(TOKEN));
+  const parts = timeout > 0 && diffArrays(...words, { maxEditLength: WORD_EDITS_MAX, timeout });
+  const pieces = (parts || []).map(({ value, ...part }) => ({ ...part, text: value.join("") }));
+  const kept = pieces.reduce((sum, { text, removed, added }) => sum + (removed || added ? 0 : text.trim().length), 0);
+  if (kept * 3 < Math.max(before.length, after.length)) {
+    yield row("removed", old, "", before);
+    yield row("added", "", young, after);
+    return;
   }
-  return runs;
+  yield row("changed", old, young, after, pieces.flatMap(({ text, removed, added }) => (
+    removed || added ? [element(removed ? "del" : "ins", {}, ...visible(text))] : visible(text)
+  )));
 }
 
-/** The lines of pieces; neighbours with the same sign are one. */
-function splitLinesOf(pieces) {
-  const lines = [[]];
-  for (const [text, sign] of pieces) {
-    for (const part of splitLines(text)) {
-      if (lines.at(-1).at(-1)?.[0].endsWith("\n")) lines.push([]);
-      const line = lines.at(-1);
-      if (line.at(-1)?.[1] === sign) line.at(-1)[0] += part;
-      else line.push([part, sign]);
-    }
+function row(kind, old, young, text, nodes) {
+  const isUnended = kind && !text.endsWith("\n");
+  return element(
+    "tr", { className: nodes || !kind ? kind : `${kind} whole` },
+    ...[old, young].map((number) => element("td", {}, String(number))),
+    element("td", kind ? { ariaLabel: kind } : {}, SIGNS[kind] ?? ""),
+    element("td", { dir: "auto" }, ...(nodes ?? visible(text)), isUnended ? element("small", {}, " no line break at the end") : ""),
+  );
+}
+
+function gap(text) {
+  return element("tr", { className: "gap" }, element("td", { colSpan: 4 }, text));
+}
+
+/** Nodes that show a text with its invisible characters; only a part of it when no marks are left. */
+function visible(text) {
+  if (!suspect.test(text)) return [text];
+  const nodes = [];
+  let end = 0;
+  for (const found of text.matchAll(invisible)) {
+    nodes.push(text.slice(end, found.index));
+    end = found.index + found[0].length;
+    if (!marksLeft) return [...nodes, element("em", {}, "… more characters not shown")];
+    marksLeft -= 1;
+    nodes.push(mark(found));
   }
-  return lines[0].length ? lines : [];
+  return [...nodes, text.slice(end)];
 }
 
-function textOf(line, side) {
-  return line.map(([text, sign]) => (!sign || sign === side ? text : "")).join("");
-}
-
-/** False if a line keeps so little of a side that it counts as another line. */
-function isAkin(line) {
-  const kept = line.reduce((sum, [text, sign]) => sum + (sign || !text.trim() ? 0 : text.length), 0);
-  return ["-", "+"].every((side) => kept * 3 >= textOf(line, side).length);
+function mark([run, character]) {
+  const count = run.length / character.length;
+  const title = `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}${count > 1 ? ` ×${count}` : ""}`;
+  // An element with a direction isolates the character's effect on the order of others.
+  const made = element("span", { className: "invisible", dir: "ltr", title }, control.test(character) ? "" : run);
+  made.dataset.code = title;
+  return made;
 }

@@ -6,8 +6,11 @@ templates/difference.html shows it:
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from builder.model.records import VersionFile
 from builder.render.hunks import Row, file_hunks, readable
@@ -27,17 +30,26 @@ _UNMARKED = (
 )
 
 
+# A row of the table in changes.html. Its texts are escaped, so they cannot end a cell.
+_row = re.compile(
+    r'(<tr(?: class="(\w+)[^"]*")?>(?:<td[^>]*>[^<]*</td>){3})<td dir="auto">(.*?)</td></tr>',
+    re.DOTALL,
+)
+
+
 class TextDifference(NamedTuple):
     """The changes from the text called ``old_name`` to the one called ``new_name``.
 
     ``rows`` is empty where the texts are equal. ``limits`` are sentences about changes that are not
-    shown to the line, or to the word.
+    shown to the line, or to the word. ``removed`` and ``added`` count lines.
     """
 
     old_name: str
     new_name: str
     rows: list[Row]
     limits: list[str]
+    removed: int
+    added: int
 
 
 def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
@@ -50,7 +62,28 @@ def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
     diff = LineDiff(old, new)
     rows, has_marked_all = readable(diff)
     limits = [_COARSE] if diff.is_coarse else [] if has_marked_all else [_UNMARKED]
-    return TextDifference(old_name, new_name, rows, limits)
+    changed = [code for group in diff.groups for code in group if code[0] != "equal"]
+    removed = sum(i2 - i1 for _, i1, i2, _, _ in changed)
+    added = sum(j2 - j1 for _, _, _, j1, j2 in changed)
+    return TextDifference(old_name, new_name, rows, limits, removed, added)
+
+
+def beside(tables: Markup) -> Markup:
+    """Tables of changes, with a cell for the new side, which the style sheet shows on demand."""
+    head = '<th scope="col" class="to"><span class="unseen">New text</span></th></tr></thead>'
+    wide = str(tables).replace("</tr></thead>", head).replace('colspan="4"', 'colspan="5"')
+    return Markup(_row.sub(_widened, wide))
+
+
+def _widened(row: re.Match[str]) -> str:
+    start, kind, text = row.groups()
+    if kind == "removed":
+        return f'{start}<td dir="auto">{text}</td><td class="to"></td></tr>'
+    if kind == "added":
+        return f'{start}<td class="to"></td><td dir="auto">{text}</td></tr>'
+    was = ' class="was"' if kind else ""
+    new = f'<td class="to" dir="auto" aria-hidden="true">{text}</td></tr>'
+    return f'{start}<td{was} dir="auto">{text}</td>{new}'
 
 
 class File(NamedTuple):
@@ -95,7 +128,7 @@ class Side(NamedTuple):
 
 class VersionDifference(NamedTuple):
     """The change from one version to another. ``files``: each change with its rows. ``found``: the
-    changed findings; None if neither version is examined.
+    changed findings; None if the versions are not examined.
     """
 
     text: TextDifference
@@ -103,10 +136,10 @@ class VersionDifference(NamedTuple):
     found: list[FindingChange] | None
 
 
-def compare_versions(old: Side, new: Side) -> VersionDifference:
+def compare_versions(old: Side, new: Side, *, is_examined: bool = True) -> VersionDifference:
     """Compares two versions in bounded time."""
     found = None
-    if old.is_examined or new.is_examined:
+    if is_examined and (old.is_examined or new.is_examined):
         before, after = (abilities.examine(one.text, [*one.files.values()]) for one in (old, new))
         found = [*abilities.compare(before, after)]
     changes = compare_files([*old.files.values()], [*new.files.values()], _read, _read)

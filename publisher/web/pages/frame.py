@@ -21,7 +21,7 @@ from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import HTML
 from builder.model.service_urls import ACCOUNT_URL, is_account_url
-from builder.model.settings import READS_PER_MINUTE, Settings
+from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
 from publisher.accounts.database import Database
@@ -108,7 +108,6 @@ class Frame:
         self.attempts = Attempts(shared=limits.shared)
         self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
         self._previews = Throttle(PREVIEW_LIMIT, "preview", shared=limits.shared)
-        self._fills = Throttle(READS_PER_MINUTE, "fill", shared=limits.shared)
         self._access = Access(
             settings.base_url, tuple(origin for origin in sign_in.origins if origin != ANY)
         )
@@ -177,18 +176,20 @@ class Frame:
 
         self._add_rule(path, guarded, ("GET", "POST"))
 
-    def add_filling(self, path: str, view: View) -> None:
-        """Adds a view for the forms of the site's own files, which have no token: it is for all
-        readers, and changes nothing.
+    def add_for_readers(
+        self, path: str, view: View, per_minute: int, limit: str, reason: str, *methods: str
+    ) -> None:
+        """Adds a view for all readers, to which the site's own files lead. It changes nothing, so
+        its forms have no token. ``limit`` counts each address, and ``reason`` explains a refusal.
         """
+        throttle = Throttle(per_minute, limit, shared=self.limits.shared)
 
         def guarded(**params: str) -> Response:
             request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX
-            wait_seconds = self._fills.hit(network(self.address))
-            self.limit(wait_seconds, "Too many prompts were filled in from your address")
+            self.limit(throttle.hit(network(self.address)), reason)
             return view(self, **params)
 
-        self._add_rule(path, guarded, ("GET", "POST"))
+        self._add_rule(path, guarded, methods)
 
     def _add_rule(self, path: str, guarded: View, methods: Sequence[str]) -> None:
         rule, endpoint = ACCOUNT_URL + path, f"account {path}"

@@ -137,7 +137,7 @@ def test_the_page_that_compares_has_the_names_of_its_prompt(one):
     page, other = site["ann/x/compare.html"].decode(), site["bob/name/compare.html"].decode()
     assert "\0" not in page
     assert 'data-list="/api/v1/repos/ann/x/versions.json"' in page
-    assert 'data-raw="/api/v1/repos/ann/x/versions/{version}.txt"' in page
+    assert 'data-record="/api/v1/repos/ann/x/versions/{version}.json"' in page
     swapped = page.replace("ann/x", "bob/name").replace('href="/ann"', 'href="/bob"')
     swapped = swapped.replace(">ann</a>", ">bob</a>").replace(">x</a>", ">name</a>")
     assert swapped == other

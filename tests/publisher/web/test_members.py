@@ -161,6 +161,11 @@ def test_people_get_in_and_back_to_their_page_and_out(tmp_path: Path):
         for session, status in ((visitor.session, 200), (people.visitor().session, 401)):
             answer = session.post(fill, {"v.question": "x"}, timeout=DEADLINE_SECONDS)
             assert answer.status_code == status
+        compared = "/account/compare/ann/review?to=latest"
+        page = visitor.get(compared)
+        assert page.status == 200 and "1.0.0 → 1.1.0" in page.words
+        page = people.visitor().get(compared)
+        assert page.path == "/account/login" and "1.1.0" not in page.words
         assert visitor.get("/account/login?page=//evil.example/x").path == "/account/prompts"
         visitor.get("/account/prompts")
         answer = visitor.session.post(
