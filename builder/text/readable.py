@@ -34,6 +34,9 @@ _block = re.compile(
     rf"|(?P<rule>(?:-{{3,}}|\*{{3,}}|_{{3,}}|={{3,}})[ \t\r]*{_END})"
     r"|(?P<sign>\#{1,6}[ \t]+)(?P<title>[^\n]+\n?)(?P<gap>\r?\n)?"
     rf"|(?P<marker>{_ITEM})(?P<item>[^\n]+\n?(?:[ \t]++(?!{_ITEM}|[`|~\s])[^\n]+\n?)*)"
+    # A brace, alone or before a key; indented lines and keys; a line with the closing brace.
+    rf"|[{{\[](?P<data>(?:(?<=\[)\{{)?(?:&\#3[49];[^\n]*|[ \t\r]*){_END}"
+    rf"(?:(?:[ \t]|&\#3[49];)[^\n]*{_END}|\r?\n(?=[ \t]))*+(?:[}}\]][^\n]*{_END})?)"
     rf"|(?:(?<=\n\n)|(?<=\n\r\n)|(?<![\s\S]))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
     r")",
     re.MULTILINE,
@@ -114,7 +117,11 @@ class _Marking:
         if found["sign"]:
             return self._heading(found)
         if found["table"]:
-            return f"<samp>{''.join(map(self._row, _line.findall(found['table'])))}</samp>"
+            rows = map(self._row, _line.findall(found["table"]))
+            return f'<samp tabindex="0">{"".join(rows)}</samp>'
+        if found["data"] is not None:
+            is_whole = found[0].rstrip(" \t\r\n,;.").endswith(("}", "]"))
+            return f"<code>{found[0]}</code>" if is_whole else self.inline(found[0])
         if found["quote"]:
             return f"<q>{self._without(_quoting, self.inline(found[0]))}</q>"
         if found["rule"]:

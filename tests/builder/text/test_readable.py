@@ -51,7 +51,8 @@ def shown_of(text: str) -> tuple[str, list[Heading]]:
         '<i class="d1"><var>  12) </var>twelve\n</i><i class="d2"><u>     * </u>three\n</i>',
         "<code><u>```</u><small>sql\n</small># no heading\n- no item\n<u>```\n</u></code>",
         "<code>    indented\n</code>",
-        "<samp><bdi><u>| </u><var>a</var><u> | </u><var>table</var><u> |\n</u></bdi>"
+        '<samp tabindex="0">'
+        "<bdi><u>| </u><var>a</var><u> | </u><var>table</var><u> |\n</u></bdi>"
         "<u>|---|---|\n</u></samp>",
         "<q><u>&gt; </u>said &lt;i&gt;\n<u>&gt; </u>twice\n</q><cite><u>---\n</u></cite>#no heading"
         ", 2 * 3 * 4, ** no **, a*b*c, **no\nend**\n",
@@ -68,7 +69,8 @@ def test_blocks_and_emphasis_are_marked(part):
         ("[not a link] (x) [a\nb](c)", "[not a link] (x) [a\nb](c)"),
         ("~~~ sh\na\n~~~", "<code><u>~~~ </u><small>sh\n</small>a\n<u>~~~</u></code>"),
         ("| a\\|b || c", "| a\\|b || c"),
-        ("|a\\|b\n||c\n", "<samp><bdi><u>|</u><var>a\\|b\n</var></bdi>"
+        ("|a\\|b\n||c\n", '<samp tabindex="0">'
+        "<bdi><u>|</u><var>a\\|b\n</var></bdi>"
          "<bdi><u>|</u><var></var><u>|</u><var>c\n</var></bdi></samp>"),
     ],
 )  # fmt: skip
@@ -115,6 +117,40 @@ def test_headings_are_those_of_all_texts_of_a_page():
 def test_indented_lines_after_an_item_are_no_code():
     assert "<code>" not in shown_of("1. one\n\n    of it\n\n    - two\n")[0]
     assert "<code>" in shown_of("1. one\n\nNo item.\n\n    code\n")[0]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '{"a": 1}',
+        '["a", {"b": 2}],',
+        '[{"role": "user"}]\n',
+        "{'a': '{{two}}'}",
+        '{"a": 1,\r\n "b": {}}',
+        '{\n  "a": [\n\n    **1**\n  ]\n}\n',
+        '[\n"a",\n"b"\n]',
+    ],
+)
+def test_data_is_code(data):
+    shown, _ = shown_of(f"Answer:\n{data}")
+    assert shown.startswith("Answer:\n<code>")
+    assert shown.endswith("</code>") and "<strong>" not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Name]",
+        '["A note" by **Ann**',
+        "{",
+        "{\n- a\n- b\n}",
+        '{{"a"}}',
+        "{{#if a}}\nb\n{{/if}}",
+        '{"a": 1, and so on\n\nb}',
+    ],
+)
+def test_brackets_of_prose_are_no_code(text):
+    assert "<code>" not in shown_of(text)[0]
 
 
 @pytest.mark.parametrize(
