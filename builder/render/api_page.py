@@ -108,6 +108,16 @@ class ApiPage(NamedTuple):
     records: list[Record]
     failures: list[Failure]
 
+    @property
+    def groups(self) -> dict[str, list[Operation]]:
+        """The operations, by section of the page."""
+        groups: dict[str, list[Operation]] = {
+            group: [] for group in ("Prompts", "Versions", "Labels", "Lists", "Publishing")
+        }
+        for one in self.operations:
+            groups[_group_of(one)].append(one)
+        return groups
+
 
 def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPage:
     """The page of an OpenAPI document of this hub, and of the error codes with their statuses."""
@@ -134,6 +144,16 @@ def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPag
             for status in sorted(set(statuses.values()))
         ],
     )
+
+
+def _group_of(one: Operation) -> str:
+    if one.method != "GET":
+        return "Publishing"
+    _, name, path = one.url.partition("/{name}")
+    for group in ("Versions", "Labels"):
+        if path.startswith(f"/{group.lower()}"):
+            return group
+    return "Prompts" if name else "Lists"
 
 
 def _operation(

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 import requests
@@ -48,6 +48,18 @@ def test_has_every_operation(page):
     (exchange,) = [one for one in page.operations if one.url == TRUSTED_URL]
     assert exchange.method == "POST"
     assert exchange.body == Kind("TrustedExchange", "TrustedExchange")
+
+
+def test_sections_have_every_operation_once(page):
+    groups = {group: [one.id for one in ones] for group, ones in page.groups.items()}
+    assert sorted(chain(*groups.values())) == sorted(one.id for one in page.operations)
+    assert groups["Prompts"] == ["repo", "raw", "body"]
+    assert {"versions", "version_raw", "version_file"} <= {*groups["Versions"]}
+    assert {"labels", "label", "label_history"} <= {*groups["Labels"]}
+    assert {"repos", "tag_list", "user", "hub"} <= {*groups["Lists"]}
+    assert {*groups["Publishing"]} == {"publish", "check", "trusted_publishing"} | {
+        f"{verb}_label" for verb in ("move", "remove")
+    }
 
 
 def test_parameters_say_where_and_by_what_rule(page):
@@ -148,8 +160,9 @@ def test_the_page_can_be_found_through(html, page):
     contents = re.findall(r'<a href="#endpoint-(\w+)"><code><b>(\w+)</b> (\S+)</code>', html)
     assert contents == [
         (one.id, one.method, one.url.removeprefix("/api/v1").replace("/", "<wbr>/"))
-        for one in page.operations
+        for one in chain(*page.groups.values())
     ]
+    assert {*map(str.lower, page.groups)} <= links.targets
     assert {f"record-{one.name}" for one in page.records} <= {*links.ids}
     assert {"records", "errors"} <= links.targets
     assert links.levels[0] == 1
