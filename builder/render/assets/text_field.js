@@ -19,12 +19,11 @@ export function offerField(textarea, button, storage, shown) {
     marked?.remove();
     marked = chosen === "marked" ? (await import("./marked_text.js")).markText(textarea) : null;
     button.textContent = OTHER[chosen];
-    button.hidden = false;
     shown(marked);
   };
   let taken = take();
   button.addEventListener("click", () => {
-    taken = taken.then(() => {
+    taken = taken.catch(() => {}).then(() => {
       chosen = chosen === "marked" ? "plain" : "marked";
       keep(storage, chosen);
       return take();
