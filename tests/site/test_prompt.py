@@ -314,8 +314,9 @@ def test_on_a_phone_the_fields_are_before_the_text_and_facts_after_it(visits):
     page = visits.open(f"/{SQL_REVIEW}", viewport=PHONE)
     boxes = [page.locator(one).bounding_box() for one in ("#fill", "#prompt", "#facts")]
     assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
-    page.locator(".glance a").click()
-    expect(page.locator("#facts")).to_be_in_viewport()
+    for link, part in (("Text", "#prompt"), ("Details", "#facts")):
+        page.locator(".glance").get_by_role("link", name=link).click()
+        expect(page.locator(part)).to_be_in_viewport()
 
 
 def test_optional_variables_are_folded_until_they_are_wanted(visits):
@@ -355,6 +356,15 @@ def test_a_fragment_that_names_a_part_fills_in_nothing(visits):
     page = visits.open(f"/{SQL_REVIEW}#versions")
     expect(page.locator("#left")).to_have_text("3 variables still to fill")
     assert page.url.endswith("#versions")
+
+
+def test_a_part_with_the_name_of_a_variable_leaves_its_value(visits):
+    page = visits.open(f"/{KINDS}")
+    field = page.get_by_label("free", exact=True)
+    field.fill("typed")
+    page.evaluate("location.hash = 'free'")
+    page.evaluate("new Promise((done) => setTimeout(done))")  # the event has been handled
+    expect(field).to_have_value("typed")
 
 
 KEEP_OPENED = """() => {

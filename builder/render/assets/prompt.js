@@ -23,7 +23,7 @@ const marks = new Map(); // the places of each variable, in the text and in its 
 const controls = new Map();
 const fetched = new Map(); // texts, by address
 const left = document.getElementById("left");
-let timer = 0;
+let timer;
 
 for (const mark of panel.querySelectorAll("mark.variable")) {
   const { name } = mark.dataset;
@@ -130,7 +130,7 @@ function counted(count) {
 }
 
 function readValues() {
-  const values = new URLSearchParams(location.hash.slice(1));
+  const values = new URLSearchParams(location.hash.match(/#(.*=.*)/)?.[1]);
   for (const [name, control] of controls) {
     if (values.has(name)) {
       control.value = values.get(name);
@@ -151,7 +151,7 @@ function unfold(control) {
   control?.closest("details")?.setAttribute("open", "");
 }
 
-/** The text in place of a variable; null if it stays as it is. */
+/** The text for a variable; null if it stays as it is. */
 function valueOf(name) {
   const control = controls.get(name);
   if (!control || (control.value === "" && "required" in control.dataset)) return null;
