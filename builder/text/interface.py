@@ -162,7 +162,7 @@ def _changes(before: Interface, after: Interface) -> Iterator[Change]:
         yield Change("chat" if after.is_chat else "text", "")
     for name in {**before.parameters, **after.parameters}:
         old, new = (one.parameters.get(name) for one in (before, after))
-        if as_text([old]) != as_text([new]):
+        if not _is_same(old, new):
             yield Change("setting", name, _value(old), _value(new))
 
 
@@ -172,7 +172,14 @@ def _changes_of_variable(old: Variable, new: Variable) -> Iterator[Change]:
     if old.type != new.type:
         is_wider = new.type in WIDER.get(old.type, ())
         yield Change("type" if is_wider else "retyped", new.name, old.type, new.type)
-    was, now = ({as_text(value): value for value in one.enum or ()} for one in (old, new))
+    if old.enum or new.enum:
+        yield from _changes_of_values(old, new)
+    if not _is_same(old.default, new.default):
+        yield Change("default", new.name, _value(old.default), _value(new.default))
+
+
+def _changes_of_values(old: Variable, new: Variable) -> Iterator[Change]:
+    was, now = (dict.fromkeys(map(as_text, one.enum or ())) for one in (old, new))
     gone, come = (
         cut(", ".join(value or '""' for value in one if value not in other), SHOWN_CHARS)
         for one, other in ((was, now), (now, was))
@@ -183,8 +190,13 @@ def _changes_of_variable(old: Variable, new: Variable) -> Iterator[Change]:
         yield Change("any", new.name)
     elif come:
         yield Change("values", new.name, "", come)
-    if as_text([old.default]) != as_text([new.default]):
-        yield Change("default", new.name, _value(old.default), _value(new.default))
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """True if prompts and pages show the same for both values."""
+    # Python has no difference between True and 1, not even within lists.
+    is_plain = old.__class__ is new.__class__ and not isinstance(old, list | dict)
+    return (is_plain and old == new) or as_text([old]) == as_text([new])
 
 
 def is_required(variable: Variable) -> bool:

@@ -88,6 +88,14 @@ CASES: dict[str, tuple[Published, Published, list[tuple[str, str, str, str]]]] =
             ("setting", "stop", "", '["<b>"]'),
         ],
     ),
+    "booleans and numbers": (
+        version("{{a}}\n", {"name": "a", "default": True}, seed=1, stop=[0], top=1.0),
+        version("{{a}}\n", {"name": "a", "default": 1}, seed=True, stop=[False], top=1),
+        [
+            ("default", "a", "true", "1"), ("setting", "seed", "1", "true"),
+            ("setting", "stop", "[0]", "[false]"),
+        ],
+    ),
     "names of properties": (
         version("{{constructor}}\n", {"name": "constructor"}),
         version("{{__proto__}}\n", {"name": "__proto__"}, toString=1),
