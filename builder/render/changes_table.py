@@ -1,6 +1,6 @@
-"""The rows of the table of changes between two texts, as HTML. Pure.
+"""The table of changes between two texts, as HTML. Pure.
 
-They are much of a site's HTML, so strings are joined here; ``changes.html`` is the table.
+Such tables are much of a site's HTML, so no template is run for them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,34 @@ _TAGS = {"-": "del", "+": "ins"}
 _SIGNS = {"removed": "−", "added": "+", "changed": "±"}
 
 
-def table_rows(rows: Sequence[Row], marks: Marks, rest: str) -> Markup:
-    """``marks``: those of the page; ``rest``: the note on lines that are not shown."""
+def changes_table(
+    rows: Sequence[Row],
+    old_name: str,
+    new_name: str,
+    marks: Marks,
+    same: str = "The text is unchanged; only its metadata differs.",
+    rest: str = "see the unified diff",
+) -> Markup:
+    """The rows of a difference between texts with these names. ``marks``: those of the page;
+    ``same``: the note on equal texts; ``rest``: the note on lines that are not shown.
+    """
+    if not rows:
+        return Markup(f"<p>{escape(same)}</p>\n")
     texts = [text for row in rows for text, _ in row.segments or ()]
     is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
     plain = escape_plain(texts) if is_short else None
     shown = iter(plain or _shown_texts(rows, marks))
-    return Markup("".join([_row(row, shown, rest) for row in rows]))
+    body = "".join([_row(row, shown, rest) for row in rows])
+    old, new = escape(old_name), escape(new_name)
+    return Markup(
+        '<table class="changes">\n'
+        f'<caption class="unseen">What changed from {old} to {new}</caption>\n'
+        f'<thead><tr><th scope="col"><span class="unseen">Line in {old}</span></th>'
+        f'<th scope="col"><span class="unseen">Line in {new}</span></th>'
+        '<th scope="col"><span class="unseen">Change</span></th>'
+        '<th scope="col"><span class="unseen">Text</span></th></tr></thead>\n'
+        f"<tbody>\n{body}</tbody>\n</table>\n"
+    )
 
 
 def _shown_texts(rows: Sequence[Row], marks: Marks) -> Iterator[str]:

@@ -14,6 +14,7 @@ from builder.model.answers import File, Repo, Version
 from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
 from builder.model.version_files import PATH_PATTERN, is_text
+from builder.render.changes_table import changes_table
 from builder.render.hunks import Row, file_hunks
 from builder.render.pages import Pages
 from builder.text.abilities import FindingChange, Findings
@@ -70,9 +71,8 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
     """The changes since the previous version, as HTML."""
     callers = pages.macro("callers.html", "for_applications")
     first = callers(since.callers, previous, version, marks)
-    text = pages.macro("changes.html", "changes")
     if since.found is None:
-        return first + text(since.rows, previous, version, marks)
+        return first + changes_table(since.rows, previous, version, marks)
     found = pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False)
     same = "The text is unchanged." if since.files else "The text and files are unchanged."
     pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
@@ -80,7 +80,7 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
         [
             first,
             found,
-            text(since.rows, previous, version, marks, same=same),
+            changes_table(since.rows, previous, version, marks, same),
             pages.macro("files.html", "file_changes")(pairs, previous, version, marks),
         ]
     )

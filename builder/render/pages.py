@@ -25,7 +25,7 @@ from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
-from builder.render.changes_table import table_rows
+from builder.render.changes_table import changes_table
 from builder.render.connect import mcp_url
 from builder.render.frames import Frames
 from builder.render.skills import installs_plugins
@@ -191,7 +191,7 @@ _FILTERS = {
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "data_block": linked_data.data_block,
     "visible": visible,
-    "table_rows": table_rows,
+    "changes_table": changes_table,
     "human_size": human_size,
     "by_name": by_name,
     "explain": explain,

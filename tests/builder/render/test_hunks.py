@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.render import hunks
+from builder.render.changes_table import changes_table
 from builder.render.hunks import Row
+from builder.text.hidden_chars import Marks
 from builder.text.line_diff import LineDiff
 from builder.text.word_diff import mark_words
 from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair, texts
@@ -269,6 +271,22 @@ def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
     assert Table(html).rows[-1][:2] == (
         "gap", ["5000 more lines changed; see the unified diff"]
     )  # fmt: skip
+
+
+def test_a_table_without_room_for_lines_says_how_many_are_left_out():
+    html = changes_table([Row("rest", left_out=1)], "<a>", "b", Marks(), rest="see below")
+    assert Table(html).rows == [
+        ("", ["Line in <a>", "Line in b", "Change", "Text"], []),
+        ("gap", ["1 more line changed; see below"], []),
+    ]
+
+
+def test_the_middle_of_a_long_line_is_left_out():
+    rows = rows_of("a" * 2_000 + "\u202e", "b" * 1_000 + "c" * 600 + "d" * 500)
+    (_, old, _), (_, new, _) = Table(changes_table(rows, "1", "2", Marks())).rows[1:]
+    assert old[-1].startswith("a" * 1_000 + " … 501 characters not shown … " + "a" * 499)
+    shown = "b" * 1_000 + " … 600 characters not shown … " + "d" * 500
+    assert new[-1].removesuffix(" no line break at the end") == shown
 
 
 def test_characters_that_hide_are_shown_in_changes(empty):
