@@ -66,20 +66,20 @@ def _is_whole(row: Row) -> bool:
 
 
 def _row(row: Row, shown: Iterator[str], rest: str) -> str:
-    kind, old, new, segments, is_unended, left_out = row
+    kind, old, new = row.kind, row.old_number, row.new_number
     if kind == "same":
         text = next(shown)
         return f'<tr><td>{old}</td><td>{new}</td><td></td><td dir="auto">{text}</td></tr>\n'
-    if segments is None:
-        lines = "line" if left_out == 1 else "lines"
+    if row.segments is None:
+        lines = "line" if row.left_out == 1 else "lines"
         note = f"{lines} unchanged" if kind == "gap" else f"more {lines} changed; {escape(rest)}"
-        return f'<tr class="gap"><td colspan="4">{left_out} {note}</td></tr>\n'
+        return f'<tr class="gap"><td colspan="4">{row.left_out} {note}</td></tr>\n'
     name = kind
     if _is_whole(row):
         name, text = f"{kind} whole", next(shown)
     else:
-        text = "".join([_marked(next(shown), sign) for _, sign in segments])
-    end = " <small>no line break at the end</small>" if is_unended else ""
+        text = "".join([_marked(next(shown), sign) for _, sign in row.segments])
+    end = " <small>no line break at the end</small>" if row.is_unended else ""
     return (
         f'<tr class="{name}"><td>{old or ""}</td><td>{new or ""}</td>'
         f'<td aria-label="{kind}">{_SIGNS[kind]}</td><td dir="auto">{text}{end}</td></tr>\n'

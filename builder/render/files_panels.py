@@ -69,21 +69,20 @@ def panels(
 
 def changes_since(pages: Pages, since: Since, previous: str, version: str, marks: Marks) -> Markup:
     """The changes since the previous version, as HTML."""
-    callers = pages.macro("callers.html", "for_applications")
-    first = callers(since.callers, previous, version, marks)
+    parts = [
+        pages.macro("callers.html", "for_applications")(since.callers, previous, version, marks)
+    ]
     if since.found is None:
-        return first + changes_table(since.rows, previous, version, marks)
-    found = pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False)
-    same = "The text is unchanged." if since.files else "The text and files are unchanged."
-    pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
-    return Markup("").join(
-        [
-            first,
-            found,
+        parts.append(changes_table(since.rows, previous, version, marks))
+    else:
+        same = "The text is unchanged." if since.files else "The text and files are unchanged."
+        pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
+        parts += [
+            pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False),
             changes_table(since.rows, previous, version, marks, same),
             pages.macro("files.html", "file_changes")(pairs, previous, version, marks),
         ]
-    )
+    return Markup("".join(parts))
 
 
 def link_files(pages: Pages, one: Repo | Version, number: str, text: Markup) -> Markup:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from builder.text.file_diff import FileChange
 from builder.text.line_diff import LineDiff, Steps
 from builder.text.word_diff import Piece, is_akin, mark_words, split_lines, whole
@@ -17,7 +19,7 @@ COMPARED_CHARS_MAX = 12_000
 WORD_STEPS_MAX = 50_000
 
 
-class Row(NamedTuple):
+class Row(Struct, gc=False):
     """A row of a readable difference.
 
     A "gap" stands for ``left_out`` equal lines, a "rest" for that many changed lines beyond
@@ -68,6 +70,8 @@ def readable(diff: LineDiff) -> Readable:
 def _readable(diff: LineDiff, budget: "_Budget") -> list[Row]:
     shown = list(islice(_rows(diff, budget), budget.rows_left))
     budget.rows_left -= len(shown)
+    if budget.rows_left:
+        return shown
     lines = {"removed": 1, "added": 1, "changed": 2}
     rest = _count_changed(diff) - sum(lines.get(row.kind, 0) for row in shown)
     return [*shown, Row("rest", left_out=rest)] if rest else shown

@@ -23,6 +23,7 @@ _ALWAYS = (
 # Patterns that scripts in browsers also use.
 SUSPECT = rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]"
 _suspect = re.compile(SUSPECT)
+_SUSPECT_ASCII = bytes(code for code in range(128) if _suspect.match(chr(code)))
 # Between letters or pictures, one joiner or selector is part of their spelling.
 _LETTER = r"[^\x00-\u02ff\u2000-\u206f\s]"
 INVISIBLE = (
@@ -46,9 +47,10 @@ def hidden_characters(text: str) -> Counter[str]:
 
 
 def _is_suspect(text: str) -> bool:
-    # Most texts are visible ASCII, which the first check finds in a third of the time.
-    is_plain = text.isascii() and text.replace("\n", "").isprintable()
-    return not is_plain and _suspect.search(text) is not None
+    if text.isascii():
+        # Deleting bytes takes a tenth of the time of the search.
+        return len(text.encode().translate(None, _SUSPECT_ASCII)) < len(text)
+    return _suspect.search(text) is not None
 
 
 def called(character: str) -> str:

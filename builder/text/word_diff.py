@@ -31,8 +31,7 @@ def mark_words(old: str, new: str, steps: Steps) -> list[Piece] | None:
     little in common. ``steps``: as for builder.text.line_diff.opcodes.
     """
     old_tokens, new_tokens = _token.findall(old), _token.findall(new)
-    old_words = [token.lstrip() for token in old_tokens]
-    new_words = [token.lstrip() for token in new_tokens]
+    old_words, new_words = ([*map(str.lstrip, one)] for one in (old_tokens, new_tokens))
     if not _have_much_in_common(old_words, new_words):
         return None
     pieces: list[Piece] = []

@@ -158,7 +158,8 @@ def test_a_line_and_the_one_that_replaces_it_are_one_row():
         [("Say", ""), (" {{a}}", "-"), (" so", ""), (" at once", "+"), (".\n", "")],
         [("Be", ""), (" very", "+"), (" kind.\n", "")],
     ]
-    assert [row[:3] for row in rows[:2]] == [("changed", 1, 1), ("changed", 2, 2)]
+    numbers = [(row.kind, row.old_number, row.new_number) for row in rows[:2]]
+    assert numbers == [("changed", 1, 1), ("changed", 2, 2)]
 
 
 chance = random.Random(2)
