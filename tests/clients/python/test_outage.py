@@ -158,10 +158,10 @@ def test_who_waits_for_a_silent_hub_gets_the_copy(fake: FakeHub, clock: Clock):
     with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: "):
         Hub(fake.url, timeout=0.2, disk=False).get("ada/hello")
     # Another process reads it from disk, within its timeout.
-    assert sources(fake.url, "ada/hello", timeout=10) == ["disk"]
+    assert sources(fake.url, "ada/hello", timeout=3) == ["disk"]
 
     async def main() -> str:
-        return (await AsyncHub(fake.url, timeout=10).get("ada/hello")).version
+        return (await AsyncHub(fake.url, timeout=3).get("ada/hello")).version
 
     assert asyncio.run(main()) == "1.0.0"
 
@@ -217,17 +217,18 @@ def test_headers_that_trickle_in_are_given_up(fake: FakeHub, other: FakeHub, clo
     names = [f"p{number}" for number in range(hub_prompts.FLIGHTS_MAX + 4)]
     for name in names:
         other.has(f"/api/v1/repos/ada/{name}.json", answer(name=name))
-    hub = Hub(fake.url, timeout=0.5)
+    hub = Hub(fake.url, timeout=0.1)
     for name in names:
         with pytest.raises(Unavailable):
             hub.get(f"ada/{name}")
     wait_until(lambda: len(left) == len(fake.asked) > 0, "the end of each connection")
     asked = len(fake.asked)
     clock.pass_by(hub_prompts.RETRY_SECONDS + 1)
+    hub.timeout = 1
     with pytest.raises(Unavailable):
         hub.get("ada/p0")
     assert fake.paths[asked:] == ["/api/v1/repos/ada/p0.json"]
-    both = Hub([fake.url, other.url], timeout=10)
+    both = Hub([fake.url, other.url], timeout=4)
     assert [both.get(f"ada/{name}").version for name in names] == ["1.0.0"] * len(names)
 
 
@@ -303,7 +304,7 @@ def test_the_next_address_is_asked_when_one_fails(fake: FakeHub, other: FakeHub,
 def test_one_address_that_is_silent_leaves_time_for_the_next(fake: FakeHub, other: FakeHub):
     fake.on_request = fake.stall
     other.has(LATEST, answer())
-    assert Hub([fake.url, other.url], timeout=20).get("ada/hello").version == "1.0.0"
+    assert Hub([fake.url, other.url], timeout=6).get("ada/hello").version == "1.0.0"
 
 
 def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeHub, clock: Clock):

@@ -172,9 +172,9 @@ def test_after_a_failure_everything_is_compared(followed: Followed, proxy: Proxy
 def test_builds_of_other_processes_are_noticed(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     followed.build()
     followed.wait()
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
     write_version(followed.site.content, "ann", "aside", "1.0.0", "Say it.\n")
     build(followed.site, index=False)  # in a process of its own, as it were
     wait_until(lambda: followed.has("ann/aside"), "the other build")
