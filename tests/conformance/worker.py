@@ -45,7 +45,9 @@ def running_miniflare(worker: Path, **options: object) -> Iterator[str]:
         "Node and workerd are not there; install them with: sh tests/install-tools"
     )
     config = json.dumps({"worker": str(worker), **options})
-    process = Process(str(node), str(SCRIPT), config, env=clean_environment())
+    process = Process(
+        str(node), str(SCRIPT), config, env=clean_environment(TMPDIR=str(worker.parent))
+    )
     try:
         line = process.wait_for_line("Worker at ")
         yield line.partition("Worker at ")[2].rstrip("/")

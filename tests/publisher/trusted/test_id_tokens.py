@@ -209,24 +209,6 @@ def test_algorithms(github: Verifier, alg: str):
     assert claims_of(github.token())["repository"] == "octo/prompts"
 
 
-def test_keys_that_are_rotated(either: Verifier):
-    old = either.token()
-    either.live.rotate()
-    assert either.job(either.token())
-    assert either.job(old)
-
-
-def test_keys_that_are_kept(either: Verifier):
-    assert either.job(either.token())
-    either.live.fail(503)
-    assert either.job(either.token())
-
-
-def test_keys_that_cannot_be_had(either: Verifier):
-    either.live.fail(503)
-    assert either.refusal(either.token()).code == "unavailable"
-
-
 def test_another_token_has_another_hash(either: Verifier):
     assert either.job(either.token(jti="a")).token_hash != either.job(
         either.token(jti="b")

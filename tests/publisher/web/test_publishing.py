@@ -11,46 +11,25 @@ from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
 from builder.store.check import check
-from publisher.accounts.token_text import make_token
 from publisher.web.incoming import BODY_BYTES_MAX
 from tests.support.calls import watched
 from tests.support.catalogues import BASE_URL
-from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of, without_serial
+from tests.support.hubs import URL, Hub, MakeHub, code_of, fields_of, lines_of
 
 # Answers
 
 
 def test_a_first_publication(hub: Hub):
-    answer = hub.post({"content": "Tell {{what}}.", "changelog": "New.", "variables": [
-        {"name": "other"},
-    ]})  # fmt: skip
-    assert answer.status_code == 201
-    assert answer.headers["Location"] == f"{BASE_URL}{URL}/1.0.0"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Type"] == "application/json"
-    data = answer.json["data"]
+    body = {"content": "Tell {{what}}.", "variables": [{"name": "other"}]}
+    data = hub.post(body).json["data"]
     assert list(data) == [
         "owner", "name", "version", "previous_version", "changelog", "sha256", "size",
         "publisher", "published_at", "url", "raw_url", "unchanged", "warnings", "serial",
     ]  # fmt: skip
-    assert data | {"sha256": "", "published_at": "", "warnings": []} == {
-        "owner": "ann", "name": "story", "version": "1.0.0", "previous_version": None,
-        "changelog": "New.", "sha256": "", "size": 14, "publisher": "ann", "published_at": "",
-        "url": f"{BASE_URL}/ann/story/1.0.0", "raw_url": f"{BASE_URL}{URL}/1.0.0.txt",
-        "unchanged": False, "warnings": [], "serial": 101,
-    }  # fmt: skip
-    assert "other" in data["warnings"][0]
+    assert (data["publisher"], data["url"]) == ("ann", f"{BASE_URL}/ann/story/1.0.0")
+    assert data["serial"] == 101 and "other" in data["warnings"][0]
     assert hub.rebuilder.requested == ["ann/story"]
     assert list(check(hub.settings.content)) == []
-
-
-def test_nothing_new(hub: Hub):
-    first, again = hub.post(), hub.post()
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert "Location" not in again.headers
-    assert again.json["data"]["unchanged"]
-    assert without_serial(again) | {"unchanged": False} == without_serial(first)
-    assert hub.versions() == ["1.0.0"]
 
 
 def test_the_base_url_may_carry_a_path(make_hub: MakeHub):
@@ -66,16 +45,12 @@ def test_the_base_url_may_carry_a_path(make_hub: MakeHub):
 @pytest.mark.parametrize(
     ("header", "code"),
     [
-        (None, "missing_token"),
         ("", "missing_token"),
-        ("Bearer", "missing_token"),
         ("Bearer  ", "missing_token"),
-        ("Basic YW5uOng=", "missing_token"),
         ("{token}", "missing_token"),
         ("Bearer {token}x", "invalid_token"),
         ("Bearer {token} {token}", "invalid_token"),
         ("Bearer {token}, Bearer {token}", "invalid_token"),
-        ("Bearer {other}", "invalid_token"),
         ("Bearer {expired}", "token_expired"),
         ("Bearer {revoked}", "invalid_token"),
         ("Bearer {bobs}", "not_owner"),
@@ -83,18 +58,17 @@ def test_the_base_url_may_carry_a_path(make_hub: MakeHub):
         ("Bearer é", "invalid_token"),
     ],
 )
-def test_who_may_not(hub: Hub, header: str | None, code: str):
+def test_who_may_not(hub: Hub, header: str, code: str):
     long_ago = datetime.now(UTC) - timedelta(days=2)
     tokens = {
         "token": hub.token,
-        "other": make_token(),
         "expired": hub.make_token("ann", "old", expires_days=1, now=long_ago)[0],
         "revoked": hub.make_token("ann", "gone")[0],
         "bobs": hub.make_token("bob")[0],
         "narrow": hub.make_token("ann", "narrow", repos=["poem"])[0],
     }
     hub.accounts.revoke("ann", "gone")
-    headers = {"Authorization": header and header.format(**tokens), "Content-Type": None}
+    headers = {"Authorization": header.format(**tokens), "Content-Type": None}
     # Before anything is said of the body, the names, or the repo.
     missing = hub.post(b"rubbish", token=None, headers=headers)
     assert code_of(missing) == code
@@ -147,7 +121,6 @@ def test_a_reserved_owner(hub: Hub):
     "headers",
     [
         {"Content-Type": None},
-        {"Content-Type": "text/plain"},
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/merge-patch+json"},
         {"Content-Type": "application/json5"},
@@ -232,15 +205,7 @@ def test_a_body_that_does_not_arrive(hub: Hub):
     ("body", "code"),
     [
         (b"", "invalid_json"),
-        (b"[]", "invalid_json"),
         (b'{"content": 1}', "validation_failed"),
-        (b'{"content": "x", "licence": "MIT"}', "validation_failed"),
-        (json.dumps({"content": "x" * 300_000}).encode(), "content_too_large"),
-        pytest.param(
-            json.dumps({"content": f"Use {make_token()}."}).encode(),
-            "secret_detected",
-            id="a token",
-        ),
         pytest.param(
             json.dumps({"content": f"---\ntitle: {'x' * 16_384}\n---\nBody."}).encode(),
             "validation_failed",
