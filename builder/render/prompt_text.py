@@ -13,7 +13,7 @@ from builder.model.records import Variable
 from builder.model.service_urls import FILL_URL
 from builder.render.files_panels import link_files
 from builder.render.pages import Pages, shortened
-from builder.text.hidden_chars import Marks, called, hidden_characters, visible
+from builder.text.hidden_chars import MARKS_MAX, Marks, called, hidden_characters, visible
 from builder.text.prompts import mark_variables
 from builder.text.readable import Heading, readable
 from builder.text.summary import is_data
@@ -40,6 +40,7 @@ def shown_text(
     body = one.body.lstrip("\r\n") if front else one.body
     shown_front = visible(front, marks)
     shown_body = link_files(pages, one, number, _marked(body, marks))
+    hidden = _hidden(one.content) if marks.left < MARKS_MAX else ""
     headings: list[Heading] = []
     messages = _shown_messages(one.messages or [])
     shown_messages = [
@@ -58,17 +59,15 @@ def shown_text(
         is_code=is_code,
         has_signs=not is_code and "<u>" in shown_body,
         is_cut=marks.is_cut,
-        hidden=_hidden(one.content),
+        hidden=hidden,
         front=shown_front,
         skip=str(utf16_length(front)),
         body=shown_body,
         messages=lines(shown_messages),
         messages_left=counted(left, "more message is", "more messages are") if left else "",
     )
-    # Markup.format takes ten times as long.
     outline = [
-        Markup(f'<li><a href="#{one.id}">{escape(one.title)}</a></li>')
-        for one in _outline(headings)
+        f'<li><a href="#{one.id}">{escape(one.title)}</a></li>' for one in _outline(headings)
     ]
     return shown, lines(outline) if len(outline) > 1 else ""
 
@@ -78,16 +77,17 @@ def _hidden(text: str) -> str:
     counts = hidden_characters(text)
     kinds = [f"{called(one)} ×{count:,}" for one, count in counts.most_common(HIDDEN_KINDS_MAX)]
     kinds += ["others"] if len(counts) > len(kinds) else []
-    total = counted(counts.total(), "hidden character")
-    return f"{total}: {', '.join(kinds)}" if counts else ""
+    return f"{counted(counts.total(), 'hidden character')}: {', '.join(kinds)}"
 
 
 def _outline(headings: list[Heading]) -> list[Heading]:
     """The headings that have words. If they are too many, without those of the deepest levels."""
     kept = [one for one in headings if any(map(str.isalnum, one.title))]
     for level in range(6, 1, -1):
+        if len(kept) <= OUTLINE_MAX:
+            break
         upper = [one for one in kept if one.level < level]
-        if len(kept) > OUTLINE_MAX and len(upper) > 1:
+        if len(upper) > 1:
             kept = upper
     return kept[:OUTLINE_MAX]
 
@@ -186,5 +186,5 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def lines(parts: Iterable[Markup]) -> Markup:
+def lines(parts: Iterable[str]) -> Markup:
     return Markup("\n".join(parts))

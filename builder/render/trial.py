@@ -43,7 +43,7 @@ def trial_rank(repo: Repo) -> int:
         len(body) in TELLING_CHARS and len(lines) <= SEEN_LINES,
         repo.title != repo.name,
         # Code, and placeholders that no field fills.
-        not (is_data(body) or "```" in body or "[" in body),
+        not ("[" in body or "```" in body or is_data(body)),
     )
     return 1 + 3 * (is_all_in_sight + is_asking) + sum(others)
 

@@ -15,8 +15,9 @@ from builder.text.core_yaml import VALUES_MAX, load_yaml
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
+_variable = re.compile(r"\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 # From left to right: an escaped opening is matched before it can open anything.
-_variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
+_variable_or_escape = re.compile(r"\\\{\{|" + _variable.pattern)
 # The line before front matter, and the line after it.
 _fence = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 # The same with line ends that YAML allows and front matter does not.
@@ -110,14 +111,21 @@ def variable_names(text: str) -> list[str]:
 
     ``\{{`` is a literal ``{{``.
     """
-    return list(dict.fromkeys(filter(None, _variable.findall(text))))
+    return list(dict.fromkeys(filter(None, _pattern_for(text).findall(text))))
+
+
+def _pattern_for(text: str) -> re.Pattern[str]:
+    # Most texts have no escape, and a search for one beginning takes a fifth of the time.
+    return _variable_or_escape if "\\{{" in text else _variable
 
 
 def mark_variables(text: str, mark: Callable[[str, str], str]) -> str:
     r"""``text`` with ``mark(name, placeholder)`` in place of each ``{{variable}}``, and ``{{`` for
     ``\{{``.
     """
-    return _variable.sub(lambda found: mark(found[1], found[0]) if found[1] else "{{", text)
+    return _pattern_for(text).sub(
+        lambda found: mark(found[1], found[0]) if found[1] else "{{", text
+    )
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -129,4 +137,4 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def filled_chars(text: str, values: Mapping[str, str]) -> int:
     """An upper bound of the length of ``fill``'s result, without building it."""
-    return len(text) + sum(len(values.get(name, "")) for name in _variable.findall(text))
+    return len(text) + sum(len(values.get(name, "")) for name in _pattern_for(text).findall(text))

@@ -25,8 +25,10 @@ DEPTH_MAX = 2
 _END = r"(?:\n|\Z)"
 # Neither "+" nor a sign with more spaces begins an item: lines of differences begin so.
 _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(?![ \t])"
+# The module searches for a line break fastest, and most lines do not begin with one of these signs.
+# A block ends with a line break, at which the next one may begin.
 _block = re.compile(
-    r"^(?:"
+    r"\n(?=[ \t`~|&*_=#•{\[\d-])(?:"
     rf"(?P<opening>[ \t]*(?P<ticks>`{{3,}}+|~{{3,}}+)[^`\n]*{_END})(?P<fenced>(?:[^\n]*\n)*?)"
     rf"(?:(?P<closing>[ \t]*(?P=ticks)[`~]*[ \t\r]*{_END})|(?P<last>[^\n]*\Z))"
     rf"|(?P<table>(?:[ \t]*\|[^\n]*{_END}){{2,200}})"
@@ -35,11 +37,10 @@ _block = re.compile(
     r"|(?P<sign>\#{1,6}[ \t]+)(?P<title>[^\n]+\n?)(?P<gap>\r?\n)?"
     rf"|(?P<marker>{_ITEM})(?P<item>[^\n]+\n?(?:[ \t]++(?!{_ITEM}|[`|~\s])[^\n]+\n?)*)"
     # A brace, alone or before a key; indented lines and keys; a line with the closing brace.
-    rf"|[{{\[](?P<data>(?:(?<=\[)\{{)?(?:&\#3[49];[^\n]*|[ \t\r]*){_END}"
+    rf"|(?P<data>[{{\[](?:(?<=\[)\{{)?(?:&\#3[49];[^\n]*|[ \t\r]*){_END}"
     rf"(?:(?:[ \t]|&\#3[49];)[^\n]*{_END}|\r?\n(?=[ \t]))*+(?:[}}\]][^\n]*{_END})?)"
-    rf"|(?:(?<=\n\n)|(?<=\n\r\n)|(?<![\s\S]))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
-    r")",
-    re.MULTILINE,
+    rf"|(?:(?<=\n\n)|(?<=\n\r\n))(?P<code>(?:(?:[ ]{{4}}|\t)[^\n]*{_END})+)"
+    r")"
 )
 # A sign in an attribute is none; between two signs, only variables are marked already.
 _INSIDE = r"(?:[^*`\n<]|</?mark[^>]*>)+"
@@ -58,7 +59,6 @@ _pipe = re.compile(r"((?:(?<![ \t])[ \t]++)?(?<!\\)\|[ \t]*(?:\r?\n|\Z)?)")
 _under_header = re.compile(r"[\s|:]*-[\s|:-]*").fullmatch
 _ticks = re.compile(r"[ \t]*(?:`+|~+)\s*").match
 _line = re.compile(r"[^\n]*(?:\n|\Z)")
-_has_sign = re.compile(r"[*`\[]").search
 _WIDTHS = {"kbd": 1, "strong": 2, "em": 1}
 _closing_signs = re.compile(r"[ \t]#+[ \t]*\Z")
 
@@ -75,60 +75,60 @@ def readable(text: str, headings: list[Heading]) -> Markup:
     """HTML of a text with its blocks and emphasis marked. Appends its headings to ``headings``,
     those of the page so far.
     """
-    marking = _Marking(headings)
-    text = str(text)  # parts of Markup take longer to make
-    parts = []
-    end = 0
-    for found in _block.finditer(text):
-        if marking.is_full:
-            break
-        parts.append(marking.inline(text[end : found.start()]))
-        is_after_item = not text[marking.item_end : found.start()].strip()
-        parts.append(marking.block(found, is_after_item))
-        end = found.end()
-    parts.append(marking.inline(text[end:]))
-    return Markup("".join(parts))
+    return Markup(_Marking(headings).marked(str(text)))
 
 
 class _Marking:
-    """The marks of a text. ``item_end``: where the last item of a list ends."""
+    """The marks of a text."""
 
     def __init__(self, headings: list[Heading]) -> None:
         self._headings = headings
         self._left = MARKS_MAX
+        # Those of the items around the next block.
         self._indents: list[int] = []
-        self.item_end = 0
 
-    @property
-    def is_full(self) -> bool:
-        return self._left <= 0
+    def marked(self, text: str) -> str:
+        # Most texts have no emphasis, and a text has many parts.
+        self._has_emphasis = "*" in text or "`" in text or "[" in text
+        parts = []
+        text = f"\n\n{text}"
+        end = item_end = 2
+        while self._left > 0 and (found := _block.search(text, end - 1)):
+            start = found.start() + 1
+            parts.append(self._inline(text[end:start]))
+            if self._indents and text[item_end:start].strip():
+                self._indents = []
+            end = found.end()
+            self._left -= 1
+            if found.lastgroup == "item":
+                item_end = end
+                parts.append(self._item(*found.group("marker", "item")))
+            else:
+                parts.append(self._block(found))
+        parts.append(self._inline(text[end:]))
+        return "".join(parts)
 
-    def inline(self, text: str) -> str:
+    def _inline(self, text: str) -> str:
         """A part of a text without blocks, with its emphasis marked."""
-        return _inline.sub(self._emphasis, text) if _has_sign(text) else text
+        return _inline.sub(self._emphasis, text) if self._has_emphasis else text
 
-    def block(self, found: re.Match[str], is_after_item: bool) -> str:
-        self._left -= 1
-        if not is_after_item:
-            self._indents = []
-        if found["marker"]:
-            self.item_end = found.end()
-            return self._item(found["marker"], found["item"])
+    def _block(self, found: re.Match[str]) -> str:
         if found["sign"]:
-            return self._heading(found)
+            return self._heading(*found.group("sign", "title", "gap"))
         if found["table"]:
             rows = map(self._row, _line.findall(found["table"]))
             return f'<samp tabindex="0">{"".join(rows)}</samp>'
-        if found["data"] is not None:
-            is_whole = found[0].rstrip(" \t\r\n,;.").endswith(("}", "]"))
-            return f"<code>{found[0]}</code>" if is_whole else self.inline(found[0])
+        if data := found["data"]:
+            is_whole = data.rstrip(" \t\r\n,;.").endswith(("}", "]"))
+            return f"<code>{data}</code>" if is_whole else self._inline(data)
         if found["quote"]:
-            return f"<q>{self._without(_quoting, self.inline(found[0]))}</q>"
+            return f"<q>{self._without(_quoting, self._inline(found['quote']))}</q>"
         if found["rule"]:
-            return f"<cite><u>{found[0]}</u></cite>"
+            return f"<cite><u>{found['rule']}</u></cite>"
         if found["code"]:
             # After an item, indented lines belong to it.
-            return self.inline(found[0]) if self._indents else f"<code>{found[0]}</code>"
+            code = found["code"]
+            return self._inline(code) if self._indents else f"<code>{code}</code>"
         ticks = _ticks(found["opening"])[0]
         language = found["opening"][len(ticks) :]
         opening = f"<u>{ticks}</u>" + (f"<small>{language}</small>" if language else "")
@@ -141,7 +141,7 @@ class _Marking:
         return shown
 
     def _row(self, text: str) -> str:
-        if not text or self.is_full:
+        if not text or self._left <= 0:
             return text
         self._left -= 1
         if _under_header(text):
@@ -154,26 +154,28 @@ class _Marking:
             parts.pop()
         self._left -= len(parts) // 2
         cells = (
-            f"<var>{self.inline(part)}</var>" if at % 2 else f"<u>{part}</u>"
+            f"<var>{self._inline(part)}</var>" if at % 2 else f"<u>{part}</u>"
             for at, part in enumerate(parts)
         )
         return f"<bdi>{''.join(cells)}</bdi>"
 
     def _item(self, marker: str, text: str) -> str:
-        indent = len(marker[: -len(marker.lstrip())].expandtabs(4))
+        sign = marker.lstrip()
+        indent = len(marker[: -len(sign)].expandtabs(4))
         while self._indents and self._indents[-1] >= indent:
             self._indents.pop()
         depth = min(len(self._indents), DEPTH_MAX)
         self._indents.append(indent)
         deep = f' class="d{depth}"' if depth else ""
-        sign = "var" if marker.strip()[0].isdigit() else "u"
-        shown = self._without(_indent, self.inline(text))
-        return f"<i{deep}><{sign}>{marker}</{sign}>{shown}</i>"
+        tag = "var" if sign[0].isdigit() else "u"
+        shown = self._inline(text)
+        if "\n" in text[:-1]:
+            shown = self._without(_indent, shown)
+        return f"<i{deep}><{tag}>{marker}</{tag}>{shown}</i>"
 
-    def _heading(self, found: re.Match[str]) -> str:
+    def _heading(self, sign: str, title: str, gap: str | None) -> str:
         if len(self._headings) == HEADINGS_MAX:
-            return found[0]
-        sign, title, gap = found["sign"], found["title"], found["gap"]
+            return f"{sign}{title}{gap or ''}"
         is_marked = "<" in title or "&" in title
         plain = Markup(title).striptags() if is_marked else " ".join(title.split())
         plain = plain.replace("**", "").strip()
@@ -184,19 +186,19 @@ class _Marking:
         after = f"<u>{gap}</u>" if gap else ""
         return (
             f'<b id="{id}" role="heading" aria-level="{shown_level}"><u>{sign}</u>'
-            f"{self.inline(title)}{after}</b>"
+            f"{self._inline(title)}{after}</b>"
         )
 
     def _emphasis(self, found: re.Match[str]) -> str:
-        if found["tag"] or self.is_full:
-            return found[0]
+        kind, text = found.lastgroup, found[0]
+        if kind == "tag" or self._left <= 0:
+            return text
         self._left -= 1
-        text = found[0]
-        if found["link"]:
-            label, to, target = self.inline(found["label"]), found["to"], found["target"]
+        if kind == "link":
+            label, to, target = self._inline(found["label"]), found["to"], found["target"]
             if to:
                 return f"<u>[</u>{to}{label}</a><u>]({target})</u>"
             return f"<u>[</u>{label}<u>]</u><small>({target})</small>"
-        kind, width = next((kind, width) for kind, width in _WIDTHS.items() if found[kind])
+        width = _WIDTHS[kind]
         sign, inner = text[:width], text[width:-width]
         return f"<{kind}><u>{sign}</u>{inner}<u>{sign}</u></{kind}>"

@@ -10,6 +10,7 @@ little for a card ("Act as a code reviewer."), so a summary has about 160 charac
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import DecodeError, json
 
@@ -62,6 +63,8 @@ _comment = re.compile(
 _unseen_element = re.compile(r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _tag = re.compile(r"</?([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>|<!doctype[^>]*>", re.IGNORECASE)
 _html = re.compile(r"<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE)
+# Or front matter, a comment or the marker of a message.
+_may_be_data = re.compile(r"[\ufeff\s]*[-{\[<]").match
 _loose_json = re.compile(r"""\{\s*["']|\[\s*(?:["'\[]|\{(?!\{))""")
 _string_value = re.compile(r'"(\w{1,40})"\s*:\s*"((?:[^"\\]|\\.){0,1000})')
 # A full stop ends a sentence before white space, except in abbreviations and after the number of a
@@ -95,6 +98,8 @@ def names_a_part(heading: str) -> bool:
     return _SECTION_WORDS.issuperset(words)
 
 
+# A build asks twice in succession about the same text.
+@lru_cache(maxsize=1)
 def first_sentence(body: str) -> str:
     """The first sentence of a prompt's prose, on one line, at most 200 characters. For a chat
     prompt, that of its first message. For a text without prose, its beginning.
@@ -129,10 +134,13 @@ def has_own_description(description: str, body: str) -> bool:
 
 def is_data(body: str) -> bool:
     """True for a body of JSON or HTML rather than prose."""
+    if not _may_be_data(body):
+        return False
     text = _visible(without_markers(body))
     return bool(_loose_json.match(text) or _html.match(text))
 
 
+@lru_cache(maxsize=1)
 def _open(body: str) -> tuple[str, str]:
     """The kind of a body (JSON, HTML, XML, or empty for text), and the part of it to read."""
     text = _visible(without_markers(body))

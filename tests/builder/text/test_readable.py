@@ -119,6 +119,11 @@ def test_indented_lines_after_an_item_are_no_code():
     assert "<code>" in shown_of("1. one\n\nNo item.\n\n    code\n")[0]
 
 
+@pytest.mark.parametrize("before", ["", "\n", "\r\n", "\n\n", "a\n\n", "a\r\n\r\n"])
+def test_indented_lines_after_an_empty_line_are_code(before):
+    assert shown_of(f"{before}    code\n")[0] == f"{before}<code>    code\n</code>"
+
+
 @pytest.mark.parametrize(
     "data",
     [
