@@ -316,8 +316,6 @@ _ROWS = (
     _row("account_script", "/assets/account.js", SCRIPT, "list", "site"),
     _row("editor_script", "/assets/editor.js", SCRIPT, "list", "site"),
     _row("editor_files_script", "/assets/editor_files.js", SCRIPT, "list", "site"),
-    _row("prompt_text_script", "/assets/prompt_text.js", SCRIPT, "list", "site"),
-    _row("text_field_script", "/assets/text_field.js", SCRIPT, "list", "site"),
     _row("marked_text_script", "/assets/marked_text.js", SCRIPT, "list", "site"),
     _row("codemirror_script", "/assets/codemirror.js", SCRIPT, "list", "site"),
     _row("icon", "/assets/icon.svg", SVG, "list", "site"),

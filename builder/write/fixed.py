@@ -23,8 +23,6 @@ _ASSET_ROUTES = (
     "account_script",
     "editor_script",
     "editor_files_script",
-    "prompt_text_script",
-    "text_field_script",
     "marked_text_script",
     "codemirror_script",
     "picture",

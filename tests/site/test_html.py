@@ -21,7 +21,7 @@ SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 10_500, 8_0
 RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_200, 115_000
 SEARCHING = {"catalogue.js"}
 COMPARING = {"compare.js", "changes.js", "jsdiff.js"}
-WRITING = {"editor.js", "editor_files.js", "prompt_text.js", "text_field.js", "marked_text.js"}
+WRITING = {"editor.js", "editor_files.js", "marked_text.js"}
 WRITING |= {"codemirror.js"}
 HOME_BYTES_MAX = 30_000
 

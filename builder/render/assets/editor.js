@@ -2,13 +2,10 @@
 // while the user types, shows after each pause what the hub makes of it, and marks variables and
 // Markdown in the text.
 
-import { declaredIn, namesIn } from "./prompt_text.js";
 import { counted, manageFiles } from "./editor_files.js";
-import { storageOf } from "./site.js";
-import { offerField } from "./text_field.js";
+import { element, storageOf } from "./site.js";
 
 const KEEP_MS = 400;
-const SHOW_MS = 150;
 const LOOK_MS = 700;
 // A longer form is previewed only when the user presses Preview.
 const LOOK_BYTES_MAX = 100_000;
@@ -19,90 +16,88 @@ const OWN_FIELDS = [
   "csrf_token", "nonce", "seal", "step", "proposed", "see", "action", "draft", "revision",
 ];
 const SENT = "hub-sent";
-const NAMES_TOLD_MAX = 10;
+// The user's choice of a text field in this browser: "plain" or "marked".
+const CHOSEN = "hub-text-field";
 // The lines around each field of a form.
 const PART_BYTES = 120;
 
 const encoder = new TextEncoder();
+const byId = (id) => document.getElementById(id);
 const local = storageOf(() => localStorage);
 const session = storageOf(() => sessionStorage);
-const published = document.getElementById("published");
-const form = document.getElementById("editor");
+const published = byId("published");
+const form = byId("editor");
 if (published) forgetSent();
 if (form) start();
 
 function start() {
   const text = form.elements.namedItem("content");
   const key = keyOf(form.dataset);
-  const declared = new Set([...form.querySelectorAll('[name="variable-name"]')].map((it) => it.value));
-  let marked = null;
-  const markUnknown = () => {
-    const unknown = unknownIn(files.promptText(), declared);
-    marked?.setUnknown(files.isEdited() ? new Set() : unknown);
-    return unknown;
-  };
-  const showAll = () => {
-    files.commit();
-    tellUnknown(markUnknown());
-  };
+  const files = manageFiles(form, text, { flush, changed });
+  const look = later(LOOK_MS, async () => {
+    flush();
+    showLook(await lookAt());
+    markUnknown();
+  });
   const keep = later(KEEP_MS, () => {
-    files.commit();
+    flush();
     keepFields(key);
   });
-  const show = later(SHOW_MS, showAll);
-  let isLooking = false;
-  const look = later(LOOK_MS, async () => {
-    if (isLooking) return look.soon();
-    isLooking = true;
-    files.commit();
-    showLook(await lookAt());
-    isLooking = false;
-    markUnknown();
-  });
-  const files = manageFiles(form, text, {
-    flush: () => marked?.write(),
-    remount: (act) => remount(act),
-    changed,
-  });
+  // Touch keyboards and screen readers of phones work best with the browser's own field.
+  const usual = matchMedia("(pointer: fine)").matches ? "marked" : "plain";
+  let chosen = local?.getItem(CHOSEN) ?? usual;
+  let marked = null;
   offerKept(key);
-  showAll();
-  document.getElementById("preview").hidden = true;
+  byId("preview").hidden = true;
   if (text.value && !form.elements.namedItem("seal")) look.soon();
-  const remount = offerField(text, document.getElementById("other-field"), local, (shown) => {
-    marked = shown;
-    markUnknown();
+  showField();
+  byId("other-field").addEventListener("click", () => {
+    chosen = chosen === "marked" ? "plain" : "marked";
+    store(CHOSEN, chosen);
+    showField();
   });
   form.addEventListener("input", (event) => {
     if (event.target.name !== "see") changed();
     if (event.target === text) showSize(files.promptText());
   });
-  document.getElementById("title")?.addEventListener("keydown", (event) => {
+  byId("title")?.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
-    form.requestSubmit(document.getElementById("preview"));
+    form.requestSubmit(byId("preview"));
   });
   form.addEventListener("submit", (event) => {
-    marked?.write();
-    files.commit();
+    flush();
     keepFields(key);
-    if (isTooLarge(new FormData(form))) {
-      event.preventDefault();
-      return;
-    }
-    session?.setItem(SENT, key);
+    if (isTooLarge(new FormData(form))) event.preventDefault();
+    else session?.setItem(SENT, key);
   });
-  addEventListener("pagehide", () => {
-    marked?.write();
-    keep.now();
-  });
+  addEventListener("pagehide", keep.now);
   addEventListener("storage", (event) => {
     if (event.key === key && event.newValue) tellOfOther();
   });
 
   function changed() {
     keep.soon();
-    show.soon();
     look.soon();
+  }
+
+  /** Writes what was typed to the fields of the form. */
+  function flush() {
+    marked?.write();
+    files.commit();
+  }
+
+  /** Shows the field that the user has chosen; the library of the other one is loaded only then. */
+  async function showField() {
+    const library = chosen === "marked" && await import("./marked_text.js");
+    if (library) marked ??= library.markText(text);
+    marked?.show(chosen === "marked");
+    markUnknown();
+    byId("other-field").textContent = chosen === "marked" ? "Use a plain text field" : "Mark variables and Markdown";
+  }
+
+  function markUnknown() {
+    marked?.setUnknown(files.isEdited() ? [] : byId("unknown").dataset.names.split(" "));
   }
 }
 
@@ -119,17 +114,18 @@ function fieldsNow() {
 
 function keepFields(key) {
   const fields = fieldsNow();
-  if (store(key, fields)) return;
-  if (store(key, fields.filter(([name]) => !name.startsWith("file-")))) {
+  const kept = (some) => JSON.stringify({ at: Date.now(), fields: some });
+  if (store(key, kept(fields))) return;
+  if (store(key, kept(fields.filter(([name]) => !name.startsWith("file-"))))) {
     tell("This browser has no room to keep your files. Do not leave the page before you publish them.");
   } else {
     tell("This browser cannot keep your text while you type. Press Save draft from time to time.");
   }
 }
 
-function store(key, fields) {
+function store(key, value) {
   try {
-    local.setItem(key, JSON.stringify({ at: Date.now(), fields }));
+    local.setItem(key, value);
     return true;
   } catch {
     return false; // the storage is full, or blocked
@@ -142,7 +138,7 @@ function isTooLarge(data) {
   const size = bytesOf(data);
   if (size <= max) return false;
   tell(`This form has ${counted(size)} bytes, and ${counted(max)} is the limit. Send fewer files.`);
-  document.getElementById("unsaved").scrollIntoView();
+  byId("unsaved").scrollIntoView();
   return true;
 }
 
@@ -204,26 +200,18 @@ function putBack(fields) {
   const sent = form.cloneNode();
   const own = [...new FormData(form)].filter(([name]) => OWN_FIELDS.includes(name));
   for (const [name, value] of [...own, ...fields, ["action", "back"]]) {
-    const field = document.createElement("textarea");
-    field.hidden = true;
-    field.name = name;
-    field.value = value;
-    sent.append(field);
+    sent.append(element("textarea", { name, value, hidden: true }));
   }
   form.after(sent);
   sent.submit();
 }
 
 function tell(told, buttons = []) {
-  const place = document.getElementById("unsaved");
+  const place = byId("unsaved");
   place.hidden = !told;
-  place.replaceChildren(told, ...buttons.flatMap(([name, act]) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = name;
-    button.addEventListener("click", act);
-    return [button, " "];
-  }));
+  place.replaceChildren(told, ...buttons.flatMap(([name, onclick]) => (
+    [element("button", { type: "button", onclick }, name), " "]
+  )));
 }
 
 // What the hub makes of the text
@@ -243,14 +231,19 @@ async function lookAt() {
 }
 
 function showLook(there) {
-  document.getElementById("preview").hidden = there !== null;
-  document.getElementById("stale").textContent = there ? "" : "The preview is not up to date.";
+  byId("preview").hidden = there !== null;
+  byId("stale").textContent = there ? "" : "The preview is not up to date.";
   if (!there) return;
   for (const id of SHOWN) {
-    const mine = document.getElementById(id);
+    const mine = byId(id);
     const its = there.getElementById(id);
     if (its && !mine?.contains(document.activeElement)) mine?.replaceWith(its);
   }
+  const { dataset, textContent } = there.getElementById("unknown");
+  const unknown = byId("unknown");
+  unknown.dataset.names = dataset.names;
+  // Screen readers repeat it whenever it is set.
+  if (unknown.textContent !== textContent) unknown.textContent = textContent;
   showRows(there);
 }
 
@@ -258,64 +251,42 @@ function showLook(there) {
 function showRows(there) {
   const names = new Set();
   for (const row of there.querySelectorAll(".variable-row")) {
-    names.add(row.dataset.name);
-    const summary = row.querySelector("summary");
-    const mine = rowOf(row.dataset.name);
-    if (mine) mine.querySelector("summary").replaceChildren(...summary.childNodes);
-    else document.getElementById("variable-rows")?.append(row);
+    const { name } = row.dataset;
+    names.add(name);
+    const mine = document.querySelector(`.variable-row[data-name="${name}"] > summary`);
+    if (mine) mine.replaceChildren(...row.querySelector("summary").childNodes);
+    else byId("variable-rows")?.append(row);
   }
   for (const row of document.querySelectorAll(".variable-row")) {
     row.hidden = !names.has(row.dataset.name);
-    if (row.hidden && !isDescribed(row)) row.remove();
+    const isDescribed = [...row.querySelectorAll("select, textarea")].some((one) => one.selectedIndex ?? one.value);
+    if (row.hidden && !isDescribed) row.remove();
   }
-  const none = document.getElementById("no-variables");
+  const none = byId("no-variables");
   if (none) none.hidden = names.size > 0;
 }
 
 function showSize(text) {
   const max = Number(form.dataset.bytesMax);
-  const size = encoder.encode(text).length;
-  const left = max - size;
-  const place = document.getElementById("size");
-  place.hidden = size * 2 < max;
+  const left = max - encoder.encode(text).length;
+  const place = byId("size");
+  place.hidden = left * 2 > max;
   place.textContent =
-    `${counted(size)} of ${counted(max)} bytes, ${counted(Math.abs(left))} ${left < 0 ? "too many" : "left"}`;
+    `${counted(max - left)} of ${counted(max)} bytes, ${counted(Math.abs(left))} ${left < 0 ? "too many" : "left"}`;
 }
 
-function rowOf(name) {
-  return document.querySelector(`.variable-row[data-name="${name}"]`);
-}
-
-/** Variables without a description: new ones, and misspelled ones. */
-function unknownIn(text, declared) {
-  const inFront = declaredIn(text);
-  const isKnown = (name) => inFront ? inFront.has(name) : declared.has(name) || isDescribed(rowOf(name));
-  return new Set([...namesIn(text)].filter((name) => !isKnown(name)));
-}
-
-function isDescribed(row) {
-  return [...row?.querySelectorAll("select, textarea") ?? []].some((control) =>
-    control.type === "select-one" ? control.selectedIndex > 0 : control.value !== "");
-}
-
-function tellUnknown(unknown) {
-  const names = [...unknown];
-  if (names.length > NAMES_TOLD_MAX) names.splice(NAMES_TOLD_MAX, Infinity, "…");
-  const told = names.length ? `Not described yet: ${names.join(", ")}. Describe them below.` : "";
-  const place = document.getElementById("unknown");
-  // Screen readers repeat it whenever it is set.
-  if (place.textContent !== told) place.textContent = told;
-}
-
-// Helpers
-
-/** Calls a function after a pause in requests, or at once. */
+/** Calls a function after a pause in requests, or at once; no second time before it has ended. */
 function later(milliseconds, act) {
   let timer = 0;
-  const now = () => {
-    if (timer) act();
+  let isBusy = false;
+  const now = async () => {
+    if (!timer) return;
+    if (isBusy) return soon();
     clearTimeout(timer);
     timer = 0;
+    isBusy = true;
+    await act();
+    isBusy = false;
   };
   const soon = () => {
     clearTimeout(timer);

@@ -1,6 +1,8 @@
 // The files of a version in the editor of prompts. Uploads become rows of the form at once, and the
 // field of the prompt also edits the text of a file.
 
+import { element } from "./site.js";
+
 // How the data of a row begins; it is empty for the file that the base version has.
 const TEXT = "text,";
 const BASE64 = "base64,";
@@ -8,27 +10,28 @@ const BASE64 = "base64,";
 const encoder = new TextEncoder();
 
 /**
- * Gives the form's files their behaviour. `flush()` writes what was typed to `field`; `remount(act)`
- * calls a function between two fields, so that none undoes the other's text; `changed()` is called
- * after each change of a row.
+ * Gives the form's files their behaviour. `flush()` writes what was typed to `field` and its row;
+ * `changed()` is called after each change of a row.
  */
-export function manageFiles(form, field, { flush, remount, changed }) {
+export function manageFiles(form, field, { flush, changed }) {
   const section = document.getElementById("files");
+  const [filesMax, bytesMax] = [section.dataset.filesMax, section.dataset.bytesMax].map(Number);
   const rows = document.getElementById("file-rows");
   const choice = document.getElementById("chosen-text");
   const upload = document.getElementById("upload");
   const label = field.labels[0];
   const ownLabel = label.textContent;
-  const chooser = document.createElement("input");
-  chooser.type = "file";
-  // The row whose text is in the field, that text, and the prompt's text meanwhile.
+  const chooser = element("input", { type: "file" });
+  // Has the prompt's text, and the name of the field, while the field has the text of a file.
+  const prompt = element("textarea", { hidden: true });
+  // The row of that file, and its text.
   let edited = null;
   let shown = "";
-  let prompt = null;
   let replaced = null;
 
-  section.addEventListener("input", async () => {
-    if (edited && !present().includes(edited)) await remount(() => show(null));
+  field.after(prompt);
+  section.addEventListener("input", () => {
+    if (edited && !present().includes(edited)) show(null);
     update();
   });
   section.addEventListener("click", ({ target }) => {
@@ -45,7 +48,7 @@ export function manageFiles(form, field, { flush, remount, changed }) {
   return { commit, isEdited: () => edited !== null, promptText };
 
   function promptText() {
-    return prompt ? prompt.value : field.value;
+    return edited ? prompt.value : field.value;
   }
 
   /** Writes the text of an edited file to its row. */
@@ -56,38 +59,25 @@ export function manageFiles(form, field, { flush, remount, changed }) {
     update();
   }
 
+  /** Shows the text of a row, or the prompt. */
   function show(row, text) {
     flush();
-    commit();
-    if (!edited && row) {
-      prompt = document.createElement("textarea");
-      prompt.hidden = true;
-      prompt.name = field.name;
-      prompt.value = field.value;
-      field.removeAttribute("name");
-      field.after(prompt);
-    }
+    prompt.value = promptText();
+    field.value = row ? text : prompt.value;
+    edited = row;
+    shown = field.value;
+    [field.name, prompt.name] = row ? ["", "content"] : ["content", ""];
     // A browser that restores the fields of a page would restore it as the prompt's text.
     field.autocomplete = row ? "off" : "";
-    edited = row;
-    field.value = row ? text : promptText();
-    shown = field.value;
-    if (!row && prompt) {
-      field.name = prompt.name;
-      prompt.remove();
-      prompt = null;
-    }
     label.textContent = row ? `File ${pathOf(row)}` : ownLabel;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
     update();
   }
 
   async function choose() {
     const row = rows.children[choice.value] ?? null;
     const text = row ? await textOf(row).catch(() => undefined) : "";
-    if (typeof text === "string") {
-      await remount(() => show(row, text));
-      changed();
-    }
+    if (typeof text === "string") show(row, text);
     say(text === null ? `${pathOf(row)} is not a text. Replace it with another file instead.`
       : text === undefined ? `${pathOf(row)} cannot be read right now. Try again in a moment.` : "");
     update();
@@ -112,9 +102,10 @@ export function manageFiles(form, field, { flush, remount, changed }) {
       const path = row ? pathOf(row) : [...folder, file.name].join("/");
       const found = row ?? [...rows.children].find((one) => pathOf(one) === path);
       if (!hasRoom(found, file.size, path)) break;
-      const data = await readBase64(file);
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      const data = BASE64 + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
       const target = found ?? blank();
-      if (target === edited) await remount(() => show(null));
+      if (target === edited) show(null);
       pathField(target).value = path;
       setData(target, data, file.size);
       checkbox(target, "removed").checked = false;
@@ -124,15 +115,10 @@ export function manageFiles(form, field, { flush, remount, changed }) {
   }
 
   function hasRoom(row, size, name) {
-    const filesMax = Number(section.dataset.filesMax);
-    const bytesMax = Number(section.dataset.bytesMax);
     const others = present().filter((one) => one !== row);
-    const bytes = others.reduce((sum, one) => sum + sizeOf(one), size);
-    if (others.length < filesMax && bytes <= bytesMax) return true;
-    say(others.length < filesMax
-      ? `${name} has ${counted(size)} bytes, and all files would have ${counted(bytes)}. `
-        + `The limit is ${counted(bytesMax)}: remove some first.`
-      : `${name} is not added: a version has at most ${filesMax} files. Remove some first.`);
+    if (others.length < filesMax && sizeOf(others) + size <= bytesMax) return true;
+    say(`${name} has ${counted(size)} bytes and is not added: a version has at most ${filesMax} files `
+      + `and ${counted(bytesMax)} bytes of them. Remove some first.`);
     return false;
   }
 
@@ -160,9 +146,8 @@ export function manageFiles(form, field, { flush, remount, changed }) {
   /** Shows the number of files and bytes, and offers the files for the field. */
   function update() {
     const files = present();
-    const bytes = files.reduce((sum, row) => sum + sizeOf(row), 0);
-    const told = `${files.length} ${files.length === 1 ? "file" : "files"}, ${counted(bytes)} of `
-      + `${counted(Number(section.dataset.bytesMax))} bytes`;
+    const told = `${files.length} ${files.length === 1 ? "file" : "files"}, ${counted(sizeOf(files))} of `
+      + `${counted(bytesMax)} bytes`;
     const place = document.getElementById("files-size");
     if (place.textContent !== told) place.textContent = told;
     rows.closest(".scroll").hidden = !rows.children.length;
@@ -171,9 +156,9 @@ export function manageFiles(form, field, { flush, remount, changed }) {
         one.ariaLabel = `${one.ariaLabel.split(":")[0]}: ${pathOf(row)}`;
       }
     }
-    const offered = [...rows.children].map((row, at) => [row, at]).filter(([row]) => files.includes(row));
-    choice.replaceChildren(new Option(ownLabel, ""), ...offered.map(([row, at]) =>
-      new Option(pathOf(row) || "File without a path", at, false, row === edited)));
+    choice.replaceChildren(new Option(ownLabel, ""), ...files.map((row) => (
+      new Option(pathOf(row) || "File without a path", [...rows.children].indexOf(row), false, row === edited)
+    )));
     document.getElementById("text-choice").hidden = !rows.children.length;
   }
 }
@@ -186,8 +171,8 @@ function pathOf(row) {
   return pathField(row).value.trim();
 }
 
-function sizeOf(row) {
-  return Number(row.dataset.size);
+function sizeOf(files) {
+  return files.reduce((sum, row) => sum + Number(row.dataset.size), 0);
 }
 
 function checkbox(row, field) {
@@ -218,14 +203,4 @@ async function textOf(row) {
   } catch {
     return null;
   }
-}
-
-function readBase64(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    // An empty file has no comma in some browsers.
-    reader.onload = () => resolve(BASE64 + (file.size ? reader.result.split(",")[1] : ""));
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
 }

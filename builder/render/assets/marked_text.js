@@ -1,19 +1,23 @@
 // A text field that marks variables and Markdown while the user types. The textarea stays the field
-// of the form. It gets the typed text, and the event "input", after a pause in typing and before the
-// form is read. A script that writes to it and sends this event also changes this field.
+// of the form. It gets the typed text, and the event "input", after a pause in typing. A script that
+// writes to it and sends this event also changes this field, which then has nothing to undo.
 
 import {
   Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
   ViewPlugin, defineLanguageFacet, highlightSpecialChars, history, historyKeymap, insertNewline,
   keymap, parser, standardKeymap, syntaxHighlighting, tags,
 } from "./codemirror.js";
-import { FRONT_MATTER_CHARS_MAX, VARIABLE, frontMatterOf } from "./prompt_text.js";
+import { VARIABLE, element } from "./site.js";
 
 // Writing a long text to a textarea takes longer than a key may.
 const WRITE_MS = 100;
+// The hub treats a larger block as part of the text.
+const FRONT_MATTER_CHARS_MAX = 16_384;
+const FRONT_MATTER = /^---[ \t]*\n(?:[^]*?\n)?---[ \t]*(?:\n|$)/;
 
 const markdown = new Language(defineLanguageFacet(), parser, [], "markdown");
 const unknownChanged = StateEffect.define();
+let unknown = [];
 const frontLine = Decoration.line({ class: "front", attributes: { dir: "auto" } });
 const textLine = Decoration.line({ attributes: { dir: "auto" } });
 const variableMark = Decoration.mark({ class: "variable" });
@@ -44,25 +48,27 @@ const theme = EditorView.theme({
 });
 
 /**
- * Lays the field over a textarea, with its name and description.
+ * Makes a field to show in a textarea's place, with its name and description.
  *
- * Returns `setUnknown(names)`, which underlines variables, `write()`, which writes what was typed to the
- * textarea at once, and `remove()`, which restores the textarea.
+ * Returns `show(isShown)`, which shows this field or the textarea, `setUnknown(names)`, which underlines
+ * variables, and `write()`, which writes what was typed to the textarea at once.
  */
 export function markText(textarea) {
   const { id, dir } = textarea;
-  const host = document.createElement("div");
-  host.className = "marked";
+  const host = element("div", { className: "marked", hidden: true });
   // In a shadow root, CodeMirror adopts its style sheets; elsewhere, it writes inline styles, which
   // the Content-Security-Policy of pages forbids.
   const root = host.attachShadow({ mode: "open", delegatesFocus: true });
+  const label = textarea.labels[0];
+  // Ids do not reach into a shadow root, so the description is a text.
+  const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
+  const about = told.map((one) => document.getElementById(one)?.textContent ?? "").join(" ");
+  root.append(element("p", { id: "about", hidden: true }, about));
   let isWriting = false;
   let timer = 0;
-  const view = new EditorView({
-    root,
-    parent: root,
+  const stateOf = () => EditorState.create({
     doc: textarea.value,
-    selection: selectionOf(textarea),
+    selection: { anchor: textarea.selectionStart, head: textarea.selectionEnd },
     extensions: [
       history(),
       // Tab is not bound: it leaves the field.
@@ -71,132 +77,95 @@ export function markText(textarea) {
       EditorView.lineWrapping,
       EditorView.perLineTextDirection.of(true),
       EditorState.tabSize.of(8),
-      EditorView.contentAttributes.of(attributesOf(textarea, root)),
+      EditorView.contentAttributes.of({
+        "aria-label": label.textContent,
+        "aria-describedby": "about",
+        "aria-invalid": textarea.getAttribute("aria-invalid") ?? "false",
+        spellcheck: String(textarea.spellcheck),
+        autocorrect: "on",
+        autocapitalize: "sentences",
+      }),
       markdown.extension,
       highlighting,
       theme,
       marks,
       EditorView.updateListener.of(({ docChanged }) => {
-        if (!docChanged || isWriting) return;
+        if (!docChanged) return;
         clearTimeout(timer);
         timer = setTimeout(write, WRITE_MS);
       }),
     ],
   });
-  const write = () => {
+  const view = new EditorView({ root, parent: root });
+  function write() {
     if (!timer) return;
-    forget();
+    clearTimeout(timer);
+    timer = 0;
     isWriting = true;
     textarea.value = view.state.doc.toString();
     textarea.dispatchEvent(new Event("input", { bubbles: true }));
     isWriting = false;
-  };
-  const forget = () => {
+  }
+  function read() {
+    if (isWriting || host.hidden) return;
     clearTimeout(timer);
     timer = 0;
-  };
-  const complete = ({ formData }) => {
-    write();
-    // A field for the text of a file has no name.
-    if (textarea.name) formData.set(textarea.name, textarea.value);
-  };
-  const read = () => {
-    if (isWriting) return;
-    forget();
-    if (textarea.value === view.state.doc.toString()) return;
-    isWriting = true;
-    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: textarea.value } });
-    isWriting = false;
-  };
-  const label = textarea.labels[0];
-  const focus = () => view.focus();
-  const hadFocus = document.activeElement === textarea;
+    if (textarea.value !== view.state.doc.toString()) view.setState(stateOf());
+  }
   textarea.addEventListener("input", read);
-  textarea.form.addEventListener("formdata", complete);
   // The text that a browser restores in a form when the user returns to the page.
   addEventListener("pageshow", read);
-  label?.addEventListener("click", focus);
-  textarea.hidden = true;
-  // With "auto", browsers scan the whole text at each key.
-  textarea.dir = "";
-  // Labels of and links to the field lead to the visible one.
-  textarea.removeAttribute("id");
-  host.id = id;
+  label.addEventListener("click", () => view.focus());
   textarea.after(host);
-  if (hadFocus) view.focus();
   return {
     setUnknown(names) {
-      view.dispatch({ effects: unknownChanged.of(names) });
+      unknown = names;
+      view.dispatch({ effects: unknownChanged.of(null) });
     },
     write,
-    remove() {
-      write();
-      const { anchor, head } = view.state.selection.main;
-      removeEventListener("pageshow", read);
-      textarea.form.removeEventListener("formdata", complete);
-      textarea.removeEventListener("input", read);
-      label?.removeEventListener("click", focus);
-      view.destroy();
-      host.remove();
-      textarea.id = id;
-      textarea.dir = dir;
-      textarea.hidden = false;
-      textarea.setSelectionRange(Math.min(anchor, head), Math.max(anchor, head));
+    show(isShown) {
+      if (isShown !== host.hidden) return;
+      const [from, to] = isShown ? [textarea, host] : [host, textarea];
+      const hadFocus = document.activeElement === textarea;
+      if (isShown) view.setState(stateOf());
+      else {
+        write();
+        const { anchor, head } = view.state.selection.main;
+        textarea.setSelectionRange(Math.min(anchor, head), Math.max(anchor, head));
+      }
+      host.hidden = !isShown;
+      textarea.hidden = isShown;
+      // With "auto", browsers scan the whole text at each key.
+      textarea.dir = isShown ? "" : dir;
+      // Labels of and links to the field lead to the visible one.
+      from.removeAttribute("id");
+      to.id = id;
+      if (hadFocus) view.focus();
     },
-  };
-}
-
-function selectionOf({ selectionStart, selectionEnd }) {
-  return { anchor: selectionStart, head: selectionEnd };
-}
-
-/** The field's description for screen readers. Ids do not reach into a shadow root, so it is a text. */
-function attributesOf(textarea, root) {
-  const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean)
-    .map((id) => document.getElementById(id)?.textContent ?? "");
-  const about = document.createElement("p");
-  about.id = "about";
-  about.hidden = true;
-  about.textContent = told.join(" ");
-  root.append(about);
-  return {
-    "aria-label": textarea.labels[0]?.textContent ?? "",
-    "aria-describedby": about.id,
-    "aria-invalid": textarea.getAttribute("aria-invalid") ?? "false",
-    spellcheck: String(textarea.spellcheck),
-    autocorrect: "on",
-    autocapitalize: "sentences",
   };
 }
 
 /** Marks the visible part of a text; its front matter has no variables. */
 class Marks {
-  unknown = new Set();
-
   constructor(view) {
     this.matcher = new MatchDecorator({
       regexp: VARIABLE,
       decorate: (add, from, to, [, name]) => {
         if (!name || from < this.start) return;
-        add(from, to, this.unknown.has(name) ? unknownMark : variableMark);
+        add(from, to, unknown.includes(name) ? unknownMark : variableMark);
       },
     });
     this.mark(view);
   }
 
   update({ docChanged, viewportChanged, transactions, view }) {
-    let isStale = docChanged || viewportChanged;
-    for (const effect of transactions.flatMap((one) => one.effects)) {
-      if (!effect.is(unknownChanged)) continue;
-      this.unknown = effect.value;
-      isStale = true;
-    }
-    if (isStale) this.mark(view);
+    const isChanged = transactions.some(({ effects }) => effects.some((one) => one.is(unknownChanged)));
+    if (docChanged || viewportChanged || isChanged) this.mark(view);
   }
 
   mark(view) {
     const { doc } = view.state;
-    this.start = frontMatterOf(doc.sliceString(0, FRONT_MATTER_CHARS_MAX)).length;
+    this.start = doc.sliceString(0, FRONT_MATTER_CHARS_MAX).match(FRONT_MATTER)?.[0].length ?? 0;
     this.variables = this.matcher.createDeco(view);
     const lines = [];
     for (let at = view.viewport.from; at <= view.viewport.to;) {

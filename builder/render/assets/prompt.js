@@ -3,10 +3,7 @@
 // Values are in the fragment of the address, which no server sees. The copied text comes from the
 // published bytes, because HTML has no CRLF.
 
-import { copyText } from "./site.js";
-
-// The rules of the format: \{{ is a literal {{, and values are not searched for variables.
-const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
+import { VARIABLE, copyText } from "./site.js";
 
 // In the message after copying.
 const NAMED_MAX = 4;
@@ -170,6 +167,7 @@ function showValue(name) {
   left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
 }
 
+/** Values are not searched for variables. */
 function fillIn(text) {
   return text.replace(VARIABLE, (placeholder, name) => (name ? valueOf(name) ?? placeholder : "{{"));
 }

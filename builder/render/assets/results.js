@@ -89,25 +89,31 @@ async function update() {
 
 /** Adds rows to the list. On hosts without the service, lines of texts follow later. */
 function append({ repos, matches, total, lineIn }) {
-  found.append(...repos.map((repo, at) => row(repo, matches[at])));
+  const rows = repos.map((repo, at) => row(repo, matches[at]));
+  found.append(...rows);
   const left = total - found.children.length;
   more.hidden = !repos.length || left < 1;
   more.textContent = `Show ${Math.min(SHOWN_AT_ONCE, left)} more`;
   if (!lineIn) return;
-  const items = [...found.children].slice(-repos.length);
-  repos.map((repo, at) => [repo, matches[at], items[at], lineIn])
-    .filter(([, match]) => match.in[0] === "text").slice(0, TEXTS_READ).forEach((one) => addLine(...one));
+  const inTexts = repos.map((_, at) => at).filter((at) => matches[at].in[0] === "text");
+  for (const at of inTexts.slice(0, TEXTS_READ)) addLine(repos[at], matches[at], rows[at], lineIn);
 }
 
 async function addLine(repo, match, item, lineIn) {
   const path = `/api/v1/repos/${repo.owner}/${repo.name}/versions/${repo.latest_version}.body.txt`;
-  const answer = await get(path, { range: `bytes=0-${TEXT_BYTES_MAX - 1}` }).catch(() => null);
-  if (!answer?.ok) return; // the row says that the words are in the text
+  const answer = await load(path, { range: `bytes=0-${TEXT_BYTES_MAX - 1}` });
+  if (!answer) return; // the row says that the words are in the text
   const reader = answer.body.getReader();
   const { value } = await reader.read(); // a host without ranges sends more
   reader.cancel();
   const { line, words } = lineIn(new TextDecoder().decode(value?.subarray(0, TEXT_BYTES_MAX)));
   if (line) item.querySelector(".why").replaceWith(why(repo, { ...match, line, words }));
+}
+
+/** A file of the site; null if the host does not send it. */
+async function load(path, headers) {
+  const answer = await get(path, headers).catch(() => null);
+  return answer?.ok ? answer : null;
 }
 
 async function showMore() {
@@ -126,23 +132,26 @@ async function showMore() {
 
 /** Links that take a filter off, and links that add one, with counts. */
 function showFilters(q, { total, facets: { tags = [], owners = [] } = {} }) {
-  const set = Object.entries(filters).flatMap(([key, names]) => names.split(",").map((name) => [key, name]));
-  const link = (text, given) => element("a", { href: addressOf(q, { ...filters, ...given }) }, text);
-  chosen.replaceChildren(...set.map(([key, name]) => {
-    const others = set.filter((one) => one[0] === key && one[1] !== name).map((one) => one[1]);
-    const off = Object.assign(link(`${key} ${name} ×`, { [key]: others.join(",") }), { className: "label" });
-    return element("li", {}, off);
-  }));
-  chosen.hidden = !set.length;
-  const groups = [
-    ["Tags", tags, (name) => ({ tag: [filters.tag, name].filter(Boolean).join(",") })],
-    ["Owners", owners, (name) => ({ owner: name })],
-  ].map(([title, names, given]) => [title, names.filter(({ count }) => count < total).map(({ name, count }) => (
-    element("li", {}, link(name, given(name)), element("span", { className: "soft" }, count.toLocaleString("en")))
-  ))]).filter(([, { length }]) => length);
-  facets.replaceChildren(facets.firstElementChild, ...groups.flatMap(([title, items]) => (
-    [element("h2", {}, title), element("ul", { className: "names" }, ...items)]
+  const link = (text, key, names, className = "") => (
+    element("a", { className, href: addressOf(q, { ...filters, [key]: names.join(",") }) }, text)
+  );
+  chosen.replaceChildren(...Object.entries(filters).flatMap(([key, given]) => (
+    given.split(",").map((name, at, names) => (
+      element("li", {}, link(`${key} ${name} ×`, key, names.toSpliced(at, 1), "label"))
+    ))
   )));
+  chosen.hidden = !chosen.children.length;
+  const group = (heading, key, names, others) => {
+    const items = names.filter(({ count }) => count < total).map(({ name, count }) => element(
+      "li", {}, link(name, key, [...others, name]),
+      element("span", { className: "soft" }, count.toLocaleString("en")),
+    ));
+    return items.length ? [element("h2", {}, heading), element("ul", { className: "names" }, ...items)] : [];
+  };
+  const groups = [
+    ...group("Tags", "tag", tags, filters.tag?.split(",") ?? []), ...group("Owners", "owner", owners, []),
+  ];
+  facets.replaceChildren(facets.firstElementChild, ...groups);
   facets.hidden = !groups.length;
 }
 
@@ -180,8 +189,8 @@ function why(repo, { in: places, words, line }) {
 async function showInstead(q) {
   similar.hidden = true;
   showRows("/new.html");
-  const answer = q && await get("/api/v1/tags.json").catch(() => null);
-  if (!answer?.ok) return;
+  const answer = q && await load("/api/v1/tags.json");
+  if (!answer) return;
   const words = q.toLowerCase().split(/\s+/);
   const near = mostAlike((await answer.json()).data, ({ name }) => Math.max(...words.map((word) => likeness(word, name))));
   if (field.value.trim() !== q) return;
@@ -194,8 +203,8 @@ async function showInstead(q) {
 /** Suggests the first prompts of a page, once. */
 async function showRows(path) {
   if (suggested.children.length) return;
-  const answer = await get(path).catch(() => null);
-  if (!answer?.ok) return;
+  const answer = await load(path);
+  if (!answer) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const rows = [...page.querySelectorAll(".rows > li")];
   suggested.className = rows[0]?.parentNode.className ?? "rows"; // shows the dates that sort them

@@ -72,8 +72,7 @@ function optionsShown() {
 /** Moves the selection; the position after the last option selects none. */
 function select(index) {
   const option = optionsShown()[index];
-  list.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
-  option?.setAttribute("aria-selected", "true");
+  for (const one of optionsShown()) one.ariaSelected = one === option;
   option?.scrollIntoView({ block: "nearest" });
   selected = option ? index : -1;
   if (option) field.setAttribute("aria-activedescendant", option.id);
@@ -95,7 +94,7 @@ function suggest({ repos, matches }) {
     return element("li", { role: "presentation" }, option);
   }));
   list.hidden = !repos.length;
-  field.setAttribute("aria-expanded", String(!list.hidden));
+  field.ariaExpanded = !list.hidden;
   select(-1);
 }
 
@@ -131,22 +130,17 @@ async function ask(q, page, filters) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers && (page === 1 || !isPartly)) {
     const answer = await get(`/api/v1/repos${addressOf(q, filters)}&explain=true&page=${page}`);
-    const isJson = answer.headers.get("content-type")?.includes("json");
-    const isFinal = isJson && [400, 404].includes(answer.status); // such as an unknown tag
-    if (answer.ok && isJson) {
-      const { data, meta } = await answer.json();
-      if (meta.q === q) {
-        isPartly = false;
-        return { repos: data, ...meta };
-      }
-      hostAnswers = false; // it did not see the query
-    } else if (answer.status === 429 || isFinal || (answer.status >= 500 && page > 1)) {
-      const told = await answer.json().catch(() => null);
-      const message = told?.error?.message ?? "Search is temporarily unavailable. Try again in a moment.";
-      throw Object.assign(new Error(message), { isFinal });
-    } else if (answer.status < 500) {
-      hostAnswers = false;
-    } // else the service is down: the file stands in, and the next search asks again
+    const { data, meta, error } = await answer.json().catch(() => ({})); // of a host of files: a page
+    if (meta?.q === q) {
+      isPartly = false;
+      return { repos: data, ...meta };
+    }
+    const isDown = answer.status >= 429;
+    if (page > 1 || (error && answer.status < 500)) {
+      const message = error?.message ?? "Search is temporarily unavailable. Try again in a moment.";
+      throw Object.assign(new Error(message), { isFinal: !isDown }); // such as an unknown tag
+    }
+    hostAnswers = isDown; // if so, the file stands in, and the next search asks again
   }
   isPartly = true;
   catalogue ??= fetchCatalogue().catch((error) => {

@@ -21,6 +21,9 @@ for (const snippet of document.querySelectorAll(".snippet")) {
   snippet.append(button);
 }
 
+/** A variable in a prompt, as on the server; \{{ is a literal {{. */
+export const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
+
 /** Copies text to the clipboard; false if the browser does not allow it. */
 export async function copyText(text) {
   try {

@@ -28,6 +28,7 @@ from publisher.web.editor.writing import (
     PARAMETERS,
     YES,
     Base,
+    VariableRow,
     Writing,
     rows_for,
 )
@@ -106,15 +107,20 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
     writing, before = page.writing, shown.before
     text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
     document = parse_document(text)
+    fields = front_fields(document)
     front = {
         field: ", ".join(value) if field == "tags" else show_value(value)
-        for field, value in front_fields(document).items()
+        for field, value in fields.items()
         if field != "variables"
     }
-    if "variables" in front_fields(document):
-        front["variables"] = ", ".join(one.name for one in front_fields(document)["variables"])
     found = variable_names(document.body)
     known = page.latest.shown.rows if page.latest else ()
+    rows = rows_for(found, (*known, *writing.rows))
+    described = [*known, *(row for row in rows if row != VariableRow(row.name))]
+    if "variables" in fields:
+        described = fields["variables"]
+        front["variables"] = ", ".join(one.name for one in described)
+    unknown = {*found} - {one.name for one in described}
     return frame.render(
         "editor.html", shown.status, **_shared(frame, page),
         plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
@@ -128,7 +134,7 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         file_rows=_file_rows(page, frame.settings.base_path), counted=counted,
         files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
         new_file=ShownFile(FileRow(""), 0, is_fixed=False, state="new"),
-        rows=rows_for(found, (*known, *writing.rows)), found=set(found),
+        rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},
         offered_tags=tags_in_use(frame.settings)[:TAGS_NAMED_MAX],
         types=[(type, type) for type in TYPES], required_choices=_CHOICES_OF_REQUIRED,

@@ -241,6 +241,22 @@ def test_values_of_variables_have_their_type(people: People, writer: Visitor) ->
     assert variables["count"].enum == [3, 4] and variables["list"].required is True
 
 
+def test_new_variables_are_named_until_they_are_described(people: People, writer: Visitor) -> None:
+    people.publish_story(writer, "Tell {{hero}} a story.")
+    open_story(writer)
+    assert "Not described yet" not in writer.page.words
+    page = send(writer, "preview", content="Tell {{hero}} of {{foe}} and {{friend}}.")
+    assert "Not described yet: foe, friend. Describe them below." in page.words
+    page = send(writer, "preview", **set_variable(writer, "foe", type="integer"))
+    assert "Not described yet: friend." in page.words
+    page = send(writer, "look", content="---\nvariables: [a, hero]\n---\n{{hero}} {{foe}}")
+    assert "Not described yet: foe. Describe them in the front matter." in page.words
+    names = [f"v{number}" for number in range(11)]
+    page = send(writer, "look", content=" ".join(f"{{{{{name}}}}}" for name in names))
+    assert f"Not described yet: {', '.join(names[:10])}, …. Describe" in page.words
+    assert f'data-names="{" ".join(names)}"' in page.html
+
+
 def test_prompts_of_others_are_not_edited(people: People, writer: Visitor) -> None:
     publish(writer, name="story", content="Hi.")
     open_story(writer)
