@@ -227,13 +227,13 @@ def _replace(path: str, data: bytes, old_ns: int | None) -> None:
     try:
         descriptor = os.open(temporary, _FLAGS, 0o644)
     except FileNotFoundError:
-        os.makedirs(folder, exist_ok=True)
+        _make_folder(folder)
         descriptor = os.open(temporary, _FLAGS, 0o644)
     try:
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            written = os.write(descriptor, data)
+            while written < len(data):
+                written += os.write(descriptor, memoryview(data)[written:])
             if old_ns is not None:
                 # nginx and Caddy make the ETag from whole seconds and the size. A new version often
                 # has the old one's size, and must not get the same ETag within one second.
@@ -245,3 +245,14 @@ def _replace(path: str, data: bytes, old_ns: int | None) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder that does not exist. `os.makedirs` looks each time if its parent does."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        pass  # Another process was faster.
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        _make_folder(path)
