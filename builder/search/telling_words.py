@@ -6,7 +6,6 @@ another's line.
 import math
 import os
 import re
-from collections import Counter
 from functools import cache
 from itertools import islice
 
@@ -27,7 +26,7 @@ UNKNOWN_RARITY = 7.0
 
 _addresses_and_placeholders = re.compile(r"https?://\S+|\{\{.*?\}\}")
 # A single letter, a number that is not a year, a key.
-_is_odd = re.compile("[a-z]|[0-9]{1,3}|[0-9]{5,}|(?=(?:.*[0-9]){3}).*[a-z].*").fullmatch
+_is_odd = re.compile("[a-z]|[0-9]{1,3}|[0-9]{5,}|(?=(?:[^0-9]*[0-9]){3}).*[a-z].*").fullmatch
 
 
 @cache
@@ -46,22 +45,22 @@ def telling_words(repo: Repo) -> str:
     known, _ = distinct_words(" ".join(fields))
     text = _addresses_and_placeholders.sub(" ", without_markers(repo.body))
     spellings = count_words(text)
+    known |= STOP_STEMS | FREQUENT_STEMS
     counts: dict[str, int] = {}
     for (stem, _), count in spellings:
-        counts[stem] = counts.get(stem, 0) + count
-    rarity = rarities()
+        if stem not in known:
+            counts[stem] = counts.get(stem, 0) + count
+    rarity_of = rarities().get
     scores = {
-        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * rarity.get(stem, UNKNOWN_RARITY)
+        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * rarity_of(stem, UNKNOWN_RARITY)
         for stem, count in counts.items()
-        if stem not in known
     }
     # Equal scores keep the order of the text.
     ordered = sorted(scores, key=scores.get, reverse=True)
-    best = [*islice(filter(_tells, ordered), WORDS_MAX)]
-    written: dict[str, Counter[str]] = {stem: Counter() for stem in best}
+    written = {stem: dict[str, int]() for stem in islice(filter(_tells, ordered), WORDS_MAX)}
     for (stem, surface), count in spellings:
         if stem in written:
-            written[stem][surface] += count
+            written[stem][surface] = written[stem].get(surface, 0) + count
     chosen: list[str] = []
     left = BYTES_MAX + 1
     for forms in written.values():
@@ -74,5 +73,4 @@ def telling_words(repo: Repo) -> str:
 
 
 def _tells(stem: str) -> bool:
-    is_word = len(stem) <= CHARS_MAX and not _is_odd(stem)
-    return is_word and stem not in STOP_STEMS and stem not in FREQUENT_STEMS
+    return len(stem) <= CHARS_MAX and not _is_odd(stem)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import reduce
 from heapq import merge
 from itertools import chain, islice
+from operator import itemgetter
 from string import ascii_lowercase, digits
 
 from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
@@ -117,7 +118,7 @@ def _fields(entry: Entry) -> dict[str, str | int | list[str]]:
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
-        "start": " ".join(starts.union(start[0] for start in starts)),
+        "start": " ".join(starts.union(map(itemgetter(0), starts))),
         "beginning": " ".join(entry.beginnings),
         "whole": " ".join([EVERY, *entry.whole]),
     }

@@ -12,6 +12,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from whoosh.lang.porter import stem as _porter
@@ -36,9 +38,13 @@ JOINED = (
     r"(?<![a-z0-9@])@[a-z][a-z0-9]*"
     r"|(?<![a-z0-9])[a-z][a-z0-9]*(?:_[a-z0-9]+|(?<=[a-z0-9][a-z0-9])\.[a-z][a-z0-9]+)+"
 )
-_ASCII_WORD = re.compile(f"{SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*")
+_ascii_words = re.compile(f"{SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*").findall
+# Few texts have a word with signs. Those without are split by `str.split`, in half the time.
+_may_sign = re.compile(r"\+\+|#(?<=[a-z]#)|\.net").search
+_apostrophes_outside = re.compile("'(?:(?<![a-z0-9]')|(?![a-z0-9]))").sub
+_OUTSIDE = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
 _joined = re.compile(JOINED).findall
-# A part of each joined word. Few texts have one, and this check takes a thirtieth of the time.
+# A part of each joined word. Few words have one, and this check takes a thirtieth of the time.
 _may_join = re.compile("[@_.][a-z0-9]").search
 
 
@@ -104,7 +110,8 @@ def count_words(text: str) -> list[tuple[Word, int]]:
     """The words of ``part_words``, in order of first occurrence, with their counts. A word with two
     spellings occurs twice.
     """
-    return [(_known[part], count) for part, count in Counter(_parts(folded(text))).items()]
+    counts = Counter(_parts(folded(text)))
+    return [*zip(map(_known.__getitem__, counts), counts.values(), strict=True)]
 
 
 def whole_of(text: str) -> str:
@@ -114,13 +121,14 @@ def whole_of(text: str) -> str:
 
 def distinct_words(text: str) -> tuple[set[str], set[str]]:
     """The stems of all words of ``text``, and their surfaces."""
-    found = [*map(_known.__getitem__, set(_split(text)))]
-    return {stem for stem, _ in found}, {surface for _, surface in found}
+    found = [*map(_known.__getitem__, {*_split(text)})]
+    return {*map(itemgetter(0), found)}, {*map(itemgetter(1), found)}
 
 
 def _split(text: str) -> list[str]:
     plain = folded(text)
-    return (_joined(plain) if _may_join(plain) else []) + _parts(plain)
+    joined = _joined(" ".join(filter(_may_join, plain.split()))) if _may_join(plain) else []
+    return joined + _parts(plain)
 
 
 def folded(text: str) -> str:
@@ -134,14 +142,24 @@ def folded(text: str) -> str:
 
 def _parts(plain: str) -> list[str]:
     if plain.isascii():
-        return _ASCII_WORD.findall(plain)
+        return _ascii_parts(plain)
     found = []
-    for match in _token().finditer(plain):
-        run = match["run"]
-        if run is None:
-            found.append(match["word"])
-        else:
-            found += [run[i : i + 2] for i in range(len(run))]
+    # Most words of most texts are ASCII.
+    for is_ascii, some in groupby(plain.split(), str.isascii):
+        found += (_ascii_parts if is_ascii else _other_parts)(" ".join(some))
+    return found
+
+
+def _ascii_parts(plain: str) -> list[str]:
+    if _may_sign(plain):
+        return _ascii_words(plain)
+    return _apostrophes_outside(" ", plain).translate(_OUTSIDE).split()
+
+
+def _other_parts(plain: str) -> list[str]:
+    found = []
+    for run, word in _token().findall(plain):
+        found += [run[i : i + 2] for i in range(len(run))] if run else [word]
     return found
 
 

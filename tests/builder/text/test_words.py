@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.text.words import QUERY_WORDS_MAX, WORD_CHARS_MAX, query_words, words
+from builder.text.words import QUERY_WORDS_MAX, WORD_CHARS_MAX, part_words, query_words, words
 
 
 def stems(text: str) -> list[str]:
@@ -105,6 +105,14 @@ def test_marks_end_no_word(text):
 
 def test_thai_is_cut_like_cjk():
     assert len(words("ภาษาไทย")) > 1
+
+
+MIXED = st.text("ab9'’+#._@é漢🙂\u0300")
+
+
+@given(MIXED, MIXED)
+def test_a_word_ends_at_a_blank_whatever_stands_beside_it(one, other):
+    assert part_words(f"{one} {other}") == part_words(one) + part_words(other)
 
 
 @given(st.text())
