@@ -115,7 +115,7 @@ def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) ->
     if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         return None
     # If a build of the repo did not end, it is not known which of its files are on the site.
-    old = None if is_begun else context.state.repos.get(repo_id)
+    old = None if is_begun or context.is_fresh else context.state.repos.get(repo_id)
     return Task(
         owner,
         name,

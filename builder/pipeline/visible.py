@@ -96,9 +96,9 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
             context.rendered += 1
             old = None if context.is_fresh else known[row.id] or state.repos.get(row.id)
             state.repos.put(row, old)
-            state.withdrawn.remove(row.id)
             if context.is_fresh:
                 continue  # All lists will be written.
+            state.withdrawn.remove(row.id)
             if not old or old.search_digest != row.search_digest:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):

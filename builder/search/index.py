@@ -95,9 +95,8 @@ def _read_entries(
         progress("Indexing", done, len(ids))
         row = state.repos.get(repo_id)
         line = _decode_line(row.line)
-        _, text = content.read_version(
-            settings.content, line.owner, line.name, Version.parse(line.latest_version)
-        )
+        version = Version.parse(line.latest_version)
+        text = content.read_text(settings.content, line.owner, line.name, version, line.sha256)
         # Otherwise a search for "system" would find every chat prompt.
         yield entry_of(line, without_markers(text), digests[repo_id], order_values(row))
 

@@ -319,20 +319,23 @@ def read_record(root: str, owner: str, name: str, version: Version) -> VersionFi
 def read_version(root: str, owner: str, name: str, version: Version) -> tuple[VersionFile, str]:
     """One version's record and text, checked against each other. Raises ContentError."""
     record = read_record(root, owner, name, version)
-    return record, read_text(root, owner, name, version, record)
+    front = record.front_matter_bytes or 0
+    return record, read_text(root, owner, name, version, record.sha256, front)
 
 
-def read_text(root: str, owner: str, name: str, version: Version, record: VersionFile) -> str:
-    """One version's text, checked against its record. Raises ContentError."""
+def read_text(
+    root: str, owner: str, name: str, version: Version, sha256: str, front_matter_bytes: int = 0
+) -> str:
+    """One version's text, checked against the values of its record. Raises ContentError."""
     stem = f"{owner}/{name}/{version}"
     raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
-    if hashlib.sha256(raw_text).hexdigest() != record.sha256:
+    if hashlib.sha256(raw_text).hexdigest() != sha256:
         raise ContentError([Fault(f"{stem}.md", CHANGED)])
     try:
         text = raw_text.decode()
     except UnicodeDecodeError as error:
         raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start:,}")]) from None
-    end = record.front_matter_bytes or 0
+    end = front_matter_bytes
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
         reason = f"front_matter_bytes is {end:,}, which is not the start of a character"
         raise ContentError([Fault(f"{stem}.json", reason)])

@@ -77,8 +77,9 @@ def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
 
 def _read(read_record: ReadRecord, root: str, owner: str, name: str, version: Version) -> Stored:
     record = read_record(version)
-    text = content.read_text(root, owner, name, version, record)
-    return Stored(owner, name, version, record, text, body_of(text, record.front_matter_bytes))
+    front = record.front_matter_bytes
+    text = content.read_text(root, owner, name, version, record.sha256, front or 0)
+    return Stored(owner, name, version, record, text, body_of(text, front))
 
 
 def _skill(root: str, read: Callable[[Version], Stored], links: Links, version: Version) -> Skill:
