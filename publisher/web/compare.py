@@ -5,15 +5,15 @@ itself. It works on published files alone, in bounded time for any two versions.
 """
 
 import re
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Sequence
 
 from flask import Response, request
 
 from builder.model.answers import ListedVersion
-from builder.model.errors import RequestError
 from builder.model.names import LATEST
 from builder.model.plural import counted
-from builder.model.service_urls import ACCOUNT_URL, COMPARE_URL
+from builder.model.service_urls import COMPARE_URL
 from builder.model.settings import Settings
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.interface import changes_for_callers, interface_of
@@ -38,97 +38,75 @@ STEPS_MAX = 8
 _is_ref = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 
 
-class _Listing(NamedTuple):
-    """The versions of a prompt, newest first, and those that each version, label and ``latest``
-    names.
-    """
-
-    versions: list[ListedVersion]
-    refs: dict[str, ListedVersion]
-
-    def asked(self) -> tuple[str, str]:
-        """The refs in the query. By default, the latest version and the one before ``to``."""
-        given = [request.args.get(side, "")[:REF_CHARS_MAX] for side in ("from", "to")]
-        latest = self.refs.get(LATEST)
-        to = given[1] or (latest.version if latest else "")
-        readable = [one.version for one in self.versions if not one.withdrawn]
-        named = self.refs.get(to)
-        at = readable.index(named.version) + 1 if named and not named.withdrawn else 0
-        before = readable[at : at + 1] or readable[-1:]
-        return given[0] or "".join(before), to
-
-    def find(self, ref: str) -> ListedVersion:
-        """The version that a ref names. Raises RequestError."""
-        if not ref:
-            raise RequestError("version_not_found", "This prompt has no version to compare.")
-        if ref not in self.refs:
-            named = f"version or label “{ref}”" if _is_ref(ref) else "such version or label"
-            raise RequestError(
-                "version_not_found", f"This prompt has no {named}. Choose one from the list."
-            )
-        one = self.refs[ref]
-        if one.withdrawn:
-            raise RequestError(
-                "withdrawn",
-                f"Version {one.version} has been withdrawn, so its text cannot be compared. "
-                "Choose another one.",
-            )
-        return one
-
-    def steps(self, *pair: ListedVersion) -> list[ListedVersion]:
-        """The versions from one to the other, newest first, without some of many."""
-        low, high = sorted(map(self.versions.index, pair))
-        between = self.versions[low : high + 1]
-        return [*between[: min(len(between), STEPS_MAX) - 1], between[-1]]
+# The version that each version, label and ``latest`` names.
+Refs = dict[str, ListedVersion]
 
 
 def add_to(frame: Frame) -> None:
     """Adds this page."""
-    path = COMPARE_URL.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
-    told = "Too many versions were compared from your address"
-    frame.add_for_readers(path, compared, COMPARISONS_PER_MINUTE, "compare", told)
+    reason = "Too many versions were compared from your address"
+    frame.add_for_readers(COMPARE_URL, compared, COMPARISONS_PER_MINUTE, "compare", reason)
 
 
 def compared(frame: Frame, owner: str, name: str) -> Response:
     """Returns the comparison that the query asks for, or the reason why there is none."""
-    listing = _list(frame.settings, owner, name)
-    asked = listing.asked()
-    shown = {"whose": owner, "name": name, "listing": listing, "asked": asked}
-    try:
-        old, new = map(listing.find, asked)
-    except RequestError as error:
-        return frame.render("compared.html", error.status, **shown, fault=str(error))
-    if old is new:
-        both = f"{asked[0]} and {asked[1]} are the same version, {old.version}"
-        fault = f"Both sides are {asked[0]}" if asked[0] == asked[1] else both
-        fault += ". Choose another version on one side."
-        return frame.render("compared.html", **shown, fault=fault)
-    records = [read_version(frame.settings, owner, name, one.version) for one in (old, new)]
-    size = sum(file.size for one in records for file in one.files or ())
+    versions = read_versions(frame.settings, owner, name)
+    refs = _refs(versions)
+    asked = _asked(versions, refs)
+    shown = {"whose": owner, "name": name, "refs": refs, "asked": asked}
+    status, fault = _fault(refs, asked)
+    if fault:
+        return frame.render("compared.html", status, **shown, fault=fault)
+    low, high = sorted(versions.index(refs[ref]) for ref in asked)
+    between = versions[low : high + 1]
+    pair = [read_version(frame.settings, owner, name, refs[ref].version) for ref in asked]
+    size = sum(file.size for one in pair for file in one.files or ())
     is_examined = size <= COMPARED_BYTES_MAX
-    sides = (_side(frame.settings, one) for one in records)
+    sides = (_side(frame.settings, one) for one in pair)
     change = compare_versions(*sides, is_examined=is_examined)
     return frame.render(
         "compared.html",
         **shown,
         fault="",
-        pair=records,
-        callers=changes_for_callers(*(interface_of(one, one.content) for one in records)),
+        pair=pair,
+        callers=changes_for_callers(*(interface_of(one, one.content) for one in pair)),
         change=change,
         summary=_summary(change),
         is_examined=is_examined,
-        steps=listing.steps(old, new),
+        steps=[*between[: STEPS_MAX - 1], *between[STEPS_MAX - 1 :][-1:]],
         built_from=built_from,
         beside=beside,
     )
 
 
-def _list(settings: Settings, owner: str, name: str) -> _Listing:
-    versions = read_versions(settings, owner, name)
-    labels = {label: one for one in versions for label in one.labels or ()}
+def _refs(versions: Sequence[ListedVersion]) -> Refs:
+    """In the order of the lists to choose from."""
     latest = [(LATEST, one) for one in versions if not one.withdrawn][:1]
-    numbers = [(one.version, one) for one in versions]
-    return _Listing(versions, dict([*latest, *sorted(labels.items()), *numbers]))
+    labels = sorted((label, one) for one in versions for label in one.labels or ())
+    return dict([*latest, *labels, *((one.version, one) for one in versions)])
+
+
+def _asked(versions: Sequence[ListedVersion], refs: Refs) -> tuple[str, str]:
+    """The refs in the query. By default, the latest version and the one before ``to``."""
+    given = [request.args.get(side, "")[:REF_CHARS_MAX] for side in ("from", "to")]
+    readable = [one.version for one in versions if not one.withdrawn]
+    to = given[1] or readable[0]
+    number = refs[to].version if to in refs else ""
+    at = readable.index(number) + 1 if number in readable else 0
+    return given[0] or [*readable[at:], readable[-1]][0], to
+
+
+def _fault(refs: Refs, asked: tuple[str, str]) -> tuple[int, str]:
+    """The status, and the reason why versions cannot be compared; empty if they can."""
+    for ref in asked:
+        if ref not in refs:
+            named = f"version or label “{ref}”" if _is_ref(ref) else "such version or label"
+            return 404, f"This prompt has no {named}. Choose one from the list."
+        if refs[ref].withdrawn:
+            gone = f"Version {refs[ref].version} has been withdrawn"
+            return 410, f"{gone}, so its text cannot be compared. Choose another one."
+    old, new = (refs[ref].version for ref in asked)
+    return 200, "" if old != new else f"Both sides are {old}. Choose another version on one side."
 
 
 def _side(settings: Settings, one: Published) -> Side:
@@ -142,16 +120,8 @@ def _side(settings: Settings, one: Published) -> Side:
 def _summary(change: VersionDifference) -> str:
     """Sentences about the numbers of lines and files."""
     text, kinds = change.text, [file.kind for file, _ in change.files]
-    lines = f"{counted(text.removed, 'line')} removed, {counted(text.added, 'line')} added."
-    same = "The text is unchanged" + ("." if kinds else "; only its metadata differs.")
-    files = ", ".join(
-        counted(kinds.count(kind), "file") + words
-        for kind, words in (
-            ("changed", " changed"),
-            ("added", " added"),
-            ("removed", " removed"),
-            ("mode", " with another executable bit"),
-        )
-        if kind in kinds
-    )
-    return f"{lines if text.rows else same}{' ' if files else ''}{files}{'.' if files else ''}"
+    lines = [f"{counted(text.removed, 'line')} removed", f"{counted(text.added, 'line')} added"]
+    same = "The text is unchanged" + ("" if kinds else "; only its metadata differs")
+    words = {"mode": "with another executable bit"}
+    files = [f"{counted(n, 'file')} {words.get(kind, kind)}" for kind, n in Counter(kinds).items()]
+    return " ".join(f"{', '.join(one)}." for one in (lines if text.rows else [same], files) if one)

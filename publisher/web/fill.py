@@ -9,7 +9,7 @@ from flask import Response, request
 from builder.model.answers import Version
 from builder.model.errors import RequestError
 from builder.model.routes import BY_NAME, TEXT
-from builder.model.service_urls import ACCOUNT_URL, FILL_URL
+from builder.model.service_urls import FILL_URL
 from builder.model.settings import READS_PER_MINUTE
 from builder.render.pages import pages_of
 from builder.render.prompt_text import FIELD_PREFIX, form
@@ -30,9 +30,8 @@ _ADVICE = {
 
 def add_to(frame: Frame) -> None:
     """Adds this page."""
-    path = FILL_URL.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
-    told = "Too many prompts were filled in from your address"
-    frame.add_for_readers(path, filled, READS_PER_MINUTE, "fill", told, "GET", "POST")
+    reason = "Too many prompts were filled in from your address"
+    frame.add_for_readers(FILL_URL, filled, READS_PER_MINUTE, "fill", reason, "GET", "POST")
 
 
 def filled(frame: Frame, owner: str, name: str, version: str) -> Response:

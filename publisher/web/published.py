@@ -9,7 +9,7 @@ from flask import Response, abort, request
 
 from builder.model.answers import File, ListedVersion, Version
 from builder.model.errors import RequestError
-from builder.model.matching import fits, version_file
+from builder.model.matching import Match, fits, version_file
 from builder.model.missing import MESSAGES, withdrawn
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
@@ -40,38 +40,39 @@ def read_version(settings: Settings, owner: str, name: str, version: str) -> Pub
     withdrawn.
     """
     at = {"owner": owner, "name": name, "version": version}
-    return _decode_record(_read(settings, "version", "version_page", at)).data
+    return _decode_record(_read(settings, Match(BY_NAME["version"], at), "version_page")).data
 
 
 def read_versions(settings: Settings, owner: str, name: str) -> list[ListedVersion]:
     """All versions of a prompt, newest first. Raises as ``read_version``: ``repo_not_found``."""
-    at = {"owner": owner, "name": name}
-    return _decode_list(_read(settings, "versions", "repo_page", at)).data
+    listed = Match(BY_NAME["versions"], {"owner": owner, "name": name})
+    return _decode_list(_read(settings, listed, "repo_page")).data
 
 
 def read_file(settings: Settings, one: Published, file: File) -> bytes:
-    """The bytes of a version's file."""
+    """The bytes of a version's file. Raises as ``read_version``."""
     place = version_file(one.owner, one.name, one.version, file.path)
-    return Path(settings.out, place.file).read_bytes()
+    return _read(settings, place, "version_page")
 
 
 def is_browser() -> bool:
     return "text/html" in request.headers.get("Accept", "")
 
 
-def _read(settings: Settings, route: str, page: str, at: dict[str, str]) -> bytes:
-    """A file of a route; ``page`` is the route for people, whose reason a browser gets."""
+def _read(settings: Settings, place: Match, page: str) -> bytes:
+    """The bytes of a file. ``page``: the route whose reason a browser gets if it was withdrawn."""
+    route, at = place
     code = "version_not_found" if "version" in at else "repo_not_found"
     shown = {key: value[:80] for key, value in at.items()}
     missing = RequestError(code, MESSAGES[code].format_map(shown))
     if not all(map(fits, at, at.values())):
         raise missing
     try:
-        return Path(settings.out, BY_NAME[route].file_for(**at)).read_bytes()
+        return Path(settings.out, place.file).read_bytes()
     except FileNotFoundError:
-        told = BY_NAME[page if is_browser() else route]
-        for template in withdrawn(told):
+        route = BY_NAME[page] if is_browser() else route
+        for template in withdrawn(route):
             file = Path(settings.out, template.format_map(at))
             with suppress(FileNotFoundError):
-                abort(Response(file.read_bytes(), HTTPStatus.GONE, content_type=told.media))
+                abort(Response(file.read_bytes(), HTTPStatus.GONE, content_type=route.media))
         raise missing from None

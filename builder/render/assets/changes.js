@@ -8,10 +8,11 @@ const RULES = {};
 const { ROWS_MAX, CONTEXT_LINES, SUSPECT, INVISIBLE, CONTROL } = RULES;
 const TOKEN = new RegExp(RULES.TOKEN, "gu");
 const suspect = new RegExp(SUSPECT, "u");
-const invisible = new RegExp(`(${INVISIBLE}|\\r)\\1*`, "gu"); // a run of one character is one mark
+// A run of one character is one mark. Returns are shown where they have changed.
+const [invisible, invisibleOrReturn] = [INVISIBLE, `${INVISIBLE}|\\r`].map((one) => new RegExp(`(${one})\\1*`, "gu"));
 const control = new RegExp(`^${CONTROL}`, "u");
 // Beyond these limits, texts are shown without equal lines, and lines without marked words.
-const LINES = { maxEditLength: 4_000, timeout: 300 }, WORD_EDITS_MAX = 400, WORDS_MS_MAX = 300;
+const LINES = { maxEditLength: 4_000, timeout: 300 }, WORD_EDITS_MAX = 400, WORDS_MS_MAX = 300, STEPS_MAX = 8;
 const SIGNS = { removed: "−", added: "+", changed: "±" };
 
 const [told, shown, steps, heading] = ["#told", "#shown", "#steps", "h1"].map((one) => document.querySelector(one));
@@ -48,15 +49,16 @@ async function compare(form) {
   );
   const swapped = new URLSearchParams({ from: asked[1], to: asked[0] });
   form.append(element("a", { className: "button", href: `?${swapped}` }, "Swap"));
-  const parts = lineParts(old.content, young.content);
-  shown.append(parts.length ? table(parts, from, to) : element("p", {}, "The text is unchanged."));
+  shown.append(...changes(old.content, young.content, from, to));
   const files = changedFiles(old.files, young.files);
   if (files.length) {
     const rows = files.map(([path, change]) => element("li", {}, element("code", {}, path), ` ${change}`));
     shown.append(element("h2", {}, "Files"), element("ul", {}, ...rows));
   }
   const [low, high] = pair.map((one) => versions.indexOf(one)).sort((one, other) => one - other);
-  steps.append(...versions.slice(low, high + 1).map((one) => element(
+  const between = versions.slice(low, high + 1);
+  const passed = between.filter((one, at) => at < STEPS_MAX - 1 || one === between.at(-1));
+  steps.append(...passed.map((one) => element(
     "li", { className: pair.includes(one) ? "now" : "" },
     element("a", { href: `${page.replace("{version}", one.version)}#changes` }, element("code", {}, one.version)),
   )));
@@ -111,11 +113,17 @@ function changedFiles(before = [], after = []) {
     .map((path) => [path, !old.has(path) ? "added" : young.has(path) ? "changed" : "removed"]);
 }
 
-/** Lines that are equal, removed or added, in order; empty if the texts are equal. */
-function lineParts(before, after) {
-  if (before === after) return [];
+/** Nodes that show the changes from one text to another. */
+function changes(before, after, from, to) {
+  const note = (text) => element("p", { className: "soft" }, text);
+  if (before === after) return [note("The text is unchanged.")];
   const [old, young] = [before, after].map((text) => text.match(/[^\n]*\n|[^\n]+/g) ?? []);
-  return diffArrays(old, young, LINES) ?? [{ removed: true, value: old }, { added: true, value: young }];
+  const parts = diffArrays(old, young, LINES);
+  if (parts) return [table(parts, from, to)];
+  return [
+    note("These texts differ too much to match their lines here. All lines are shown as removed and added."),
+    table([{ removed: true, value: old }, { added: true, value: young }], from, to),
+  ];
 }
 
 function table(parts, from, to) {
@@ -172,7 +180,7 @@ function* replaced(before, after, old, young, until) {
     return;
   }
   yield row("changed", old, young, after, pieces.flatMap(({ text, removed, added }) => (
-    removed || added ? [element(removed ? "del" : "ins", {}, ...visible(text))] : visible(text)
+    removed || added ? [element(removed ? "del" : "ins", {}, ...visible(text, invisibleOrReturn))] : visible(text)
   )));
 }
 
@@ -191,11 +199,11 @@ function gap(text) {
 }
 
 /** Nodes that show a text with its invisible characters; only a part of it when no marks are left. */
-function visible(text) {
+function visible(text, pattern = invisible) {
   if (!suspect.test(text)) return [text];
   const nodes = [];
   let end = 0;
-  for (const found of text.matchAll(invisible)) {
+  for (const found of text.matchAll(pattern)) {
     nodes.push(text.slice(end, found.index));
     end = found.index + found[0].length;
     if (!marksLeft) return [...nodes, element("em", {}, "… more characters not shown")];

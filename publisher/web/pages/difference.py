@@ -29,11 +29,19 @@ _UNMARKED = (
     "added, without marks."
 )
 
-
-# A row of the table in changes.html. Its texts are escaped, so they cannot end a cell.
-_row = re.compile(
-    r'(<tr(?: class="(\w+)[^"]*")?>(?:<td[^>]*>[^<]*</td>){3})<td dir="auto">(.*?)</td></tr>',
-    re.DOTALL,
+# Rows of changes_table, by kind, with a hidden cell for the new side. Texts in it are escaped, so
+# they cannot end a cell.
+_CELL = '<td dir="auto">'
+_BESIDE = (
+    ("</tr></thead>", '<td class="to"></td></tr></thead>'),
+    ('colspan="4"', 'colspan="5"'),
+    (f'(<tr class="added.*?){_CELL}', rf'\1<td class="to"></td>{_CELL}'),
+    ('(<tr class="removed.*?)</tr>', r'\1<td class="to"></td></tr>'),
+    (
+        f'(<tr(?: class="changed")?><td>.*?){_CELL}(.*?)</td></tr>',
+        r'\1<td class="was" dir="auto">\2</td>'
+        r'<td class="to" dir="auto" aria-hidden="true">\2</td></tr>',
+    ),
 )
 
 
@@ -69,21 +77,11 @@ def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
 
 
 def beside(tables: Markup) -> Markup:
-    """Tables of changes, with a cell for the new side, which the style sheet shows on demand."""
-    head = '<th scope="col" class="to"><span class="unseen">New text</span></th></tr></thead>'
-    wide = str(tables).replace("</tr></thead>", head).replace('colspan="4"', 'colspan="5"')
-    return Markup(_row.sub(_widened, wide))
-
-
-def _widened(row: re.Match[str]) -> str:
-    start, kind, text = row.groups()
-    if kind == "removed":
-        return f'{start}<td dir="auto">{text}</td><td class="to"></td></tr>'
-    if kind == "added":
-        return f'{start}<td class="to"></td><td dir="auto">{text}</td></tr>'
-    was = ' class="was"' if kind else ""
-    new = f'<td class="to" dir="auto" aria-hidden="true">{text}</td></tr>'
-    return f'{start}<td{was} dir="auto">{text}</td>{new}'
+    """Tables of changes with a cell for the new side, which the style sheet shows on demand."""
+    html = str(tables)
+    for pattern, wide in _BESIDE:
+        html = re.sub(pattern, wide, html, flags=re.DOTALL)
+    return Markup(html)
 
 
 class File(NamedTuple):

@@ -177,11 +177,12 @@ class Frame:
         self._add_rule(path, guarded, ("GET", "POST"))
 
     def add_for_readers(
-        self, path: str, view: View, per_minute: int, limit: str, reason: str, *methods: str
+        self, url: str, view: View, per_minute: int, limit: str, reason: str, *methods: str
     ) -> None:
         """Adds a view for all readers, to which the site's own files lead. It changes nothing, so
         its forms have no token. ``limit`` counts each address, and ``reason`` explains a refusal.
         """
+        path = url.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
         throttle = Throttle(per_minute, limit, shared=self.limits.shared)
 
         def guarded(**params: str) -> Response:

@@ -34,7 +34,7 @@ def one(**fields: Any) -> Published:
     return version("Say {{a}}.\n", {"name": "a"} | fields)
 
 
-# Two versions, and what changes: kind, name, old and new value. The browser's rule has the same.
+# Two versions, and what changes: kind, name, old and new value.
 CASES: dict[str, tuple[Published, Published, list[tuple[str, str, str, str]]]] = {
     "nothing": (one(), one(description="Who", example="Ada"), []),
     "words": (one(), one()._replace(text="Speak, {{ a }}!\n"), []),
