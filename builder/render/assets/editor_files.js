@@ -136,7 +136,7 @@ export function manageFiles(form, field, { flush, changed }) {
     field.autocomplete = "off";
     row.dataset.size = size;
     row.querySelector(".file-size").textContent = counted(size);
-    row.querySelector(".file-state").textContent = row.querySelector("code") ? "changed" : "new";
+    row.querySelector(".file-state").textContent = row.dataset.url ? "changed" : "new";
   }
 
   function present() {

@@ -5,6 +5,7 @@ except that it reads uploads.
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -25,12 +26,19 @@ TEXT, BASE64 = "text,", "base64,"
 
 
 class FileRow(Struct, frozen=True):
-    """A file in the form. ``data`` is empty for the file that the base version has at this path."""
+    """A file in the form. ``data`` is empty for the file that the base version has at ``source``.
+    ``was``: the path of a renamed file there.
+    """
 
     path: str
     data: str = ""
     executable: bool = False
     removed: bool = False
+    was: str = ""
+
+    @property
+    def source(self) -> str:
+        return self.was or self.path
 
 
 def rows_of(files: Files) -> tuple[FileRow, ...]:
@@ -41,16 +49,17 @@ def rows_of(files: Files) -> tuple[FileRow, ...]:
 def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:
     """The rows of a request. Checkboxes name a row by its place."""
     executable, removed = {*form.getlist("file-executable")}, {*form.getlist("file-removed")}
-    pairs = zip(form.getlist("file-path"), form.getlist("file-data"), strict=False)
+    columns = [form.getlist(f"file-{name}") for name in ("path", "data", "was")]
     return tuple(
         FileRow(
             path.strip(),
             "" if str(at) in removed else with_line_feeds(data),
             str(at) in executable,
             str(at) in removed,
+            was if was != path.strip() else "",
         )
-        for at, (path, data) in enumerate(pairs)
-        if path or data
+        for at, (path, data, was) in enumerate(zip_longest(*columns, fillvalue=""))
+        if path or data or was
     )
 
 
@@ -62,21 +71,27 @@ def add_uploads(
 
     Raises RequestError as ``read_zip``.
     """
-    found = {row.path: row for row in rows}
+    found = [*rows]
     text = None
     for packed in _sent(uploads, "zip"):
         fields = read_zip(packed.read())
         text = fields.get("content")
-        found = {path: replace(row, data="", removed=True) for path, row in found.items()}
+        found = [replace(row, data="", removed=True) for row in found]
         for one in fields["files"]:
-            found[one["path"]] = FileRow(one["path"], BASE64 + one["base64"], one["executable"])
+            _put(found, FileRow(one["path"], BASE64 + one["base64"], one["executable"]))
     start = "/".join(filter(None, folder.strip().split("/")))
     for one in _sent(uploads, "upload"):
         path = f"{start}/{one.filename}" if start else one.filename
-        row = found.get(path) or FileRow(path)
+        row = next((row for row in found if row.path == path), FileRow(path))
         data = BASE64 + b64encode(one.read()).decode()
-        found[path] = replace(row, data=data, removed=False)
-    return tuple(found.values()), text
+        _put(found, replace(row, data=data, removed=False))
+    return tuple(found), text
+
+
+def _put(rows: list[FileRow], row: FileRow) -> None:
+    """Put a row in the place of the one with its path, or at the end."""
+    at = next((at for at, one in enumerate(rows) if one.path == row.path), len(rows))
+    rows[at : at + 1] = [row]
 
 
 def _sent(uploads: MultiDict[str, FileStorage], field: str) -> list[FileStorage]:
@@ -86,7 +101,7 @@ def _sent(uploads: MultiDict[str, FileStorage], field: str) -> list[FileStorage]
 
 def data_of(row: FileRow, base: Files) -> bytes:
     """The bytes of a row. Raises ValueError if it has none."""
-    known = base.get(row.path)
+    known = base.get(row.source)
     if row.data.startswith(BASE64):
         return b64decode(row.data.removeprefix(BASE64), validate=True)
     if row.data.startswith(TEXT):
@@ -107,8 +122,14 @@ def to_files(
     """
     found, faults = [], []
     for row in rows:
+        if row.removed:
+            continue
+        if not row.path:
+            which = f"“{row.was}”" if row.was else "A file"
+            faults.append(f"{which} has no path: enter one, or remove it.")
+            continue
         try:
-            found += [] if row.removed else [File(row.path, data_of(row, base), row.executable)]
+            found.append(File(row.path, data_of(row, base), row.executable))
         except ValueError as error:
             faults.append(f"“{row.path}” {error}.")
     if not rows or (not faults and len(found) == len(base) and {*found} == {*base.values()}):
@@ -149,11 +170,13 @@ def rebase_rows(
     kept = {row.path: row for row in new}
     found = dict(kept)
     for row in mine:
-        old, theirs = before.get(row.path), kept.get(row.path)
+        found.pop(row.was, None)
+    for row in mine:
+        old, theirs = before.get(row.source), kept.get(row.source)
         if row == old:
             continue
         # The bytes and the executable bit merge independently.
         is_theirs = old and theirs and row.executable == old.executable
         found[row.path] = replace(row, executable=theirs.executable) if is_theirs else row
     # A row without data stands for a file of the version. If that file is gone, so is the row.
-    return tuple(row for row in found.values() if row.data or row.path in kept)
+    return tuple(row for row in found.values() if row.data or row.source in kept)

@@ -58,14 +58,12 @@ _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO,
 
 
 class ShownFile(NamedTuple):
-    """A row of a file. ``size`` is None if its data cannot be read; ``is_fixed``: the latest
-    version has a file at this path, so the path cannot be edited. ``url``: the address of a file of
-    the base version; empty for others.
+    """A row of a file. ``size`` is None if its data cannot be read; ``url``: the address of a file
+    of the base version; empty for others.
     """
 
     row: FileRow
     size: int | None
-    is_fixed: bool
     state: str
     url: str = ""
 
@@ -133,7 +131,7 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         request_max=PUBLICATION_BYTES_MAX,
         file_rows=_file_rows(page, frame.settings.base_path), counted=counted,
         files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
-        new_file=ShownFile(FileRow(""), 0, is_fixed=False, state="new"),
+        new_file=ShownFile(FileRow(""), 0, "new"),
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},
         offered_tags=tags_in_use(frame.settings)[:TAGS_NAMED_MAX],
@@ -195,13 +193,16 @@ def _file_rows(page: Page, base_path: str) -> list[ShownFile]:
     shown = []
     # A draft that an older release saved has no rows.
     for row in page.writing.files or rows_of(files):
-        if row.removed and row.path not in files:
+        is_known = row.source in files
+        if row.removed and not is_known:
             continue
         try:
             size = len(data_of(row, files))
         except ValueError:
             size = None
-        state = "unchanged" if not row.data else "changed" if row.path in files else "new"
-        url = "" if row.data or size is None else base_path + version_file(*at, row.path).url
-        shown.append(ShownFile(row, size, row.path in files, state, url))
+        state = "changed" if is_known else "new"
+        if not row.data:
+            state = "renamed" if row.was else "kept"
+        url = base_path + version_file(*at, row.source).url if is_known else ""
+        shown.append(ShownFile(row, size, state, url))
     return shown

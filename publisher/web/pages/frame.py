@@ -49,7 +49,7 @@ from server.throttle import Throttle, network
 CHANGE_LIMIT = 30
 # Previews that the editor's script may request a minute. They write nothing.
 PREVIEW_LIMIT = 60
-# The most parts of an editor's form: seven for each of 200 variables, four for each of 400 files,
+# The most parts of an editor's form: seven for each of 200 variables, five for each of 400 files,
 # uploads, and its other fields. A larger form is refused.
 PARTS_MAX = 4000
 # At most this many messages wait for the next page; older ones are dropped.

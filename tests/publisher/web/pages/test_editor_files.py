@@ -1,8 +1,9 @@
 """The files of a version in the editor, without scripts."""
 
 import io
+import re
 import zipfile
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_version_keeps_its_files(people: People, writer: Visitor) -> None:
     assert "2 files, 276 of 1,000,000 bytes" in page.words
     assert "Nothing changed since 1.0.0" in send(writer, "preview").words
     # As a draft of a release without this form, which has no rows.
-    page = send(writer, "preview", **{"file-path": [], "file-data": []})
+    page = send(writer, "preview", **{"file-path": [], "file-data": [], "file-was": []})
     assert "Nothing changed since 1.0.0" in page.words and "2 files, 276 of" in page.words
     page = send(writer, "preview", content="Run it twice.")
     assert "2 files of 1.0.0 stay as they are" in page.words and "--no-files" not in page.words
@@ -100,6 +101,49 @@ def test_add_replace_remove_and_make_executable(people: People, writer: Visitor)
     open_story(writer)
     publish(writer, **check(writer, "file-removed", "docs/new.md", "scripts/run.sh"))
     assert files_of(people, writer, "1.0.2") == {}
+
+
+def test_rename_files(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    page = send(writer, "preview", **{"file-path": ["scripts/run.sh", "bin/run.sh"]})
+    assert page.status == 200 and "image.png removed" in page.words
+    assert "scripts/run.sh changed" in page.words and "bin/run.sh added · executable" in page.words
+    assert page.html.count(">renamed<") == 2
+    send(writer, "save")
+    open_story(writer)
+    draft = re.search(r"\?draft=[\w-]+", writer.page.html)[0]
+    writer.get(f"{writer.page.path}{draft}")
+    page = send(writer, "preview", upload("image.png", b"new"))
+    assert "3 files" in page.words
+    publish(writer, **{"file-data": ["", "text,echo ho\n", "base64,bmV3"]})
+    assert files_of(people, writer, "1.0.1") == {
+        "scripts/run.sh": (b64decode(IMAGE["base64"]), False),
+        "bin/run.sh": (b"echo ho\r\n", True),
+        "image.png": (b"new", False),
+    }
+    for paths, says in (
+        (["", "b", "c"], "“bin/run.sh” has no path: enter one, or remove it"),
+        (["b", "b", "c"], "is named twice"),
+        (["SKILL.md", "b", "c"], "“SKILL.md” is the prompt's own text"),
+    ):
+        open_story(writer)
+        assert says in send(writer, "preview", **{"file-path": paths}).words
+        assert says in send(writer, "preview").words
+
+
+def test_a_renamed_file_gets_the_changes_of_others(people: People, writer: Visitor) -> None:
+    folder(people, writer)
+    renamed = fields_of(writer, **{"file-path": ["scripts/run.sh", "image.png"]})
+    other = {**RUN, "content": "echo theirs\n", "executable": False}
+    people.publish_story(writer, "Run it.", files=[other, IMAGE])
+    place = writer.page.path
+    writer.post(place, [*renamed, ("action", "publish")])
+    send(writer, "merge")
+    publish(writer)
+    assert files_of(people, writer, "1.0.2") == {
+        "scripts/run.sh": (b64decode(IMAGE["base64"]), False),
+        "image.png": (b"echo theirs\n", False),
+    }
 
 
 def test_only_the_bit_of_a_file_changes(people: People, writer: Visitor) -> None:
@@ -197,7 +241,8 @@ def test_hostile_rows(people: People, writer: Visitor) -> None:
         ("<script>", "text,x", "“<script>” cannot be a path"),
         ("x" * 10_000, "text,x", "10,000 characters"),
     ):
-        page = send(writer, "preview", **{"file-path": [path], "file-data": [data]})
+        rows = {"file-path": [path], "file-data": [data], "file-was": []}
+        page = send(writer, "preview", **rows)
         assert page.status == 422 and says in page.words
         assert "<script>:" not in page.html
         open_story(writer)

@@ -195,11 +195,26 @@ def test_limits_are_checked_before_anything_is_sent(page: Page, tmp_path: Path) 
     expect(page.locator("#files-size")).to_contain_text("200 files")
 
 
+def test_rename_a_file_and_edit_it(page: Page, people: People, writer: Visitor) -> None:
+    page.get_by_text("scripts/run.sh · rename").click()
+    page.get_by_label("Path").last.fill("bin/run.sh")
+    choose(page, "bin/run.sh")
+    expect(text_of(page)).to_contain_text("echo hi")
+    text_of(page).press("Control+End")
+    page.keyboard.type("echo ho")
+    preview(page)
+    expect(page.locator(".file-state").last).to_have_text("changed")
+    publish(page, "1.0.1")
+    found = files_of(people, writer, "1.0.1")
+    assert found["bin/run.sh"] == (b"#!/bin/sh\r\necho hi\r\necho ho", True)
+    assert found.keys() == {"bin/run.sh", "image.png"}
+
+
 def test_a_wrong_path_is_named(page: Page, faults: list[str]) -> None:
     upload(page, "a b.md", b"x")
     page.locator("[value=preview]").first.evaluate("it => it.click()")
     expect(page.get_by_role("alert")).to_contain_text("“a b.md” cannot be a path")
-    page.get_by_label("Path").fill("a-b.md")
+    page.get_by_label("Path").last.fill("a-b.md")
     preview(page)
     faults[:] = [fault for fault in faults if "422" not in fault]
 
