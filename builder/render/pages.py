@@ -112,7 +112,8 @@ class Pages:
         self._environment.filters |= _FILTERS
         self.file_url = urls["file_url"]
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
-        self.fill = Frames(lambda name, values: self._template(name).render(values)).fill
+        frames = Frames(lambda name, values: self._template(name).render(values))
+        self.fill, self.fill_page = frames.fill, frames.fill_page
         self.macro = lru_cache(maxsize=None)(self._macro)
         # These parts are the same on every page, or in a section, so they are rendered once.
         self._environment.globals["opening"] = Markup(self.render("opening.html").decode())

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from builder.model.answers import ListedVersion, Repo, Version
 from builder.model.labels import Labels
@@ -38,19 +38,21 @@ PARAMETERS_MAX = 5
 
 
 class Shown(NamedTuple):
-    """A text as its pages show it, with the outline. ``marks``: those left for the rest of a
-    page.
+    """A text as its pages show it, with the outline and the form. ``marks``: those left for the
+    rest of a page.
     """
 
     text: Markup
     outline: Markup | str
+    form: Markup | str
     marks: Marks
 
 
 def shown(pages: Pages, one: Repo | Version, number: str) -> Shown:
     """The text for the page of its version, and for the page of its prompt if it is the latest."""
     marks = Marks()
-    return Shown(*shown_text(pages, one, number, marks), marks)
+    text, outline = shown_text(pages, one, number, marks)
+    return Shown(text, outline, form(pages, one, number, marks), marks)
 
 
 def version_page(
@@ -65,7 +67,6 @@ def version_page(
     version, if there is one; ``found``: what it can do, None if it is only a text.
     """
     owner, name, number = version.owner, version.name, version.version
-    id = f"{owner}/{name}"
     # The text comes first, because its hidden characters are counted before those of the changelog.
     marks = copy.copy(text.marks)
     lead = visible(shortened(version.changelog), marks)
@@ -74,7 +75,7 @@ def version_page(
     changes: Markup | str = ""
     if since:
         changes = changes_since(pages, since, version.previous, number, marks)
-    return pages.fill(
+    return pages.fill_page(
         "version.html",
         owner=owner,
         name=name,
@@ -82,22 +83,22 @@ def version_page(
         previous=version.previous or "",
         title=version.title,
         line=_line(f"{version.title} {number}"),
-        summary=_line(version.changelog or f"Version {number} of {id}."),
+        summary=_line(version.changelog or f"Version {number} of {owner}/{name}."),
         lead=lead,
         changelog=changelog,
         published_at=version.published_at,
         day=version.published_at[:10],
         labels=(shown_labels := _label_marks(pages, labels)),
         glance=_glance(pages, labels),
-        form=form(pages, version, number, marks),
-        use=_use(pages, version, f"{id}@{number}", f"{id} --version {number}"),
+        form=text.form,
+        use=_use(pages, version, number),
         text=text.text,
         outline=text.outline,
         facts=_facts(pages, version, version, shown_labels),
         files=panels(pages, version, number, found, marks),
         changes=changes,
         diff_url=version.diff_url or "",
-    ).encode()
+    )
 
 
 def repo_page(
@@ -113,7 +114,6 @@ def repo_page(
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
     first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
     """
-    id = f"{repo.owner}/{repo.name}"
     marks = copy.copy(text.marks)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
     latest = next(one for one in reversed(entries) if not one.withdrawn)
@@ -121,7 +121,7 @@ def repo_page(
     rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
     shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()))
     pulls = "" if repo.pulls is None else counted(repo.pulls, "pull")
-    return pages.fill(
+    return pages.fill_page(
         "repo.html",
         owner=repo.owner,
         name=repo.name,
@@ -136,8 +136,8 @@ def repo_page(
         pulls=pulls,
         tags=pages.macro("macros.html", "tag_links")(repo.tags),
         glance=_glance(pages, labelled.get(repo.latest_version, ())),
-        form=form(pages, repo, repo.latest_version, marks),
-        use=_use(pages, repo, id, id, latest.raw_url),
+        form=text.form,
+        use=_use(pages, repo, repo.latest_version, latest.raw_url),
         text=text.text,
         outline=text.outline,
         facts=_facts(pages, repo, latest, shown_labels, pulls, spark(by_day)),
@@ -145,7 +145,7 @@ def repo_page(
         versions=lines(rows),
         all_versions=counted(len(entries), "version") if len(entries) > 1 else "",
         moves=_label_panel(pages, repo, entries, labels, marks),
-    ).encode()
+    )
 
 
 def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels: Labels) -> bytes:
@@ -160,7 +160,7 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
     moves = [move for one in labels.history.values() for move in one]
     moves.sort(key=lambda move: move.moved_at, reverse=True)
     options = pages.macro("versions_parts.html", "options")
-    return pages.fill(
+    return pages.fill_page(
         "versions.html",
         owner=repo.owner,
         name=repo.name,
@@ -179,13 +179,13 @@ def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels
         from_options=options(readable, readable[min(1, len(readable) - 1)]),
         to_options=options(readable, readable[0]),
         versions=lines(rows),
-    ).encode()
+    )
 
 
 def compare_page(pages: Pages, owner: str, name: str) -> bytes:
     """The page that compares versions of a prompt; only the names differ between prompts."""
     service = pages.root + COMPARE_URL.format(owner=owner, name=name)
-    return pages.fill("compare.html", owner=owner, name=name, service=service).encode()
+    return pages.fill_page("compare.html", owner=owner, name=name, service=service)
 
 
 def _line(text: str) -> str:
@@ -195,34 +195,30 @@ def _line(text: str) -> str:
 # What one does with the text, and the facts of a version
 
 
-def _use(pages: Pages, one: Repo | Version, id: str, pull: str, pinned_url: str = "") -> Markup:
-    """The bar with the ways to use the text that ``id`` names. ``pull``: the arguments of
-    `hub pull`.
+def _use(pages: Pages, one: Repo | Version, version: str, pinned_url: str = "") -> Markup:
+    """The bar with the ways to use a version; or a prompt, whose latest ``version`` keeps the
+    address ``pinned_url``.
     """
-    base_url = pages.links.base_url
-    page = pages.links.page("repo_page", owner=one.owner, name=one.name)
+    id = f"{one.owner}/{one.name}"
     plugin = label = ""
-    if isinstance(one, Repo):
+    if pinned_url:
         plugin = f"{plugin_name(one.name)}@{marketplace_name(one.owner)}"
         label = next(iter(one.labels or ()), "")
-    version = one.latest_version if isinstance(one, Repo) else one.version
-    at = {"owner": one.owner, "name": one.name, "version": version}
+    else:
+        id = f"{id}@{version}"
+    base_url = pages.links.base_url
     return pages.fill(
         "use.html",
         id=id,
+        owner=one.owner,
         name=one.name,
-        pull=pull,
         version=version,
-        raw=pages.file_url("version_raw", **at),
-        skill=pages.file_url("version_skill", **at),
-        record=pages.file_url("version", **at),
         raw_url=one.raw_url,
-        skill_url=page if plugin else f"{page}/{version}",
-        label_url=f"{page}/labels/{label}" if label else "",
+        label=label,
         plugin=plugin,
-        market_url=pages.links.page("marketplace", owner=one.owner),
-        python=python_snippet(base_url, id, one),
-        script=script_snippet(base_url, id, one),
+        # Both have quotation marks. Without them, most values need no escaping.
+        python=escape(python_snippet(base_url, id, one)),
+        script=escape(script_snippet(base_url, id, one)),
         pinned_url=pinned_url,
         has_variables=bool(one.variables),
         has_gaps=any(variable.required for variable in one.variables),
@@ -327,8 +323,9 @@ def _label_marks(pages: Pages, labels: Iterable[str]) -> Markup:
 
 def _glance(pages: Pages, labels: Sequence[str]) -> Markup:
     """The labels of a version in a line: the first, and the number of others."""
-    others = f" +{counted(len(labels) - 1, 'label')}" if len(labels) > 1 else ""
-    return _label_marks(pages, _by_weight(labels)[:1]) + others
+    if len(labels) < 2:
+        return _label_marks(pages, labels)
+    return _label_marks(pages, _by_weight(labels)[:1]) + f" +{counted(len(labels) - 1, 'label')}"
 
 
 def _by_weight(labels: Iterable[str]) -> list[str]:

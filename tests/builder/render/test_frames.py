@@ -34,6 +34,7 @@ def test_a_frame_gives_what_its_template_gives(title, flag, html):
     filled = frames.fill("page", **values)
     assert type(filled) is Markup
     assert filled == one.get_template("page").render(values)
+    assert frames.fill_page("page", **values) == filled.encode()
 
 
 def test_a_template_is_rendered_once_for_each_shape():
