@@ -15,15 +15,16 @@ from playwright.sync_api import (
     sync_playwright,
 )  # fmt: skip
 
-# Long enough for a machine with much else to do: a test that passes never waits so long. What is
-# missing from a page fails its test sooner than a page that does not come.
+# Long enough for a machine with much else to do: a test that passes never waits so long. A link
+# that is missing fails a test first, then what a script does not show, then a page that stays away.
 TIMEOUT_MS = 30_000
+RESULT_TIMEOUT_MS = 60_000
 PAGE_TIMEOUT_MS = 120_000
 
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
 
-expect.set_options(timeout=TIMEOUT_MS)
+expect.set_options(timeout=RESULT_TIMEOUT_MS)
 
 
 @contextmanager

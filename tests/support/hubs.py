@@ -4,9 +4,7 @@ import contextlib
 import io
 import json
 import logging
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -168,14 +166,3 @@ def fields_of(answer: TestResponse) -> list[str]:
 
 def without_serial(answer: TestResponse) -> dict[str, Any]:
     return {key: value for key, value in answer.json["data"].items() if key != "serial"}
-
-
-def at_once(send: Callable[[int], TestResponse]) -> list[TestResponse]:
-    gate = threading.Barrier(8)
-
-    def work(number: int) -> TestResponse:
-        gate.wait()
-        return send(number)
-
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(work, range(8)))

@@ -2,28 +2,30 @@
 
 import pytest
 
-from tests.publisher.trusted.conftest import HOST, JSON_VALUES, Verifier
+from tests.publisher.trusted.conftest import AT, HOST, JSON_VALUES, Verifier
 from tests.support.issuer import MISSING, TestIssuer
 
+CLAIMS = {
+    "github": ("repository", "repository_id", "job_workflow_ref", "event_name", "jti", "sub"),
+    "gitlab": ("project_path", "project_id", "ci_config_ref_uri", "pipeline_source", "jti", "sub"),
+}
+TIMES = (None, "", str(AT), True, [AT], float("nan"), float("inf"), -1, 10**400, {})
 
-@pytest.mark.parametrize(
-    "claim", ["repository", "repository_id", "job_workflow_ref", "event_name"]
-)  # fmt: skip
+
+@pytest.mark.parametrize("kind", CLAIMS)
 @pytest.mark.parametrize("value", [MISSING, *JSON_VALUES])
-def test_claims_that_github_makes(github: Verifier, claim: str, value: object):
-    error = github.refusal(github.token(**{claim: value}))
-    assert error.code == "invalid_token"
-    assert claim in str(error)
+def test_claims_that_are_texts(live: TestIssuer, kind: str, value: object):
+    verifier = Verifier(kind, live)
+    for claim in CLAIMS[kind]:
+        error = verifier.refusal(verifier.token(**{claim: value}))
+        assert error.code == "invalid_token" and claim in str(error)
 
 
-@pytest.mark.parametrize(
-    "claim", ["project_path", "project_id", "ci_config_ref_uri", "pipeline_source"]
-)
-@pytest.mark.parametrize("value", [MISSING, *JSON_VALUES])
-def test_claims_that_gitlab_makes(gitlab: Verifier, claim: str, value: object):
-    error = gitlab.refusal(gitlab.token(**{claim: value}))
-    assert error.code == "invalid_token"
-    assert claim in str(error)
+@pytest.mark.parametrize("value", TIMES)
+def test_claims_that_are_times(either: Verifier, value: object):
+    for claim in ("exp", "nbf", "iat"):
+        error = either.refusal(either.token(**{claim: value}))
+        assert error.code == "invalid_token" and claim in str(error)
 
 
 @pytest.mark.parametrize("value", [7, True, ["prod"], "a\nb", "x" * 1001])

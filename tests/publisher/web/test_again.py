@@ -1,4 +1,4 @@
-"""Requests that are sent again, what is kept of their answers, and quotas."""
+"""Requests that are sent again, and what is kept of their answers."""
 
 import time
 from pathlib import Path
@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from builder.model.errors import FIELD_CHARS_MAX
-from builder.store import content
-from publisher.write.quotas import Quotas
-from tests.support.hubs import Hub, MakeHub, at_once, code_of, fields_of, without_serial
+from tests.support.hubs import Hub, MakeHub, code_of, fields_of, without_serial
 
 KEY = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
-
-
-class Crash(BaseException):
-    """The end of the process, for which no handler is prepared."""
 
 
 def test_a_repeated_request(hub: Hub):
@@ -67,27 +61,6 @@ def test_a_refusal_is_not_remembered(hub: Hub):
     assert hub.post(body, headers=condition).status_code == 201
     assert code_of(hub.post(b"rubbish", headers={"Idempotency-Key": "k"})) == "invalid_json"
     assert hub.post({"content": "Three."}, headers={"Idempotency-Key": "k"}).status_code == 201
-
-
-def test_a_crash_before_the_answer(hub: Hub):
-    hub.post()
-    body = {"content": "Two.", "base_version": "1.0.0"}
-    hub.rebuilder.error = Crash()
-    with pytest.raises(Crash):
-        hub.post(body, headers=KEY)
-    hub.rebuilder.error = None
-    hub.restart()
-    answer = hub.post(body, headers=KEY)
-    assert answer.status_code == 201
-    assert (answer.json["data"]["version"], answer.json["data"]["unchanged"]) == ("1.0.1", False)
-    assert hub.versions() == ["1.0.0", "1.0.1"]
-
-
-def test_one_request_at_once(hub: Hub):
-    found = at_once(lambda _: hub.post(headers=KEY))
-    assert {answer.status_code for answer in found} == {201}
-    assert all(without_serial(answer) == without_serial(found[0]) for answer in found)
-    assert hub.versions() == ["1.0.0"]
 
 
 # Sizes of answers, and of what is kept of them
@@ -180,27 +153,3 @@ def test_so_many_answers_of_an_owner_are_kept(make_hub: MakeHub):
     hub.database.execute("UPDATE answer SET kept_until = ? WHERE key = 'old-1'", (now,))
     again = hub.post({"content": "Three."}, headers={"Idempotency-Key": "another"})
     assert again.status_code == 201
-
-
-# Quotas
-
-
-def test_quotas_over_http(make_hub: MakeHub):
-    hub = make_hub(publications=0, quotas=Quotas(repos=3))
-    found = at_once(
-        lambda number: hub.post(
-            path=f"/api/v1/repos/ann/story-{number}/versions",
-            headers=KEY | {"Idempotency-Key": f"k{number}"},
-        ),
-    )
-    refused = [answer for answer in found if answer.status_code != 201]
-    assert len(refused) == 5
-    for answer in refused:
-        assert code_of(answer) == "validation_failed" and fields_of(answer) == ["quota_repos"]
-        assert "0 of 3 left" in answer.json["error"]["message"]
-    hub.restart()
-    for number, answer in enumerate(found):
-        path = f"/api/v1/repos/ann/story-{number}/versions"
-        again = hub.post(path=path, headers={"Idempotency-Key": f"k{number}"})
-        assert again.status_code == answer.status_code
-    assert len(content.list_repos(hub.settings.content, "ann")) == 3

@@ -273,7 +273,7 @@ def test_a_full_disk(hub: Hub, log: io.StringIO):
 
     with watched(fail):
         answer = hub.post(headers={"Idempotency-Key": "k"})
-    assert code_of(answer) == "storage_unavailable"
+    assert code_of(answer) == "storage_unavailable" and answer.headers["Retry-After"]
     assert hub.settings.content not in answer.text
     assert lines_of(log)[-1]["exception"][1]["type"] == "OSError"
     # The key is not used up.

@@ -4,7 +4,6 @@ import contextlib
 import json
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import requests
@@ -36,19 +35,12 @@ def hub(small: Settings) -> Iterator[tuple[Server, str]]:
         yield server, token
 
 
-def test_a_publication_shows_up_everywhere(hub: tuple[Server, str]) -> None:
+def test_a_publication_shows_up_in_all_lists(hub: tuple[Server, str]) -> None:
     server, token = hub
     before = {path: server.get(path) for path in ("/api/v1/repos", "/new", "/", "/api/v1/tags")}
     answer = server.request("POST", URL, json=BODY)
     assert answer.status_code == 201
     data = answer.json()["data"]
-    assert answer.headers["Location"] == f"{server.url}{URL}/1.0.0"
-    repo = "/api/v1/repos/zoe/hello"
-    assert server.get(repo).json()["data"]["content"] == BODY["content"]
-    assert server.get(f"{repo}/raw").content == BODY["content"].encode()
-    assert server.get(f"{repo}/raw?version=1.0.0").content == BODY["content"].encode()
-    assert server.get(f"{repo}/versions").json()["meta"]["total"] == 1
-    assert server.get(f"{repo}/versions/1.0.0").json()["data"]["changelog"] == "First."
     assert server.get("/api/v1/users/zoe").json()["data"]["repos_count"] == 1
     assert server.get("/api/v1/repos?tag=fun").json()["meta"]["total"] == 1
     assert {"name": "fun", "count": 1} in server.get("/api/v1/tags").json()["data"]
@@ -174,18 +166,6 @@ def test_a_client_that_goes_away_publishes_nothing(hub: tuple[Server, str]) -> N
     assert server.request("POST", URL, json=BODY).status_code == 201
 
 
-def test_one_who_has_many_answers_to_wait_for_reads_on(hub: tuple[Server, str]) -> None:
-    # Uploads that stall must not stand in the way of reads, nor of monitors.
-    server, token = hub
-    with contextlib.ExitStack() as stalled:
-        for _ in range(20):
-            connection = stalled.enter_context(server.connect())
-            connection.sendall(post_head("Content-Length: 100", token))
-        assert server.get("/api/v1/repos").status_code == 200
-        assert server.get("/healthz").status_code == 200
-        assert server.request("POST", URL, json=BODY).status_code == 201
-
-
 # More than the threads of any kind.
 STRANGERS = PUBLISHERS_AT_ONCE + 16
 
@@ -201,6 +181,7 @@ def test_who_stalls_stops_nobody_else(hub: tuple[Server, str]) -> None:
             for _ in range(count):
                 connection = stalled.enter_context(server.connect())
                 connection.sendall(head.encode())
+        assert server.get("/api/v1/repos").status_code == 200
         assert server.get("/healthz").status_code == 200
         assert server.get("/account/login").status_code == 200
         assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
@@ -252,16 +233,3 @@ def test_limits_of_publications(small: Settings) -> None:
         assert answer.status_code == 429
         assert answer.json()["error"]["code"] == "rate_limited"
         assert 1 <= int(answer.headers["Retry-After"]) <= 60
-
-
-def test_a_content_folder_that_is_lost(hub: tuple[Server, str]) -> None:
-    server, _ = hub
-    content = Path(server.settings.content)
-    content.rename(content.with_name("elsewhere"))
-    answer = server.request("POST", URL, json=BODY)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
-    assert answer.headers["Retry-After"]
-    assert str(content) not in answer.text
-    assert server.get("/api/v1/repos/ann/story").status_code == 200
-    content.with_name("elsewhere").rename(content)
-    assert server.request("POST", URL, json=BODY).status_code == 201

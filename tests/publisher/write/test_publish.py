@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -254,26 +252,4 @@ def test_threads_at_once(tmp_path: Path):
         found = [version for some in pool.map(publish_some, range(8)) for version in some]
     assert sorted(found, key=Version.parse) == versions_of(tmp_path)
     assert len(set(found)) == 40
-    assert list(check(str(tmp_path))) == []
-
-
-def test_processes_at_once(tmp_path: Path):
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "cli.hubctl", "publish", "ann/story", "-",
-             "--content", str(tmp_path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(6)
-    ]  # fmt: skip
-    for number, process in enumerate(running):
-        process.stdin.write(f"Text {number}.")
-        process.stdin.close()
-    found = []
-    for process in running:
-        found.append(process.stdout.read().split()[1])
-        process.stdout.close()
-        process.stderr.close()
-        assert process.wait() == 0
-    assert sorted(found) == [f"1.0.{number}" for number in range(6)]
     assert list(check(str(tmp_path))) == []

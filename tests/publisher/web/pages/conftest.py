@@ -308,7 +308,13 @@ class _Reader(HTMLParser):
                 fields.append((name, value))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    """A user who has just signed up; modules put one of their own in their place."""
+    return people.guest()
+
+
+@pytest.fixture(scope="package")
 def browser(installed_tools: None) -> Iterator[Browser]:
     with chromium() as running:
         yield running

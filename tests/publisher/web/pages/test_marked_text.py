@@ -32,15 +32,10 @@ LINES_IN_SIGHT_MAX = 300
 
 
 @pytest.fixture
-def guest(people: People) -> Visitor:
-    return people.guest()
-
-
-@pytest.fixture
 def context(
-    browser: Browser, people: People, guest: Visitor, faults: list[str]
+    browser: Browser, people: People, owner: Visitor, faults: list[str]
 ) -> Iterator[BrowserContext]:
-    context = context_of(browser, people, guest, faults, viewport=DESKTOP)
+    context = context_of(browser, people, owner, faults, viewport=DESKTOP)
     yield context
     context.close()
 
@@ -109,11 +104,11 @@ def test_variables_are_marked_and_unknown_ones_underlined(page: Page) -> None:
 
 
 def test_what_the_page_came_with_is_known(
-    people: People, guest: Visitor, context: BrowserContext
+    people: People, owner: Visitor, context: BrowserContext
 ) -> None:
-    people.publish_story(guest, "Tell {{hero}} a story.")
+    people.publish_story(owner, "Tell {{hero}} a story.")
     page = context.new_page()
-    page.goto(f"{people.url}/account/prompts/{guest.handle}/story")
+    page.goto(f"{people.url}/account/prompts/{owner.handle}/story")
     expect_marked(page, "{{hero}}")
     page.locator("#content .cm-content").press("ControlOrMeta+End")
     page.keyboard.type(" {{herro}}")
@@ -152,12 +147,12 @@ def test_variables_are_those_that_the_hub_finds(page: Page) -> None:
 
 
 def test_line_ends_stay_as_they_are(
-    people: People, guest: Visitor, context: BrowserContext
+    people: People, owner: Visitor, context: BrowserContext
 ) -> None:
     text = "One {{a}}\r\nTwo\nThree\r\n"
-    people.publish_story(guest, text)
+    people.publish_story(owner, text)
     page = context.new_page()
-    page.goto(f"{people.url}/account/prompts/{guest.handle}/story")
+    page.goto(f"{people.url}/account/prompts/{owner.handle}/story")
     expect_marked(page, "{{a}}")
     preview(page)
     expect(page.get_by_role("main")).to_contain_text("Nothing changed since 1.0.0")
@@ -166,7 +161,7 @@ def test_line_ends_stay_as_they_are(
     preview(page)
     page.get_by_role("button", name="Publish 1.0.1").click()
     expect(page.locator(".lead")).to_contain_text("1.0.1 is published")
-    raw = people.server.get(f"/api/v1/repos/{guest.handle}/story/raw?version=1.0.1")
+    raw = people.server.get(f"/api/v1/repos/{owner.handle}/story/raw?version=1.0.1")
     assert raw.content == b"Now: " + text.encode()
 
 
@@ -245,10 +240,10 @@ def test_a_long_text_is_drawn_as_far_as_it_is_in_sight(page: Page, text: str) ->
 
 
 def test_a_touch_screen_has_the_plain_field(
-    browser: Browser, people: People, guest: Visitor, faults: list[str]
+    browser: Browser, people: People, owner: Visitor, faults: list[str]
 ) -> None:
     context = context_of(
-        browser, people, guest, faults, viewport=PHONE, has_touch=True, is_mobile=True
+        browser, people, owner, faults, viewport=PHONE, has_touch=True, is_mobile=True
     )
     page = context.new_page()
     urls: list[str] = []
@@ -281,10 +276,10 @@ def test_one_chooses_the_field(page: Page) -> None:
 
 
 def test_the_editor_works_where_the_library_does_not_load(
-    browser: Browser, people: People, guest: Visitor
+    browser: Browser, people: People, owner: Visitor
 ) -> None:
     # The browser logs files that it could not load, so faults are ignored here.
-    context = context_of(browser, people, guest, [])
+    context = context_of(browser, people, owner, [])
     page = context.new_page()
 
     def refuse(route: Route) -> None:

@@ -15,11 +15,6 @@ from tests.support.catalogues import moment, write_owner
 PROFILE = "/account/profile"
 
 
-@pytest.fixture
-def owner(people: People) -> Visitor:
-    return people.guest()
-
-
 def store(visitor: Visitor, **fields: str | None) -> Page:
     visitor.get(PROFILE)
     return visitor.submit(PROFILE, **fields)
@@ -89,16 +84,11 @@ def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, profile_owner: Visitor, fields: dict[str, str | None], message: str
+    people: People, owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
-    page = store(profile_owner, **fields)
+    page = store(owner, **fields)
     assert page.status == 422 and message in page.words, page.words
-    assert not file_of(people, profile_owner).exists()
-
-
-@pytest.fixture
-def profile_owner(people: People) -> Visitor:
-    return people.guest()
+    assert not file_of(people, owner).exists()
 
 
 def test_the_longest_there_can_be(people: People, owner: Visitor) -> None:

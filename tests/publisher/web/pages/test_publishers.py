@@ -25,11 +25,6 @@ PUBLISHERS = "/account/publishers"
 _projects = map("octo/prompts-{}".format, itertools.count(1))
 
 
-@pytest.fixture
-def owner(people: People) -> Visitor:
-    return people.guest()
-
-
 def publishers_of(people: People, owner: str) -> list[TrustedPublisher]:
     with Database(people.settings.state) as database:
         return TrustedPublishers(database).of(owner)

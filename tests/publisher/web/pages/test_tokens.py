@@ -152,25 +152,20 @@ def test_a_name_is_free_again_when_its_token_is_over(people: People) -> None:
 
 
 @pytest.mark.parametrize("days", EXPIRES_DAYS)
-def test_each_expiry_is_offered(people: People, tokens_owner: Visitor, days: int) -> None:
+def test_each_expiry_is_offered(people: People, owner: Visitor, days: int) -> None:
     name = f"for {days} days"
-    text_of(create(tokens_owner, name, expires=str(days)))
-    tokens = tokens_of(people.settings, tokens_owner.handle)
+    text_of(create(owner, name, expires=str(days)))
+    tokens = tokens_of(people.settings, owner.handle)
     token = next(token for token in tokens if token.name == name)
     assert token.expires_at - token.created_at == days * 86_400
 
 
-@pytest.fixture
-def tokens_owner(people: People) -> Visitor:
-    return people.guest()
-
-
-def test_nobody_revokes_the_token_of_another(people: People, tokens_owner: Visitor) -> None:
+def test_nobody_revokes_the_token_of_another(people: People, owner: Visitor) -> None:
     victim = people.guest()
     text = text_of(create(victim, "mine"))
     (token,) = tokens_of(people.settings, victim.handle)
-    tokens_owner.get(TOKENS)
-    page = tokens_owner.post(f"{TOKENS}/{token.id}/revoke", tokens_owner.csrf())
+    owner.get(TOKENS)
+    page = owner.post(f"{TOKENS}/{token.id}/revoke", owner.csrf())
     assert page.status == 404 and "You have no such token" in page.words
     assert people.publish(text, victim.handle, "safe").status_code == 201
 
@@ -178,11 +173,11 @@ def test_nobody_revokes_the_token_of_another(people: People, tokens_owner: Visit
 @pytest.mark.parametrize(
     "given", ["0", "ci", "%00", "%ff", "a" * 3000, "..%2f", "' OR 1=1 --", "{x}"]
 )
-def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> None:
-    tokens_owner.get(TOKENS)
+def test_rubbish_in_the_place_of_an_id(owner: Visitor, given: str) -> None:
+    owner.get(TOKENS)
     # A name is no id, even if a token of that name exists.
-    create(tokens_owner, "ci")
-    page = tokens_owner.post(f"{TOKENS}/{given}/revoke", tokens_owner.csrf())
+    create(owner, "ci")
+    page = owner.post(f"{TOKENS}/{given}/revoke", owner.csrf())
     assert page.status == 404 and '<nav class="account"' in page.html
 
 
@@ -208,24 +203,24 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, tokens_owner: Visitor, fields: dict[str, str | None], message: str
+    people: People, owner: Visitor, fields: dict[str, str | None], message: str
 ) -> None:
-    before = tokens_of(people.settings, tokens_owner.handle)
-    tokens_owner.get(TOKENS)
-    page = tokens_owner.submit(TOKENS, **{"name": "refused"} | fields)
+    before = tokens_of(people.settings, owner.handle)
+    owner.get(TOKENS)
+    page = owner.submit(TOKENS, **{"name": "refused"} | fields)
     assert page.status == 422 and message.lower() in page.words.lower(), page.words
     assert 'class="wrong"' in page.html and "<b>x" not in page.html
-    assert tokens_of(people.settings, tokens_owner.handle) == before
+    assert tokens_of(people.settings, owner.handle) == before
 
 
 @pytest.mark.parametrize(
     "name", ["<img src=x onerror=alert(1)>", '"><script>', "Büro 本番 🔑", "{{ 7*7 }}"]
 )
-def test_any_name_is_shown_as_text(people: People, tokens_owner: Visitor, name: str) -> None:
-    text_of(create(tokens_owner, name))
-    assert f"Token {name} " in tokens_owner.page.words
+def test_any_name_is_shown_as_text(people: People, owner: Visitor, name: str) -> None:
+    text_of(create(owner, name))
+    assert f"Token {name} " in owner.page.words
     for path in (TOKENS, "/account/security"):
-        page = tokens_owner.get(path)
+        page = owner.get(path)
         assert page.status == 200 and name in page.words
         assert "<img src=x" not in page.html and '"><script>' not in page.html
 
@@ -321,7 +316,7 @@ def run_script(script: str, folder: Path, **environment: str) -> str:
         "/account/sign-out-everywhere",
     ],
 )  # fmt: skip
-def test_no_form_is_taken_from_elsewhere(people: People, tokens_owner: Visitor, path: str) -> None:
+def test_no_form_is_taken_from_elsewhere(people: People, owner: Visitor, path: str) -> None:
     fields = [
         ("name", "stolen"),
         ("scope", "all"),
@@ -329,9 +324,9 @@ def test_no_form_is_taken_from_elsewhere(people: People, tokens_owner: Visitor, 
         ("repo", "x"),
         ("who", "only"),
     ]
-    assert tokens_owner.post(path, fields).status == 400
-    assert tokens_owner.get(TOKENS).status == 200, "still signed in"
-    assert "stolen" not in tokens_owner.page.words
+    assert owner.post(path, fields).status == 400
+    assert owner.get(TOKENS).status == 200, "still signed in"
+    assert "stolen" not in owner.page.words
     stranger = people.visitor()
     stranger.get("/account/login")
     page = stranger.post(path, [*fields, *stranger.csrf()])
