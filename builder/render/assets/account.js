@@ -1,10 +1,10 @@
 // The account pages, which work without this script.
 
-import { SIGNED_IN, storageOf } from "./site.js";
+import { SIGNED_IN, byId, storageOf } from "./site.js";
 
 const KEPT = "invitation";
 const storage = storageOf(() => sessionStorage);
-const code = document.getElementById("code");
+const code = byId("code");
 const isSignedIn = document.querySelector("nav.account") !== null;
 if (code) {
   showInvitation();
@@ -29,12 +29,12 @@ function showInvitation() {
   code.value = known;
   code.closest(".field").hidden = true;
   const [handle] = known.split(".");
-  document.getElementById("invited").textContent = `the account ${handle}`;
-  document.getElementById("invited-handle").value = handle;
+  byId("invited").textContent = `the account ${handle}`;
+  byId("invited-handle").value = handle;
 }
 
 document.addEventListener("click", ({ target }) => {
-  const field = document.getElementById(target.dataset.shows);
+  const field = byId(target.dataset.shows);
   if (!field) return;
   const isShown = field.type === "text";
   field.type = isShown ? "password" : "text";

@@ -148,7 +148,7 @@ export class Catalogue {
   repos = [];
   isCut = false;
   #postings = new Map(); // of each word
-  #wholes = new Map(); // the numbers of the repos with a whole title or name
+  #wholes = new Map(); // the numbers of the repos with each title and name
 
   /** From a stream of catalogue.jsonl. */
   static async read(stream, most = REPOS_MAX) {
@@ -157,6 +157,7 @@ export class Catalogue {
     let rest = "";
     for (let part = {}; !part.done && !catalogue.isCut;) {
       part = await reader.read();
+      await new Promise((next) => setTimeout(next)); // the page handles events meanwhile
       const lines = (rest + (part.value ?? "\n")).split("\n");
       rest = lines.pop();
       for (const line of lines.filter(Boolean)) {

@@ -3,7 +3,7 @@
 // Markdown in the text.
 
 import { counted, manageFiles } from "./editor_files.js";
-import { element, storageOf } from "./site.js";
+import { byId, element, storageOf } from "./site.js";
 
 const KEEP_MS = 400;
 const LOOK_MS = 700;
@@ -22,7 +22,6 @@ const CHOSEN = "hub-text-field";
 const PART_BYTES = 120;
 
 const encoder = new TextEncoder();
-const byId = (id) => document.getElementById(id);
 const local = storageOf(() => localStorage);
 const session = storageOf(() => sessionStorage);
 const published = byId("published");

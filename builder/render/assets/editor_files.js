@@ -1,7 +1,7 @@
 // The files of a version in the editor of prompts. Uploads become rows of the form at once, and the
 // field of the prompt also edits the text of a file.
 
-import { element } from "./site.js";
+import { byId, element } from "./site.js";
 
 // How the data of a row begins; it is empty for the file that the base version has.
 const TEXT = "text,";
@@ -14,11 +14,11 @@ const encoder = new TextEncoder();
  * `changed()` is called after each change of a row.
  */
 export function manageFiles(form, field, { flush, changed }) {
-  const section = document.getElementById("files");
+  const section = byId("files");
   const [filesMax, bytesMax] = [section.dataset.filesMax, section.dataset.bytesMax].map(Number);
-  const rows = document.getElementById("file-rows");
-  const choice = document.getElementById("chosen-text");
-  const upload = document.getElementById("upload");
+  const rows = byId("file-rows");
+  const choice = byId("chosen-text");
+  const upload = byId("upload");
   const label = field.labels[0];
   const ownLabel = label.textContent;
   const chooser = element("input", { type: "file" });
@@ -94,7 +94,7 @@ export function manageFiles(form, field, { flush, changed }) {
 
   /** Adds the chosen files, or puts one in the place of a row. */
   async function take(input, row) {
-    const folder = document.getElementById("upload-folder").value.split("/").filter(Boolean);
+    const folder = byId("upload-folder").value.split("/").filter(Boolean);
     const files = [...input.files];
     input.value = "";
     say("");
@@ -123,7 +123,7 @@ export function manageFiles(form, field, { flush, changed }) {
   }
 
   function blank() {
-    const row = document.getElementById("file-template").content.firstElementChild.cloneNode(true);
+    const row = byId("file-template").content.firstElementChild.cloneNode(true);
     for (const box of row.querySelectorAll("[type=checkbox]")) box.value = rows.children.length;
     rows.append(row);
     return row;
@@ -148,7 +148,7 @@ export function manageFiles(form, field, { flush, changed }) {
     const files = present();
     const told = `${files.length} ${files.length === 1 ? "file" : "files"}, ${counted(sizeOf(files))} of `
       + `${counted(bytesMax)} bytes`;
-    const place = document.getElementById("files-size");
+    const place = byId("files-size");
     if (place.textContent !== told) place.textContent = told;
     rows.closest(".scroll").hidden = !rows.children.length;
     for (const row of rows.children) {
@@ -159,7 +159,7 @@ export function manageFiles(form, field, { flush, changed }) {
     choice.replaceChildren(new Option(ownLabel, ""), ...files.map((row) => (
       new Option(pathOf(row) || "File without a path", [...rows.children].indexOf(row), false, row === edited)
     )));
-    document.getElementById("text-choice").hidden = !rows.children.length;
+    byId("text-choice").hidden = !rows.children.length;
   }
 }
 
@@ -180,7 +180,7 @@ function checkbox(row, field) {
 }
 
 function say(told) {
-  document.getElementById("files-told").textContent = told;
+  byId("files-told").textContent = told;
 }
 
 export function counted(count) {

@@ -7,7 +7,7 @@ import {
   ViewPlugin, defineLanguageFacet, highlightSpecialChars, history, historyKeymap, insertNewline,
   keymap, parser, standardKeymap, syntaxHighlighting, tags,
 } from "./codemirror.js";
-import { VARIABLE, element } from "./site.js";
+import { VARIABLE, byId, element } from "./site.js";
 
 // Writing a long text to a textarea takes longer than a key may.
 const WRITE_MS = 100;
@@ -62,7 +62,7 @@ export function markText(textarea) {
   const label = textarea.labels[0];
   // Ids do not reach into a shadow root, so the description is a text.
   const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
-  const about = told.map((one) => document.getElementById(one)?.textContent ?? "").join(" ");
+  const about = told.map((one) => byId(one)?.textContent ?? "").join(" ");
   root.append(element("p", { id: "about", hidden: true }, about));
   let isWriting = false;
   let timer = 0;

@@ -3,7 +3,7 @@
 // Values are in the fragment of the address, which no server sees. The copied text comes from the
 // published bytes, because HTML has no CRLF.
 
-import { VARIABLE, copyText } from "./site.js";
+import { VARIABLE, byId, copyText } from "./site.js";
 
 // In the message after copying.
 const NAMED_MAX = 4;
@@ -11,23 +11,19 @@ const NAMED_MAX = 4;
 const ADDRESS_MAX = 8000;
 const NOT_LOADED = "The text could not be loaded. Try again in a moment.";
 
-const shown = document.getElementById("prompt");
+const shown = byId("prompt");
 const { raw, skip } = shown.dataset;
 const panel = shown.closest(".text");
-const form = document.getElementById("fill");
-const copied = document.getElementById("copied");
-const marks = new Map(); // the places of each variable, in the text and in its messages
+const form = byId("fill");
+const copied = byId("copied");
+// The places of each variable, in the text and in its messages.
+const marks = Map.groupBy(panel.querySelectorAll("mark.variable"), (mark) => mark.dataset.name);
 const controls = new Map();
 const fetched = new Map(); // texts, by address
-const left = document.getElementById("left");
+const left = byId("left");
 let timer;
 
-for (const mark of panel.querySelectorAll("mark.variable")) {
-  const { name } = mark.dataset;
-  mark.dataset.placeholder = mark.textContent;
-  marks.get(name)?.push(mark) ?? marks.set(name, [mark]);
-}
-
+for (const mark of [...marks.values()].flat()) mark.dataset.placeholder = mark.textContent;
 // By a data attribute, because a variable's name could be that of a property of the form.
 for (const control of document.querySelectorAll("#fill [data-variable]")) {
   const { variable } = control.dataset;
@@ -67,7 +63,7 @@ for (const link of document.querySelectorAll("[target=_blank]")) {
 }
 
 function onClick(id, action) {
-  document.getElementById(id)?.addEventListener("click", action);
+  byId(id)?.addEventListener("click", action);
 }
 
 function copyFilled() {
@@ -163,7 +159,7 @@ function showValue(name) {
     mark.classList.toggle("empty", value === "");
   }
   const count = unfilled().length;
-  document.getElementById("copy-filled").textContent = `Copy ${count ? "with gaps" : "filled in"}`;
+  byId("copy-filled").textContent = `Copy ${count ? "with gaps" : "filled in"}`;
   left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
 }
 

@@ -1,9 +1,9 @@
 // The results of a search, with filters and what matched; and prompts to show where nothing is found.
 
 import {
-  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, byId, field, get, marked, pageOf, queries, root, search, status,
+  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, marked, pageOf, queries, root, search, status,
 } from "./search.js";
-import { element } from "./site.js";
+import { byId, element } from "./site.js";
 
 const LATE_MS = 400;
 const SUGGESTED = 3;

@@ -4,14 +4,13 @@
 // It queries the host; the answer shows if the host understood. On other hosts, catalogue.js
 // searches the catalogue, a file with some words of each text.
 
-import { element } from "./site.js";
+import { byId, element } from "./site.js";
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
 export const SHOWN_AT_ONCE = 50;
 
 export const { root, queries } = document.documentElement.dataset;
-export const byId = (id) => document.getElementById(id);
 export const [field, status] = ["q", "search-status"].map(byId);
 const list = byId("results");
 

@@ -43,6 +43,10 @@ export function storageOf(find) {
   }
 }
 
+export function byId(id) {
+  return document.getElementById(id);
+}
+
 /** An element with properties, and with nodes and texts in it. */
 export function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);

@@ -1,11 +1,11 @@
 // The page of a version: shows the latest version and the ones around it. A page that is a file does
 // not know later ones, because it is not rewritten for each later version.
 
-import { element } from "./site.js";
+import { byId, element } from "./site.js";
 
 // At most so many versions before and after this one are listed.
 const STEPS = 3;
-const standing = document.getElementById("standing");
+const standing = byId("standing");
 const { version, list, page, compare } = standing.dataset;
 
 function link({ version }, text = version, rel = "") {
