@@ -95,15 +95,16 @@ export function manageFiles(form, field, { flush, changed }) {
   /** Adds the chosen files, or puts one in the place of a row. */
   async function take(input, row) {
     const folder = byId("upload-folder").value.split("/").filter(Boolean);
-    const files = [...input.files];
+    const files = [...input.files].slice(0, filesMax + 1); // there is no room for the last one
     input.value = "";
     say("");
-    for (const file of files) {
+    // All are read before the first row, so that the page is drawn once.
+    const read = await Promise.all(files.map((file) => file.size <= bytesMax && file.arrayBuffer()));
+    for (const [at, file] of files.entries()) {
       const path = row ? pathOf(row) : [...folder, file.name].join("/");
       const found = row ?? [...rows.children].find((one) => pathOf(one) === path);
       if (!hasRoom(found, file.size, path)) break;
-      const bytes = new Uint8Array(await file.arrayBuffer());
-      const data = BASE64 + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
+      const data = BASE64 + btoa(Array.from(new Uint8Array(read[at]), (one) => String.fromCharCode(one)).join(""));
       const target = found ?? blank();
       if (target === edited) show(null);
       pathField(target).value = path;
