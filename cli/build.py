@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,9 @@ def build(
     # Loaded late: other commands import this module to read its options.
     from builder.pipeline.build import build as build_site
     from builder.pipeline.build import compare
+    from builder.pipeline.pool import GC_THRESHOLD
 
+    gc.set_threshold(GC_THRESHOLD)
     base_url, private = settings.base_url, settings.private
     service = service_settings(settings.content, settings.out, settings.state)
     if service:
