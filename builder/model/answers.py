@@ -331,7 +331,7 @@ class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 
     `words` are some words of the latest text, for searches of the catalogue. They are not for
-    display, and `digest` does not cover them.
+    display, and `digest` does not cover them. A skill and a chat have their `kind`.
     """
 
     owner: Owner
@@ -343,6 +343,7 @@ class CatalogueLine(Struct):
     sha256: Sha256
     digest: Digest
     words: str = ""
+    kind: Literal["skill", "chat"] | UnsetType = UNSET
 
 
 class ListMeta(Struct):

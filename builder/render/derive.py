@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 
 from builder import installed_version
 from builder.model import answers, records
+from builder.model.kinds import PROMPT, kind_of
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
 from builder.model.matching import version_file
@@ -255,8 +256,14 @@ def catalogue_line(repo: answers.Repo, digest: str, words: str) -> answers.Catal
     """The repo in ``catalogue.jsonl``. ``digest`` comes from ``builder.write.mirrored``, ``words``
     from ``builder.search.telling_words``.
     """
-    fields = answers.CatalogueLine.__struct_fields__[:-2]
-    return answers.CatalogueLine(*(getattr(repo, field) for field in fields), digest, words)
+    fields = answers.CatalogueLine.__struct_fields__[:-3]
+    kind = kind_of(repo)
+    return answers.CatalogueLine(
+        *(getattr(repo, field) for field in fields),
+        digest,
+        words,
+        UNSET if kind is PROMPT else kind.key[1:],
+    )
 
 
 def _part(kind: type[Part], whole: answers.Version | answers.Repo) -> Part:

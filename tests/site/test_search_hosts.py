@@ -63,6 +63,10 @@ def test_a_host_that_has_only_files(request, host):
     page.wait_for_url(f"**/{SQL_REVIEW}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("SQL query review")
 
+    for kind, q in {"chat": "commit message", "skill": "release notes", "prompt": "sql"}.items():
+        page = visits.open(f"/search?q={q}")
+        expect(page.locator("#found").get_by_role("img", name=kind).first).to_be_visible()
+
     page = visits.open("/search?q=echo")
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     expect(page.locator("#search-status")).to_contain_text(f"{ECHOES} prompts for “echo”")

@@ -114,7 +114,7 @@ function matchOf(repo, targets) {
   const found = ["title", "name", "owner", "tags", "description"]
     .map((field) => [field, wordsMeant([repo[field]].flat().join(" "), targets)]).filter(([, { length }]) => length);
   const words = [...new Set(found.flatMap(([, words]) => words))];
-  return { in: found.length ? found.map(([field]) => field) : ["text"], words, line: null };
+  return { in: found.length ? found.map(([field]) => field) : ["text"], words, line: null, kind: repo.kind ?? "prompt" };
 }
 
 /** The line with the most of the words, and these words. */

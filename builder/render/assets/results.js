@@ -160,10 +160,9 @@ function row(repo, match) {
   const { title: name, owner, updated_at: at, pulls } = repo;
   // The words of a title are mostly those of the name: one mark is enough.
   const words = match.in.includes("title") ? [] : match.words;
-  const sign = SIGNS[match.kind];
   return element(
     "li", {},
-    sign ? element("span", { className: "kind", role: "img", ariaLabel: match.kind, title: match.kind }, sign) : "",
+    element("span", { className: "kind", role: "img", ariaLabel: match.kind, title: match.kind }, SIGNS[match.kind]),
     element("h3", { dir: "auto" }, element("a", { href: pageOf(repo) }, ...marked(name, match.words))),
     element("p", { className: "path" }, element("a", { href: `${root}/${owner}` }, ...marked(owner, words)), "/", ...marked(repo.name, words)),
     why(repo, match),

@@ -6,11 +6,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET, structs
 
 from builder.model import answers
 from builder.model.links import Links
 from builder.model.names import Version
-from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
+from builder.model.records import DAY_SECONDS, OwnerFile, StoredFile, VersionFile
 from builder.model.settings import Settings
 from builder.render import derive, envelopes
 from builder.render.derive import epoch_seconds, trend
@@ -160,6 +161,10 @@ def test_a_repo_shows_its_latest_version():
     assert derive.repo_summary(repo).url == repo.url
     line = derive.catalogue_line(repo, "0" * 32, "some words")
     assert (line.sha256, line.digest, line.words) == (repo.sha256, "0" * 32, "some words")
+    skill = structs.replace(repo, files=[StoredFile("a", 1, "0" * 64, "text/plain", False)])
+    chat = structs.replace(repo, messages=[answers.Message("user", "Hi.")])
+    kinds = [derive.catalogue_line(one, "", "").kind for one in (repo, skill, chat)]
+    assert kinds == [UNSET, "skill", "chat"]
 
 
 @pytest.mark.parametrize(
