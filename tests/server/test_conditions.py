@@ -91,22 +91,10 @@ def test_gzip_is_accepted_with_any_weight_but_zero(thousandths: int, others: lis
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("bytes=0-0", (0, 1)),
-        ("bytes=0-9", (0, 10)),
-        ("bytes=10-19", (10, 20)),
-        ("bytes=99-99", (99, 100)),
-        ("bytes=90-", (90, 100)),
-        ("bytes=0-", (0, 100)),
-        ("bytes=-1", (99, 100)),
-        ("bytes=-100", (0, 100)),
-        ("bytes=-101", (0, 100)),
-        ("bytes=50-1000", (50, 100)),
         ("bytes=50-99999999999999999999999999", (50, 100)),
         ("bytes=-99999999999999999999999999", (0, 100)),
         ("BYTES=1-2", (1, 3)),
         (" bytes=1-2 ", (1, 3)),
-        ("bytes=00000000000000000000000000000005-6", (5, 7)),
-        ("bytes=-00000000000000000000000000000005", (95, 100)),
     ],
 )
 def test_range(header: str, expected: tuple[int, int]) -> None:
