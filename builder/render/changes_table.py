@@ -13,7 +13,7 @@ from builder.text.hidden_chars import Marks, escape_plain, visible
 # A longer text, as a line can be, is shown without its middle.
 WHOLE_MAX = 2_000
 START, END = 1_000, 500
-_TAGS = {"-": "del", "+": "ins"}
+_TAGS = {"": "", "-": "del", "+": "ins"}
 _SIGNS = {"removed": "−", "added": "+", "changed": "±"}
 
 
@@ -50,14 +50,13 @@ def changes_table(
 def _shown_texts(rows: Sequence[Row], marks: Marks) -> Iterator[str]:
     for row in rows:
         for text, sign in row.segments or ():
-            yield _shown(text, marks, bool(sign) and not _is_whole(row))
-
-
-def _shown(text: str, marks: Marks, is_return_shown: bool) -> str:
-    if len(text) <= WHOLE_MAX:
-        return visible(text, marks, is_return_shown)
-    start, end = (visible(part, marks, is_return_shown) for part in (text[:START], text[-END:]))
-    return f"{start} <em>… {len(text) - START - END:,} characters not shown …</em> {end}"
+            is_return_shown = sign != "" and not _is_whole(row)
+            if len(text) <= WHOLE_MAX:
+                yield visible(text, marks, is_return_shown)
+                continue
+            parts = text[:START], text[-END:]
+            start, end = (visible(part, marks, is_return_shown) for part in parts)
+            yield f"{start} <em>… {len(text) - START - END:,} characters not shown …</em> {end}"
 
 
 def _is_whole(row: Row) -> bool:
@@ -74,17 +73,13 @@ def _row(row: Row, shown: Iterator[str], rest: str) -> str:
         lines = "line" if row.left_out == 1 else "lines"
         note = f"{lines} unchanged" if kind == "gap" else f"more {lines} changed; {escape(rest)}"
         return f'<tr class="gap"><td colspan="4">{row.left_out} {note}</td></tr>\n'
-    name = kind
-    if _is_whole(row):
-        name, text = f"{kind} whole", next(shown)
+    if is_whole := _is_whole(row):
+        text = next(shown)
     else:
-        text = "".join([_marked(next(shown), sign) for _, sign in row.segments])
+        parts = [(_TAGS[sign], next(shown)) for _, sign in row.segments]
+        text = "".join([f"<{tag}>{part}</{tag}>" if tag else part for tag, part in parts])
     end = " <small>no line break at the end</small>" if row.is_unended else ""
     return (
-        f'<tr class="{name}"><td>{old or ""}</td><td>{new or ""}</td>'
+        f'<tr class="{kind}{" whole" if is_whole else ""}"><td>{old or ""}</td><td>{new or ""}</td>'
         f'<td aria-label="{kind}">{_SIGNS[kind]}</td><td dir="auto">{text}{end}</td></tr>\n'
     )
-
-
-def _marked(text: str, sign: str) -> str:
-    return f"<{_TAGS[sign]}>{text}</{_TAGS[sign]}>" if sign else text

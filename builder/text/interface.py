@@ -172,13 +172,10 @@ def _changes_of_variable(old: Variable, new: Variable) -> Iterator[Change]:
     if old.type != new.type:
         is_wider = new.type in WIDER.get(old.type, ())
         yield Change("type" if is_wider else "retyped", new.name, old.type, new.type)
-    if old.enum or new.enum:
-        yield from _changes_of_values(old, new)
     if not _is_same(old.default, new.default):
         yield Change("default", new.name, _value(old.default), _value(new.default))
-
-
-def _changes_of_values(old: Variable, new: Variable) -> Iterator[Change]:
+    if not old.enum and not new.enum:
+        return
     was, now = (dict.fromkeys(map(as_text, one.enum or ())) for one in (old, new))
     gone, come = (
         cut(", ".join(value or '""' for value in one if value not in other), SHOWN_CHARS)
