@@ -35,9 +35,18 @@ def test_a_wrong_name_leads_to_its_owner_s_prompts_on_any_host(request, host):
     expect(page.locator("#suggested .path").first).to_contain_text("bytes/")
 
 
-def test_what_is_wrong_is_shown_as_text(visits):
-    wrong = "<img src=x onerror=alert(1)>"
-    expect(visits.open(f"/{wrong}").locator("#wrong")).to_have_text(wrong)
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("<img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>"),
+        ("a&b+c%26", "a&b+c&"),
+        ("no%ffutf%8", "no\N{REPLACEMENT CHARACTER}utf%8"),
+    ],
+)
+def test_what_is_wrong_is_shown_as_text(visits, path, shown):
+    page = visits.open(f"/{path}")
+    expect(page.locator("#wrong")).to_have_text(shown)
+    expect(page.locator("#suggested > li").first).to_be_visible()
 
 
 def test_a_withdrawn_prompt_leads_to_others(visits):

@@ -103,10 +103,8 @@ async function addLine(repo, match, item, lineIn) {
   const path = `/api/v1/repos/${repo.owner}/${repo.name}/versions/${repo.latest_version}.body.txt`;
   const answer = await load(path, { range: `bytes=0-${TEXT_BYTES_MAX - 1}` });
   if (!answer) return; // the row says that the words are in the text
-  const reader = answer.body.getReader();
-  const { value } = await reader.read(); // a host without ranges sends more
-  reader.cancel();
-  const { line, words } = lineIn(new TextDecoder().decode(value?.subarray(0, TEXT_BYTES_MAX)));
+  const text = await answer.text();
+  const { line, words } = lineIn(text.slice(0, TEXT_BYTES_MAX)); // a host without ranges sends more
   if (line) item.querySelector(".why").replaceWith(why(repo, { ...match, line, words }));
 }
 
@@ -212,7 +210,9 @@ async function showRows(path) {
 
 /** For a missing or withdrawn prompt: those with similar names, of the owner, or new ones. */
 async function showSimilar() {
-  const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
+  // Decoded as a query is, because decodeURI refuses bytes that are not UTF-8.
+  const path = location.pathname.slice(root.length + 1).replace(/[&+]/g, encodeURIComponent);
+  const wrong = new URLSearchParams(`q=${path}`).get("q").slice(0, field.maxLength);
   const place = byId("wrong"); // on the 404 page only
   place?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
@@ -232,8 +232,8 @@ async function showSimilar() {
 
 /** The most alike first; `degreeOf` returns a likeness. */
 function mostAlike(all, degreeOf) {
-  return all.map((one) => [degreeOf(one), one]).filter(([degree]) => degree >= LIKENESS_MIN)
-    .sort(([one], [other]) => other - one).slice(0, SUGGESTED).map(([, one]) => one);
+  return all.filter((one) => degreeOf(one) >= LIKENESS_MIN)
+    .sort((one, other) => degreeOf(other) - degreeOf(one)).slice(0, SUGGESTED);
 }
 
 /** The similarity of two names, from 0 to 1: Dice's coefficient of their pairs of letters. */
@@ -241,6 +241,5 @@ function likeness(one, other) {
   const [pairs, others] = [one, other].map(
     (name) => new Set([...name].slice(1).map((char, at) => name[at] + char)),
   );
-  const shared = [...pairs].filter((pair) => others.has(pair)).length;
-  return (2 * shared) / (pairs.size + others.size || 1);
+  return (2 * pairs.intersection(others).size) / (pairs.size + others.size || 1);
 }
