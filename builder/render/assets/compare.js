@@ -1,6 +1,8 @@
 // The page that compares two versions of a prompt. The service compares them; where no service
 // answers, the browser compares the texts alone.
 
+const SERVICE_MS_MAX = 10_000;
+
 const form = document.getElementById("pair");
 
 /** The service's page for this address; null if no service answers with one. */
@@ -8,7 +10,7 @@ async function answered() {
   const { service } = form.dataset;
   if (!service) return null;
   try {
-    const answer = await fetch(service + location.search);
+    const answer = await fetch(service + location.search, { signal: AbortSignal.timeout(SERVICE_MS_MAX) });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     return page.getElementById("pair") && page; // other pages say that it is busy or down
   } catch {
