@@ -4,7 +4,6 @@ They are most of a site, so their templates are filled as frames (builder.render
 this module applies the filters and loops that templates elsewhere apply to records.
 """
 
-import copy
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -68,7 +67,7 @@ def version_page(
     """
     owner, name, number = version.owner, version.name, version.version
     # The text comes first, because its hidden characters are counted before those of the changelog.
-    marks = copy.copy(text.marks)
+    marks = Marks(text.marks.left)
     lead = visible(shortened(version.changelog), marks)
     is_cut = len(version.changelog) > SHORTENED_CHARS
     changelog = visible(version.changelog, marks) if is_cut else ""
@@ -114,7 +113,7 @@ def repo_page(
     """The page of a prompt; ``entries`` are all its versions, including withdrawn ones, oldest
     first; ``found`` as in ``version_page``; ``by_day`` as in ``PullCounts``.
     """
-    marks = copy.copy(text.marks)
+    marks = Marks(text.marks.left)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
     latest = next(one for one in reversed(entries) if not one.withdrawn)
     labelled = labels.by_version()

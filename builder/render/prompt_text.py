@@ -51,11 +51,11 @@ def shown_text(
     if not is_code:
         shown_body = readable(shown_body, headings)
     left = len(one.messages or []) - len(messages)
-    at = {"owner": one.owner, "name": one.name, "version": number}
     shown = pages.fill(
         "prompt_text.html",
-        raw=pages.file_url("version_raw", **at),
-        record=pages.file_url("version", **at),
+        owner=one.owner,
+        name=one.name,
+        version=number,
         is_code=is_code,
         has_signs=not is_code and "<u>" in shown_body,
         is_cut=marks.is_cut,

@@ -1,11 +1,13 @@
 """A short prompt on the home page that visitors can fill in. Pure, like builder.render.pages."""
 
+from itertools import islice
+
 from markupsafe import Markup, escape
 
 from builder.model.answers import Repo
 from builder.render.pages import Pages
 from builder.render.prompt_text import mark_variable, utf16_length
-from builder.text.hidden_chars import visible
+from builder.text.hidden_chars import hidden_characters
 from builder.text.prompts import mark_variables, variable_names
 from builder.text.summary import is_data
 from builder.text.values import as_text
@@ -28,11 +30,12 @@ def trial_rank(repo: Repo) -> int:
     if not _suits_trial(repo):
         return 0
     body = repo.body.strip()
-    lines = [
+    parts = (
         line[at : at + LINE_CHARS]
         for line in body.splitlines()
         for at in range(0, len(line) or 1, LINE_CHARS)
-    ]
+    )
+    lines = [*islice(parts, SEEN_LINES + 1)]
     seen = variable_names("".join(lines[:SEEN_LINES]))
     is_all_in_sight = len(seen) == len(repo.variables)
     is_asking = any(one.required for one in repo.variables)
@@ -56,7 +59,7 @@ def _suits_trial(repo: Repo) -> bool:
         and len(repo.body) <= CHARS_MAX
         and names == {*variable_names(repo.body)}
         and all(one.type == "string" and not one.enum for one in repo.variables)
-        and visible(repo.body) == escape(repo.body)
+        and not hidden_characters(repo.body)
         and repo.messages is None
     )
 

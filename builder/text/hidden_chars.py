@@ -60,8 +60,8 @@ def called(character: str) -> str:
 class Marks:
     """The number of marks left for all texts of a page. ``is_cut``: a text needed more."""
 
-    def __init__(self) -> None:
-        self.left = MARKS_MAX
+    def __init__(self, left: int = MARKS_MAX) -> None:
+        self.left = left
         self.is_cut = False
 
     def take(self) -> bool:
