@@ -93,14 +93,3 @@ def test_after_a_lost_password_the_page_says_what_an_intruder_may_have_left(peop
     links = re.findall(r'href="([^"]+)"', recovery)
     assert links == ["/account/tokens", "/account/publishers", "#identities"]
     assert 'id="identities"' in page.html
-
-
-def test_the_log_has_what_failed(people: People):
-    member = people.member()
-    sign_in(people.visitor(), member.handle, OTHER_PASSWORD)
-    with Database(people.settings.state) as database:
-        events = Events(database)
-        # Written after the answer.
-        wait_until(lambda: len(events.latest(member.handle, 9)) == 3, "the third event")
-        kinds = [event.kind for event in events.latest(member.handle, 9)]
-    assert kinds == ["sign_in_failed", "signed_in", "signed_up"]
