@@ -4,13 +4,13 @@ tests/hosts runs these commands.
 That the commands start it is for tests/hosts.
 """
 
-# ruff: noqa: F811 - fixtures are imported, and asked for by name
-
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_token import folder, run  # noqa: F401
+from tests.cli.command import run
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 PUBLIC = "https://prompts.example.org/a"
 

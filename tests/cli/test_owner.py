@@ -19,7 +19,8 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.tokens import Accounts, format_time
-from tests.cli.test_token import TIME, folder, run  # noqa: F401
+from tests.cli.command import run
+from tests.cli.test_token import TIME
 from tests.support.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
@@ -27,6 +28,8 @@ from tests.support.servers import (
     in_thread,
     serving,
 )
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 GOOD = "violet otter lamp 7"
 BASE_URL = "http://127.0.0.1:8000"
@@ -167,7 +170,7 @@ def test_how_owners_sign_in():
     ]  # fmt: skip
 
 
-def test_the_real_command(folder: Path):  # noqa: F811
+def test_the_real_command(folder: Path):
     done = subprocess.run(
         [HUBCTL, "owner", "invite", "ann", "--state", "elsewhere", "--base-url", BASE_URL],
         capture_output=True, text=True, env=clean_environment(), check=True,

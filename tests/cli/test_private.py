@@ -1,7 +1,5 @@
 """Commands refuse to open a private hub by mistake."""
 
-# ruff: noqa: F811 - fixtures are imported, and asked for by name
-
 import json
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,8 +8,10 @@ import pytest
 
 from builder.model.errors import OperatorError
 from cli.publish_service import publish_service
-from tests.cli.test_token import folder, run  # noqa: F401
+from tests.cli.command import run
 from tests.support.catalogues import write_small_catalogue
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 BASE = ("--base-url", "https://prompts.example.org")
 
