@@ -22,7 +22,8 @@ SECONDS_MAX = 180
 
 PROMPT = "/mara-okafor/sql-review"
 PAGES = {
-    "home": "/", "list": "/top", "owner": "/mara-okafor", "tags": "/tags", "connect": "/connect",
+    "home": "/", "list": "/top", "owner": "/mara-okafor", "tags": "/tags", "tag": "/tags/sql",
+    "connect": "/connect", "docs": "/docs",
     "search": "/search?q=review", "prompt": PROMPT, "version": f"{PROMPT}/1.0.0",
     "versions": f"{PROMPT}/versions", "compare": f"{PROMPT}/compare",
 }  # fmt: skip
