@@ -5,9 +5,9 @@ Indexes follow Agent Skills discovery 0.2.0, marketplaces are those of Claude Co
 """
 
 import hashlib
+import io
 import re
-import struct
-import zlib
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,26 +141,15 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
 
 
 def _archive(text: bytes, files: Sequence[File], folder: str = "") -> bytes:
-    """A ZIP of a skill's text and files, below a folder: the same bytes from every build.
-
-    Python's `zipfile` takes five times as long for the same bytes.
-    """
-    entries, directory = bytearray(), bytearray()
-    packed = [(FILE, text, False), *files]
-    for path, data, executable in packed:
-        name = (folder + path).encode()
-        in_utf_8 = 0 if name.isascii() else 0x800
-        sizes = zlib.crc32(data), len(data), len(data), len(name), 0
-        # Version 2.0 of the format, not compressed, with the format's first time.
-        about = struct.pack("<5H3L2H", 20, in_utf_8, 0, 0, 0x21, *sizes)
-        mode = (0o755 if executable else 0o644) << 16
-        directory += b"PK\1\2\x14\3" + about  # Unix, on every system
-        directory += struct.pack("<3H2L", 0, 0, 0, mode, len(entries)) + name
-        entries += b"PK\3\4" + about + name + data
-    count, place = len(packed), (len(directory), len(entries))
-    return b"%b%bPK\5\6" % (entries, directory) + struct.pack(
-        "<4H2LH", 0, 0, count, count, *place, 0
-    )
+    """A ZIP of a skill's text and files, below a folder: the same bytes from every build."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for path, data, executable in [(FILE, text, False), *files]:
+            info = zipfile.ZipInfo(folder + path)  # with the format's first time
+            info.create_system = 3  # Unix, on every system
+            info.external_attr = (0o755 if executable else 0o644) << 16
+            file.writestr(info, data)
+    return packed.getvalue()
 
 
 def _front_matter(block: str) -> Mapping[str, Any]:
