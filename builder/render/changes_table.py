@@ -14,6 +14,7 @@ from builder.text.hidden_chars import Marks, escape_plain, visible
 WHOLE_MAX = 2_000
 START, END = 1_000, 500
 _TAGS = {"": "", "-": "del", "+": "ins"}
+_NO_SIDE = '<td class="to"></td>'
 _SIGNS = {"removed": "−", "added": "+", "changed": "±"}
 
 
@@ -24,9 +25,11 @@ def changes_table(
     marks: Marks,
     same: str = "The text is unchanged; only its metadata differs.",
     rest: str = "see the unified diff",
+    is_wide: bool = False,
 ) -> Markup:
     """The rows of a difference between texts with these names. ``marks``: those of the page;
-    ``same``: the note on equal texts; ``rest``: the note on lines that are not shown.
+    ``same``: the note on equal texts; ``rest``: the note on lines that are not shown; ``is_wide``:
+    with a cell for the new side, which the style sheet shows on demand.
     """
     if not rows:
         return Markup(f"<p>{escape(same)}</p>\n")
@@ -34,15 +37,17 @@ def changes_table(
     is_short = len(max(texts, key=len, default="")) <= WHOLE_MAX
     plain = escape_plain(texts) if is_short else None
     shown = iter(plain or _shown_texts(rows, marks))
-    body = "".join([_row(row, shown, rest) for row in rows])
+    body = "".join([_row(row, shown, rest, is_wide) for row in rows])
     old, new = escape(old_name), escape(new_name)
+    side = _NO_SIDE if is_wide else ""
     return Markup(
         '<table class="changes">\n'
         f'<caption class="unseen">What changed from {old} to {new}</caption>\n'
         f'<thead><tr><th scope="col"><span class="unseen">Line in {old}</span></th>'
         f'<th scope="col"><span class="unseen">Line in {new}</span></th>'
         '<th scope="col"><span class="unseen">Change</span></th>'
-        '<th scope="col"><span class="unseen">Text</span></th></tr></thead>\n'
+        '<th scope="col"><span class="unseen">Text</span></th>'
+        f"{side}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n"
     )
 
@@ -64,22 +69,34 @@ def _is_whole(row: Row) -> bool:
     return len(row.segments) == 1 and row.segments[0][1] != ""
 
 
-def _row(row: Row, shown: Iterator[str], rest: str) -> str:
+def _row(row: Row, shown: Iterator[str], rest: str, is_wide: bool) -> str:
     kind, old, new = row.kind, row.old_number, row.new_number
-    if kind == "same":
-        text = next(shown)
-        return f'<tr><td>{old}</td><td>{new}</td><td></td><td dir="auto">{text}</td></tr>\n'
     if row.segments is None:
         lines = "line" if row.left_out == 1 else "lines"
         note = f"{lines} unchanged" if kind == "gap" else f"more {lines} changed; {escape(rest)}"
-        return f'<tr class="gap"><td colspan="4">{row.left_out} {note}</td></tr>\n'
-    if is_whole := _is_whole(row):
+        columns = 5 if is_wide else 4
+        return f'<tr class="gap"><td colspan="{columns}">{row.left_out} {note}</td></tr>\n'
+    if is_plain := kind == "same" or _is_whole(row):
         text = next(shown)
     else:
         parts = [(_TAGS[sign], next(shown)) for _, sign in row.segments]
         text = "".join([f"<{tag}>{part}</{tag}>" if tag else part for tag, part in parts])
-    end = " <small>no line break at the end</small>" if row.is_unended else ""
+    if row.is_unended:
+        text += " <small>no line break at the end</small>"
+    cells = _wide_cells(kind, text) if is_wide else f'<td dir="auto">{text}</td>'
+    if kind == "same":
+        return f"<tr><td>{old}</td><td>{new}</td><td></td>{cells}</tr>\n"
     return (
-        f'<tr class="{kind}{" whole" if is_whole else ""}"><td>{old or ""}</td><td>{new or ""}</td>'
-        f'<td aria-label="{kind}">{_SIGNS[kind]}</td><td dir="auto">{text}{end}</td></tr>\n'
+        f'<tr class="{kind}{" whole" if is_plain else ""}"><td>{old or ""}</td><td>{new or ""}</td>'
+        f'<td aria-label="{kind}">{_SIGNS[kind]}</td>{cells}</tr>\n'
     )
+
+
+def _wide_cells(kind: str, text: str) -> str:
+    """The text on both sides, or on the one that has it."""
+    if kind == "added":
+        return f'{_NO_SIDE}<td dir="auto">{text}</td>'
+    if kind == "removed":
+        return f'<td dir="auto">{text}</td>{_NO_SIDE}'
+    twin = f'<td class="to" dir="auto" aria-hidden="true">{text}</td>'
+    return f'<td class="was" dir="auto">{text}</td>{twin}'

@@ -22,7 +22,6 @@ from publisher.web.pages.difference import (
     File,
     Side,
     VersionDifference,
-    beside,
     compare_versions,
 )
 from publisher.web.pages.frame import Frame
@@ -75,7 +74,6 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
         is_examined=is_examined,
         steps=[*between[: STEPS_MAX - 1], *between[STEPS_MAX - 1 :][-1:]],
         built_from=built_from,
-        beside=beside,
     )
 
 

@@ -6,11 +6,8 @@ templates/difference.html shows it:
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-
-from markupsafe import Markup
 
 from builder.model.records import VersionFile
 from builder.render.hunks import Row, file_hunks, readable
@@ -27,21 +24,6 @@ _COARSE = (
 _UNMARKED = (
     "Too much text changed to mark every word that changed. Some lines are shown as removed and "
     "added, without marks."
-)
-
-# Rows of changes_table, by kind, with a hidden cell for the new side. Texts in it are escaped, so
-# they cannot end a cell.
-_CELL = '<td dir="auto">'
-_BESIDE = (
-    ("</tr></thead>", '<td class="to"></td></tr></thead>'),
-    ('colspan="4"', 'colspan="5"'),
-    (f'(<tr class="added.*?){_CELL}', rf'\1<td class="to"></td>{_CELL}'),
-    ('(<tr class="removed.*?)</tr>', r'\1<td class="to"></td></tr>'),
-    (
-        f'(<tr(?: class="changed")?><td>.*?){_CELL}(.*?)</td></tr>',
-        r'\1<td class="was" dir="auto">\2</td>'
-        r'<td class="to" dir="auto" aria-hidden="true">\2</td></tr>',
-    ),
 )
 
 
@@ -74,14 +56,6 @@ def compare(old: str, new: str, old_name: str, new_name: str) -> TextDifference:
     removed = sum(i2 - i1 for _, i1, i2, _, _ in changed)
     added = sum(j2 - j1 for _, _, _, j1, j2 in changed)
     return TextDifference(old_name, new_name, rows, limits, removed, added)
-
-
-def beside(tables: Markup) -> Markup:
-    """Tables of changes with a cell for the new side, which the style sheet shows on demand."""
-    html = str(tables)
-    for pattern, wide in _BESIDE:
-        html = re.sub(pattern, wide, html, flags=re.DOTALL)
-    return Markup(html)
 
 
 class File(NamedTuple):
