@@ -24,7 +24,8 @@ _weights = [0.0, *(1 + math.log2(count) for count in range(1, COUNT_MAX + 1))]
 # table.
 UNKNOWN_RARITY = 7.0
 
-_addresses_and_placeholders = re.compile(r"https?://\S+|\{\{.*?\}\}")
+# A placeholder begins at the last of its opening braces, so that many of them take no more time.
+_addresses_and_placeholders = re.compile(r"https?://\S+|\{\{(?:(?!\{\{).)*?\}\}")
 # A single letter, a number that is not a year, a key.
 _is_odd = re.compile("[a-z]|[0-9]{1,3}|[0-9]{5,}|(?=(?:[^0-9]*[0-9]){3}).*[a-z].*").fullmatch
 

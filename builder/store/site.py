@@ -248,11 +248,9 @@ def _replace(path: str, data: bytes, old_ns: int | None) -> None:
 
 
 def _make_folder(path: str) -> None:
-    """Make a folder that does not exist. `os.makedirs` looks each time if its parent does."""
+    """Make a folder that does not exist. `os.makedirs` looks first if its parent does."""
     try:
         os.mkdir(path)
-    except FileExistsError:
-        pass  # Another process was faster.
-    except FileNotFoundError:
-        _make_folder(os.path.dirname(path))
-        _make_folder(path)
+    except (FileExistsError, FileNotFoundError):
+        # Another process was faster, or the parent does not exist.
+        os.makedirs(path, exist_ok=True)

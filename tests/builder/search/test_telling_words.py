@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.answers import Repo
+from builder.model.records import CONTENT_BYTES_MAX
 from builder.render import derive
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.search.telling_words import BYTES_MAX, WORDS_MAX, rarities, telling_words
@@ -43,6 +44,11 @@ def test_rare_words_and_repeated_ones_come_first():
     assert set(rare) <= set(found) and len(found) == WORDS_MAX
     repeated = words_of(" ".join([*common, *rare, *[common[0]] * 7]))
     assert set(repeated) >= {*rare}
+
+
+def test_a_placeholder_begins_at_its_last_braces():
+    assert words_of("{{quokka {{ wombat {{ name }} wallaby {{ x") == ["quokka", "wallaby", "wombat"]
+    assert words_of("{{" * (CONTENT_BYTES_MAX // 2)) == []  # as soon as any other text
 
 
 def test_markers_of_messages_are_no_words():

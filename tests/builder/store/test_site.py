@@ -126,6 +126,13 @@ def test_a_folder_in_the_place_of_a_file_is_reported(root):
         Site(str(root)).write("b.json", b"new")
 
 
+@pytest.mark.parametrize("path", ["gone/y.json", "gone/b/y.json"])
+def test_a_folder_that_is_not_mounted_is_reported(root, path):
+    (root / "gone").symlink_to(root / "volume")
+    with pytest.raises(OperatorError, match="gone"):
+        Site(str(root)).write(path, b"new")
+
+
 def test_a_stop_in_the_middle_of_a_write_leaves_the_old_file(root, monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
