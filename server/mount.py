@@ -20,7 +20,8 @@ from builder.model.service_urls import (
     WRITING_URL,
     is_account_url,
     is_check_url,
-    is_for_readers,
+    is_compare_url,
+    is_fill_url,
     write_methods,
 )
 from server.answers import error_answer, send_answer
@@ -50,9 +51,11 @@ REQUEST_SECONDS = Histogram(
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
 JOBS_AT_ONCE = 16
-# Checks of drafts, and pages for readers. Those with long bodies hold a thread while the body
+# Checks of drafts, and prompts to fill in. Those with long bodies hold a thread while the body
 # arrives.
 CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
+# Each takes up to a second of the processor, and more of them at once are not faster.
+COMPARISONS_AT_ONCE = 2
 MONITORS_AT_ONCE = 2
 # The longest time for the whole body of a request: without a token, and of a publisher with one.
 # After it, the request fails.
@@ -91,6 +94,7 @@ class Hub:
         self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
         self._checks = WSGIMiddleware(publisher, CHECKS_AT_ONCE)
         self._long_checks = WSGIMiddleware(publisher, LONG_CHECKS_AT_ONCE)
+        self._comparisons = WSGIMiddleware(publisher, COMPARISONS_AT_ONCE)
         self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         # A pool of its own, since it may have to wait for the accounts database.
         self._ready_monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
@@ -109,7 +113,7 @@ class Hub:
         self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
-            **dict.fromkeys((self._visit, self._write, self._read_page), "account"),
+            **dict.fromkeys((self._visit, self._write, self._fill, self._compare), "account"),
             **dict.fromkeys((self._publish, self._check, self._exchange), "publish"),
         }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
@@ -145,8 +149,10 @@ class Hub:
         if app:
             return app
         below = self._reads.below_base(path) or ""
-        if is_for_readers(below):
-            return self._read_page
+        if is_fill_url(below):
+            return self._fill
+        if is_compare_url(below):
+            return self._compare
         if is_account_url(below):
             is_writing = scope["method"] == "POST" and below.startswith(f"{WRITING_URL}/")
             return self._write if is_writing else self._visit
@@ -171,9 +177,13 @@ class Hub:
             app = self._checks
         await app(self._below_root(scope), receive, send)
 
-    async def _read_page(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _fill(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Like a check: it needs no token, writes nothing, and its body may be long.
         await self._check(scope, receive, send)
+
+    async def _compare(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
+        await self._comparisons(self._below_root(scope), receive, send)
 
     async def _write(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_long(scope, VISITOR_BYTES_MAX):

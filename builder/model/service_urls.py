@@ -40,8 +40,6 @@ WRITING_URL = f"{ACCOUNT_URL}/prompts"
 FILL_URL = f"{ACCOUNT_URL}/fill/{{owner}}/{{name}}/{{version}}"
 # GET: the page that compares two versions of a prompt, `?from=` and `to=`.
 COMPARE_URL = f"{ACCOUNT_URL}/compare/{{owner}}/{{name}}"
-# Pages for readers below the account settings begin with these.
-_READERS = tuple(url.partition("{")[0] for url in (FILL_URL, COMPARE_URL))
 # The address of `hubctl serve` for MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
@@ -62,6 +60,11 @@ def is_account_url(path: str) -> bool:
     return f"{path}/".startswith(f"{ACCOUNT_URL}/")
 
 
-def is_for_readers(path: str) -> bool:
-    """True for the pages below the account settings that all readers may open."""
-    return path.startswith(_READERS)
+def is_fill_url(path: str) -> bool:
+    """True if a URL's path is where prompts are filled in, whatever names it contains."""
+    return path.startswith(FILL_URL.partition("{")[0])
+
+
+def is_compare_url(path: str) -> bool:
+    """True if a URL's path is where versions are compared, whatever names it contains."""
+    return path.startswith(COMPARE_URL.partition("{")[0])

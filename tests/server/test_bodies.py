@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.service_urls import CHECK_URL, TRUSTED_URL
+from builder.model.service_urls import CHECK_URL, COMPARE_URL, TRUSTED_URL
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
@@ -188,9 +188,12 @@ def test_a_body_that_is_too_large_is_refused(hub: tuple[mount.Hub, str], path: s
         assert post(app, path, media, large, transfer_encoding="chunked")[0] == 413
 
 
-def test_jobs_do_not_wait_for_visitors(empty: Settings) -> None:
+def test_checks_and_jobs_do_not_wait_for_visitors_and_comparisons(empty: Settings) -> None:
+    visits = ["/account/login"] * mount.VISITORS_AT_ONCE
+    comparisons = [COMPARE_URL.format(owner="ann", name="story")] * mount.COMPARISONS_AT_ONCE
+    paths = [*visits, *comparisons, CHECK_URL.format(owner="ann", name="story"), TRUSTED_URL]
     # No request is answered before all of them are in progress.
-    everybody = threading.Barrier(mount.VISITORS_AT_ONCE + 1)
+    everybody = threading.Barrier(len(paths))
 
     def meeting(environ: dict, start_response: Callable) -> list[bytes]:
         everybody.wait(DEADLINE_SECONDS)
@@ -198,7 +201,6 @@ def test_jobs_do_not_wait_for_visitors(empty: Settings) -> None:
         return [environ["PATH_INFO"].encode()]
 
     async def ask_all(hub: mount.Hub) -> None:
-        paths = ["/account/login"] * mount.VISITORS_AT_ONCE + [TRUSTED_URL]
         answers = await asyncio.gather(*[posted(hub, path, FORM, body(b"x")) for path in paths])
         assert answers == [(200, path.encode()) for path in paths]
 

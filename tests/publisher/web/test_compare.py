@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from werkzeug.test import TestResponse
 
-from builder.model.service_urls import ACCOUNT_URL, is_for_readers
+from builder.model.service_urls import ACCOUNT_URL, is_compare_url
 from builder.pipeline.build import build
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.hidden_chars import MARKS_MAX
@@ -161,4 +161,4 @@ def test_it_is_for_reading_alone(shared: Hub):
     client = shared.app.test_client()
     assert client.head(f"{URL}/{LEFT}").status_code == 200
     assert client.post(f"{URL}/{LEFT}").status_code == 405
-    assert is_for_readers(f"{URL}/{LEFT}")
+    assert is_compare_url(f"{URL}/{LEFT}")

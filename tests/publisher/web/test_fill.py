@@ -8,7 +8,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from builder.model.names import RESERVED_OWNERS
-from builder.model.service_urls import ACCOUNT_URL, is_account_url, is_for_readers
+from builder.model.service_urls import ACCOUNT_URL, is_account_url, is_fill_url
 from builder.model.settings import READS_PER_MINUTE
 from builder.pipeline.build import build
 from builder.text.filling import FILLED_CHARS_MAX
@@ -189,5 +189,5 @@ def test_nothing_is_kept(hub: Hub, log: io.StringIO):
 
 
 def test_every_host_passes_it_on_to_the_service():
-    assert is_for_readers(fill_path("note")) and is_account_url(fill_path("note"))
+    assert is_fill_url(fill_path("note")) and is_account_url(fill_path("note"))
     assert ACCOUNT_URL.strip("/") in RESERVED_OWNERS
