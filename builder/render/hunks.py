@@ -26,8 +26,8 @@ class Row(Struct, gc=False):
     ROWS_MAX. Other rows are a line, with its number in the old and in the new text, from 1.
     ``segments``, joined, are the line with its line feed; ``is_unended``: it has none. A "changed"
     row is a line and the one that replaces it: its segments without the added ones are the old
-    line, without the removed ones the new line. A "removed" or "added" line that keeps too little
-    for marks of single words is one marked segment.
+    line, without the removed ones the new line. A "removed" or "added" line without changed words,
+    or with too little else, is one marked segment.
     """
 
     kind: Literal["same", "removed", "added", "changed", "gap", "rest"]
@@ -151,9 +151,12 @@ def _changed_rows(
 
 
 def _side(pieces: list[Piece], sign: Literal["-", "+"], unmarked: str) -> list[list[Piece]]:
-    """The lines of one side of the pieces."""
+    """The lines of one side of the pieces, each with a mark."""
     side = [(text, "") if one == unmarked else (text, one) for text, one in pieces]
     lines = split_lines(one for one in side if one[1] in ("", sign))
     return [
-        line if is_akin(line) else [("".join(text for text, _ in line), sign)] for line in lines
+        line
+        if is_akin(line) and any(mark for _, mark in line)
+        else [("".join(text for text, _ in line), sign)]
+        for line in lines
     ]

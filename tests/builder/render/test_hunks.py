@@ -102,11 +102,11 @@ def marked(old: str, new: str) -> tuple[list[str], list[str]]:
         # A variable is one word.
         ("Use {{name}} for it.\n", "Use {{title}} for it.\n",
          ["Use [{{name}}] for it.\n"], ["Use [{{title}}] for it.\n"]),
-        # Wrapped elsewhere, no word is other.
+        # Wrapped elsewhere, each line is another one.
         ("The quick brown fox jumps\nover the lazy dog.\n",
          "The quick brown\nfox jumps over the lazy dog.\n",
-         ["The quick brown fox jumps\n", "over the lazy dog.\n"],
-         ["The quick brown\n", "fox jumps over the lazy dog.\n"]),
+         ["[The quick brown fox jumps\n]", "[over the lazy dog.\n]"],
+         ["[The quick brown\n]", "[fox jumps over the lazy dog.\n]"]),
         # White space alone.
         ("if x:\n  go on\n", "if x:\n    go on\n", ["[  ]go on\n"], ["[    ]go on\n"]),
         ("Say so.\r\nNow.\n", "Say so.\nNow.\n", ["Say so.[\r\n]"], ["Say so.[\n]"]),
@@ -116,9 +116,9 @@ def marked(old: str, new: str) -> tuple[list[str], list[str]]:
         # A line that keeps too little of the one before marks neither by words.
         ("Be very kind to {{whom}}.\n", "Be brief.\n",
          ["[Be very kind to {{whom}}.\n]"], ["[Be brief.\n]"]),
-        # A line with another before it, and words after those it had: nothing of it is removed.
+        # A line with another before it, and words after those it had, is removed as a whole.
         ("Say what it costs.\n", "Check the data.\n\nSay what it costs, also for reads.\n",
-         ["Say what it costs.\n"],
+         ["[Say what it costs.\n]"],
          ["[Check the data.\n]", "[\n]", "Say what it costs[, also for reads].\n"]),
         ("Answer in one line.\n", "Answer in two lines.\nNever guess; ask for what is missing.\n",
          ["Answer in [one line].\n"],
