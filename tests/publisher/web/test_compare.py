@@ -102,6 +102,7 @@ def test_what_cannot_be_compared(shared: Hub, path: str, status: int, sentence: 
     assert f'<p id="told" class="told faults" role="status">{sentence}' in page.text
     assert page.text.count("aria-invalid") == (status == 404)
     assert "<table" not in page.text and "<script>" not in page.text
+    assert "<title>Compare versions" in page.text  # nor are other words of the query in it
 
 
 @pytest.mark.parametrize("path", ["many/none", "many/..", "many/no%2fte", f"many/{'n' * 90}"])
