@@ -5,7 +5,7 @@ ones.
 import pytest
 from playwright.sync_api import expect
 
-from tests.site.catalogue import GONE, SQL_REVIEW
+from tests.site.catalogue import FOLDER, GONE, SQL_REVIEW
 
 HOSTS = ("visits", "static_visits")
 
@@ -33,6 +33,22 @@ def test_a_wrong_name_leads_to_its_owner_s_prompts_on_any_host(request, host):
     page = request.getfixturevalue(host).open("/bytes/qwertyuiopasdfg")
     expect(page.get_by_role("heading", name="Prompts of bytes")).to_be_visible()
     expect(page.locator("#suggested .path").first).to_contain_text("bytes/")
+
+
+@pytest.mark.parametrize("host", ["visits", "ignoring_visits"])
+@pytest.mark.parametrize(
+    ("path", "repo", "sign"),
+    [
+        ("mara-okafor/sql-reviw", SQL_REVIEW, "prompt {}"),
+        (f"{FOLDER}s", FOLDER, "skill /"),
+    ],
+)
+def test_similar_prompts_have_the_sign_of_their_kind_on_any_host(request, host, path, repo, sign):
+    page = request.getfixturevalue(host).open(f"/{path}")
+    similar = page.locator("#suggested > li").filter(has=page.get_by_text(repo, exact=True))
+    kind, text = sign.split()
+    expect(similar.get_by_role("img", name=kind, exact=True)).to_have_text(text)
+    expect(page.locator("#suggested")).not_to_contain_text("undefined")
 
 
 @pytest.mark.parametrize(

@@ -216,9 +216,11 @@ async function showSimilar() {
   const place = byId("wrong"); // on the 404 page only
   place?.replaceChildren(wrong);
   const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
-  const { repos } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
+  const { repos, matches } = words && queries !== undefined ? await search(words, 1, {}) : { repos: [] };
   const near = mostAlike(repos, (repo) => likeness(wrong, `${repo.owner}/${repo.name}`));
-  suggested.replaceChildren(...near.map((repo) => row(repo, { in: [], words: [] })));
+  suggested.replaceChildren(...near.map((repo) => (
+    row(repo, { in: [], words: [], kind: matches[repos.indexOf(repo)].kind })
+  )));
   if (!near.length) {
     const [owner] = wrong.match(/^[a-z\d-]+(?=\/[a-z])/) ?? [];
     which.textContent = `Prompts of ${owner}`;
