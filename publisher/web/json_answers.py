@@ -1,5 +1,7 @@
 """Answers of the publish service to programs: JSON, and errors in the envelope of the API."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from flask import Response, g, request
@@ -14,10 +16,11 @@ from werkzeug.exceptions import (
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
-from builder.model.routes import API, JSON
-from builder.model.service_urls import PUBLISH_URL, is_account_url
+from builder.model.routes import API, BY_NAME, HTML, JSON
+from builder.model.service_urls import PUBLISH_URL, is_account_url, is_compare_url, is_fill_url
 from builder.render.envelopes import json_bytes
 from publisher.web.pages.frame import Frame
+from publisher.web.published import is_browser
 from publisher.write.idempotency import TooManyKept
 from server import answers
 
@@ -63,6 +66,11 @@ def error_answer(frame: Frame, error: Exception) -> Response:
     shown = _tell(error)
     if isinstance(error, TooManyKept):
         g.headers["Retry-After"] = str(error.wait_seconds)
+    is_for_readers = is_fill_url(request.path) or is_compare_url(request.path)
+    if shown.status == 404 and is_for_readers and is_browser():
+        with suppress(FileNotFoundError):  # the first build may not have ended
+            body = Path(frame.settings.out, BY_NAME["not_found_page"].file).read_bytes()
+            return Response(body, shown.status, content_type=HTML)
     response = frame.error(shown) if is_account_url(request.path) else _envelope(shown)
     if shown.status == 503:
         response.headers["Retry-After"] = str(RETRY_SECONDS)

@@ -137,8 +137,10 @@ def test_it_fills_in_the_version_that_the_page_shows(hub: Hub):
 def test_what_is_not_there(hub: Hub, path: str):
     publish(hub, "note", "Say {{what}}.")
     for method in ("GET", "POST"):
-        answer = hub.app.test_client().open(f"{ACCOUNT_URL}/fill/{path}", method=method)
+        url = f"{ACCOUNT_URL}/fill/{path}"
+        answer = hub.app.test_client().open(url, method=method, headers=BROWSER)
         assert answer.status_code == 404
+        assert answer.data == Path(hub.settings.out, "404.html").read_bytes()
 
 
 @pytest.mark.parametrize("version", ["1.0.0", ""], ids=["version", "prompt"])
