@@ -15,6 +15,15 @@ WHOLE_MAX = 2_000
 START, END = 1_000, 500
 _TAGS = {"": "", "-": "del", "+": "ins"}
 _NO_SIDE = '<td class="to"></td>'
+# What a version's metadata says, in words.
+_METADATA = {
+    "title": "title",
+    "description": "description",
+    "tags": "tags",
+    "license": "licence",
+    "variables": "variables",
+    "parameters": "model settings",
+}
 _SIGNS = {"removed": "−", "added": "+", "changed": "±"}
 
 
@@ -23,7 +32,7 @@ def changes_table(
     old_name: str,
     new_name: str,
     marks: Marks,
-    same: str = "The text is unchanged; only its metadata differs.",
+    same: str = "The text is unchanged.",
     rest: str = "see the unified diff",
     is_wide: bool = False,
 ) -> Markup:
@@ -50,6 +59,14 @@ def changes_table(
         f"{side}</tr></thead>\n"
         f"<tbody>\n{body}</tbody>\n</table>\n"
     )
+
+
+def metadata_changes(old: object, new: object) -> str:
+    """A sentence that names the metadata of two versions that differs; empty if none does."""
+    names = [
+        words for field, words in _METADATA.items() if getattr(old, field) != getattr(new, field)
+    ]
+    return f"The metadata differs: {', '.join(names)}." if names else ""
 
 
 def _shown_texts(rows: Sequence[Row], marks: Marks) -> Iterator[str]:

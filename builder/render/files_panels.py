@@ -41,13 +41,15 @@ class ShownFile(NamedTuple):
 
 class Since(NamedTuple):
     """The changes since the previous version: for callers, rows of the text, files, and findings as
-    ``abilities.compare`` yields them, or None if both versions are only texts.
+    ``abilities.compare`` yields them, or None if both versions are only texts. ``metadata``: as
+    ``metadata_changes`` returns it.
     """
 
     callers: Sequence[Change]
     rows: Sequence[Row]
     files: Sequence[FileChange]
     found: Sequence[FindingChange] | None
+    metadata: str = ""
 
 
 def panels(
@@ -72,10 +74,12 @@ def changes_since(pages: Pages, since: Since, previous: str, version: str, marks
     parts = [
         pages.macro("callers.html", "for_applications")(since.callers, previous, version, marks)
     ]
-    if since.found is None:
-        parts.append(changes_table(since.rows, previous, version, marks))
+    has_files = since.found is not None
+    what = "The text and files are" if has_files and not since.files else "The text is"
+    same = f"{what} unchanged. {since.metadata}".strip()
+    if not has_files:
+        parts.append(changes_table(since.rows, previous, version, marks, same))
     else:
-        same = "The text is unchanged." if since.files else "The text and files are unchanged."
         pairs = [*zip(since.files, file_hunks(since.files), strict=True)]
         parts += [
             pages.macro("can_do.html", "can_do_changes")(since.found, marks, has_note=False),

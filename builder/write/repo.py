@@ -21,6 +21,7 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
+from builder.render.changes_table import metadata_changes
 from builder.render.derive import Stored
 from builder.render.files_panels import Since
 from builder.render.hunks import hunks
@@ -231,7 +232,8 @@ class _RepoFiles:
         at = {**self.at, "version": stored.version}
         self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
         sides = (interface_of(one.record, one.content) for one in (older, stored))
-        since = Since(changes_for_callers(*sides), hunks(changes), files, None)
+        metadata = metadata_changes(older.record, stored.record)
+        since = Since(changes_for_callers(*sides), hunks(changes), files, None, metadata)
         if not _is_examined(older) and not _is_examined(stored):
             return since
         found = abilities.compare(self.find(older.version), self.find(stored.version))

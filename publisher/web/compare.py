@@ -7,6 +7,7 @@ itself. It works on published files alone, in bounded time for any two versions.
 import re
 from collections import Counter
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from flask import Response, request
 
@@ -15,8 +16,9 @@ from builder.model.names import LATEST
 from builder.model.plural import counted
 from builder.model.service_urls import COMPARE_URL
 from builder.model.settings import Settings
+from builder.render.changes_table import metadata_changes
 from builder.text.file_diff import COMPARED_BYTES_MAX
-from builder.text.interface import changes_for_callers, interface_of
+from builder.text.interface import Change, changes_for_callers, interface_of
 from builder.text.sources import built_from
 from publisher.web.pages.difference import (
     File,
@@ -33,6 +35,7 @@ COMPARISONS_PER_MINUTE = 60
 REF_CHARS_MAX = 80
 # The most versions listed from one side to the other.
 STEPS_MAX = 8
+ONLY_ONE = "This prompt has only one version that can be read, so there is nothing to compare."
 
 _is_ref = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
 
@@ -53,9 +56,10 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
     refs = _refs(versions)
     asked = _asked(versions, refs)
     shown = {"whose": owner, "name": name, "refs": refs, "asked": asked}
-    status, fault = _fault(refs, asked)
+    has_choice = sum(not one.withdrawn for one in versions) > 1
+    status, fault = _fault(refs, asked) if has_choice else (HTTPStatus.OK, ONLY_ONE)
     if fault:
-        return frame.render("compared.html", status, **shown, fault=fault)
+        return frame.render("compared.html", status, **shown, fault=fault, has_choice=has_choice)
     low, high = sorted(versions.index(refs[ref]) for ref in asked)
     between = versions[low : high + 1]
     pair = [read_version(frame.settings, owner, name, refs[ref].version) for ref in asked]
@@ -63,14 +67,16 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
     is_examined = size <= COMPARED_BYTES_MAX
     sides = (_side(frame.settings, one) for one in pair)
     change = compare_versions(*sides, is_examined=is_examined)
+    callers = changes_for_callers(*(interface_of(one, one.content) for one in pair))
     return frame.render(
         "compared.html",
         **shown,
         fault="",
+        has_choice=True,
         pair=pair,
-        callers=changes_for_callers(*(interface_of(one, one.content) for one in pair)),
+        callers=callers,
         change=change,
-        summary=_summary(change),
+        summary=_summary(change, pair, callers),
         is_examined=is_examined,
         steps=[*between[: STEPS_MAX - 1], *between[STEPS_MAX - 1 :][-1:]],
         built_from=built_from,
@@ -115,11 +121,18 @@ def _side(settings: Settings, one: Published) -> Side:
     return Side(one.version, one.content, one.front_matter_bytes, files)
 
 
-def _summary(change: VersionDifference) -> str:
-    """Sentences about the numbers of lines and files."""
+def _summary(
+    change: VersionDifference, pair: Sequence[Published], callers: Sequence[Change]
+) -> str:
+    """Sentences about the numbers of lines and files, or about what else differs."""
     text, kinds = change.text, [file.kind for file, _ in change.files]
     lines = [f"{counted(text.removed, 'line')} removed", f"{counted(text.added, 'line')} added"]
-    same = "The text is unchanged" + ("" if kinds else "; only its metadata differs")
     words = {"mode": "with another executable bit"}
     files = [f"{counted(n, 'file')} {words.get(kind, kind)}" for kind, n in Counter(kinds).items()]
-    return " ".join(f"{', '.join(one)}." for one in (lines if text.rows else [same], files) if one)
+    counts = [lines if text.rows else ["The text is unchanged"], files]
+    said = [f"{', '.join(one)}." for one in counts if one]
+    if not text.rows:
+        said.append(metadata_changes(*pair))
+    if not callers:
+        said.append("Nothing changes for callers.")
+    return " ".join(filter(None, said))

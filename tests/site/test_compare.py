@@ -21,6 +21,7 @@ from tests.site.catalogue import (
     CUT,
     FOLDER,
     INVISIBLE,
+    LEFT,
     MARKUP,
     RELEASED,
     SQL_REVIEW,
@@ -121,7 +122,7 @@ def test_other_versions_are_chosen_by_keyboard_and_back_returns(on_each_host):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        (f"{COMPARE}?from=1.0.0&to=__proto__", "This prompt has no"),
+        (f"{COMPARE}?from=1.0.0&to=__proto__", "has no version or label “__proto__”. Choose"),
         (f"{COMPARE}?from=%3Cimg%20src=x%20onerror=alert(1)%3E", "This prompt has no such version"),
         (f"{COMPARE}?from=1.0.0&to=1.0.0", "Both sides are 1.0.0. Choose another version on one"),
         (f"/{WITHDRAWN}/compare?from=1.1.0", "Version 1.1.0 has been withdrawn"),
@@ -130,13 +131,21 @@ def test_other_versions_are_chosen_by_keyboard_and_back_returns(on_each_host):
 def test_what_cannot_be_compared_is_reported(on_each_host, path, sentence):
     page = on_each_host.open(path)
     expect(page.locator("#told.faults")).to_contain_text(sentence)
-    expect(page.locator("[aria-invalid=true]")).to_have_count(int("has no" in sentence))
+    is_one_wrong = "Both sides" not in sentence
+    expect(page.locator("[aria-invalid=true]")).to_have_count(int(is_one_wrong))
+    expect(page.get_by_role("link", name="Swap")).to_have_count(0)
     expect(page.locator("#from option:disabled")).to_have_count(int("withdrawn" in sentence))
     expect(page.locator("table.changes, #words")).to_have_count(0)
     page.get_by_label("From", exact=True).select_option("1.0.0")
     page.get_by_label("to", exact=True).select_option("latest")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("h1")).to_contain_text(" 1.0.0 → ")
+
+
+def test_one_version_has_none_to_compare_it_with(on_each_host):
+    page = on_each_host.open(f"/{LEFT}/compare?to=1.0.1")
+    expect(page.locator("#told.faults")).to_contain_text("only one version that can be read")
+    expect(page.locator("select")).to_have_count(0)
 
 
 def test_what_others_write_is_text(on_each_host):
@@ -166,7 +175,8 @@ def test_while_the_service_fails_the_texts_are_compared(visits, status):
     expect(page.locator("#told")).to_contain_text(TEXTS_ALONE)
     page.unroute(SERVICE)
     page.reload()
-    expect(page.locator("#told")).to_have_text("1 line removed, 1 line added.")
+    told = "1 line removed, 1 line added. Nothing changes for callers."
+    expect(page.locator("#told")).to_have_text(told)
     # The browser itself logs these failures.
     assert all(one.startswith(("failed: ", "console: Failed to load")) for one in visits.faults)
     visits.faults.clear()

@@ -36,6 +36,10 @@ async function compare(form) {
   const { list, record, page } = form.dataset;
   const versions = await read(list, "The list of versions"); // newest first
   const refs = refsOf(versions);
+  if (versions.filter(isReadable).length < 2) {
+    form.remove();
+    throw new Trouble("This prompt has only one version that can be read, so there is nothing to compare.");
+  }
   const asked = refsAsked(versions, refs);
   for (const [at, select] of [form.elements.from, form.elements.to].entries()) fill(select, refs, asked[at]);
   const pair = asked.map((ref) => entryOf(refs, ref)), [from, to] = pair.map(({ version }) => version);
@@ -44,9 +48,7 @@ async function compare(form) {
 
   document.title = `${asked.join(" to ")} · ${document.title}`;
   heading.replaceChildren(...visible(young.title), " ", element("small", {}, `${from} → ${to}`));
-  told.replaceChildren(
-    "Only the texts are compared here. The page of each version shows all that changed since the one before it.",
-  );
+  told.replaceChildren("Only the texts are compared here. Each version's page shows its other changes.");
   const swapped = new URLSearchParams({ from: asked[1], to: asked[0] });
   form.append(element("a", { className: "button", href: `?${swapped}` }, "Swap"));
   shown.append(...changes(old.content, young.content, from, to));
@@ -72,10 +74,12 @@ async function read(url, what) {
   }
 }
 
+const isReadable = ({ withdrawn }) => !withdrawn;
+
 /** The entry of each label, of `latest` and of each version. */
 function refsOf(versions) {
   const labels = versions.flatMap((entry) => (entry.labels ?? []).map((label) => [label, entry]));
-  const latest = versions.find(({ withdrawn }) => !withdrawn);
+  const latest = versions.find(isReadable);
   return new Map([
     ...(latest ? [["latest", latest]] : []), ...labels.sort(), ...versions.map((entry) => [entry.version, entry]),
   ]);
@@ -85,22 +89,24 @@ function refsOf(versions) {
 function refsAsked(versions, refs) {
   const query = new URLSearchParams(location.search);
   const to = query.get("to") || refs.get("latest")?.version || "";
-  const readable = versions.filter(({ withdrawn }) => !withdrawn);
+  const readable = versions.filter(isReadable);
   const before = readable[readable.indexOf(refs.get(to)) + 1] ?? readable.at(-1);
   return [query.get("from") || before?.version || "", to];
 }
 
 function fill(select, refs, asked) {
   select.replaceChildren(...[...refs].map(([ref, { version, withdrawn }]) => element(
-    "option", { value: ref, disabled: Boolean(withdrawn) }, ref === version ? ref : `${ref} (${version})`,
+    "option", { value: ref, disabled: Boolean(withdrawn) },
+    ref !== version ? `${ref} (${version})` : withdrawn ? `${ref} · withdrawn` : ref,
   )));
   select.value = asked; // nothing is selected if the prompt has no such version
-  select.ariaInvalid = select.selectedIndex < 0;
+  select.ariaInvalid = select.selectedIndex < 0 || select.selectedOptions[0].disabled;
 }
 
 function entryOf(refs, ref) {
   const entry = refs.get(ref);
-  if (!entry) throw new Trouble("This prompt has no such version or label. Choose one from the list.");
+  const named = /^[\w.-]{1,80}$/.test(ref) ? `version or label “${ref}”` : "such version or label";
+  if (!entry) throw new Trouble(`This prompt has no ${named}. Choose one from the list.`);
   if (entry.withdrawn) throw new Trouble(`Version ${entry.version} has been withdrawn. Choose another one.`);
   return entry;
 }

@@ -12,7 +12,7 @@ async function answered() {
   try {
     const answer = await fetch(service + location.search, { signal: AbortSignal.timeout(SERVICE_MS_MAX) });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    return page.getElementById("pair") && page; // other pages say that it is busy or down
+    return page.getElementById("told") && page; // other pages say that it is busy or down
   } catch {
     return null;
   }
@@ -27,7 +27,7 @@ if (page) {
   await compareTexts(form);
 }
 // The address names both sides, so that it can be shared.
-const pair = new URLSearchParams(new FormData(document.getElementById("pair")));
+const pair = new URLSearchParams(new FormData(document.forms.pair));
 if (pair.get("from") && pair.get("to")) history.replaceState(null, "", `?${pair}${location.hash}`);
 const beside = document.getElementById("beside");
 if (beside) beside.checked = location.hash === "#beside";

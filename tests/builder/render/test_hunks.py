@@ -264,7 +264,7 @@ def test_the_page_of_a_version_says_what_changed(empty):
 def test_a_page_without_changes_in_the_text_says_so(empty):
     html = version_page(empty, "Same.\n", "Same.\n")
     assert 'class="changes"' not in html
-    assert "The text is unchanged" in html
+    assert "The text is unchanged. The metadata differs: description." in html
 
 
 def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):

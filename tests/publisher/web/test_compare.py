@@ -11,7 +11,7 @@ from builder.model.service_urls import ACCOUNT_URL, is_compare_url
 from builder.pipeline.build import build
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.hidden_chars import MARKS_MAX
-from publisher.web.compare import COMPARISONS_PER_MINUTE, STEPS_MAX
+from publisher.web.compare import COMPARISONS_PER_MINUTE, ONLY_ONE, STEPS_MAX
 from tests.builder.render.test_hunks import Table
 from tests.site.catalogue import (
     CALLED,
@@ -58,7 +58,7 @@ def test_it_shows_what_changed(shared: Hub):
     assert f"<title>1.0.0 to stable · Compare versions · {RELEASED}" in page.text
     words = words_of(page)
     assert "The released prompt 1.0.0 → 1.1.0 Now Be very kind to {{whom}}. From" in words
-    assert "1 line removed, 1 line added. What changes Nothing changes for callers." in words
+    assert "1 line removed, 1 line added. Nothing changes for callers. Words In one" in words
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
     assert "Versions 1.1.0 2025-02-13 Label stable 1.0.0 2025-02-11 All" in words
     gap, *_, changed = Table(page.text).rows[1:]
@@ -93,21 +93,29 @@ def test_versions_labels_and_defaults(shared: Hub, query: str, pair: tuple[str, 
         (f"{RELEASED}?to={'9' * 90}", 404, f"This prompt has no version or label “{'9' * 80}”."),
         (f"{HISTORY}?from=1.6.0", 410, "Version 1.6.0 has been withdrawn, so its text cannot"),
         (f"{RELEASED}?from=stable&to=1.1.0", 200, "Both sides are 1.1.0. Choose another version"),
-        (LEFT, 200, "Both sides are 1.0.0. Choose another version on one side."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared(shared: Hub, path: str, status: int, sentence: str):
     page = ask(shared, path)
     assert page.status_code == status and '<form id="pair"' in page.text
     assert f'<p id="told" class="told faults" role="status">{sentence}' in page.text
-    assert page.text.count("aria-invalid") == (status == 404)
+    assert page.text.count("aria-invalid") == (status != 200) and "Swap" not in page.text
+    assert "<title>Compare versions · " in page.text
     assert "<table" not in page.text and "<script>" not in page.text
     assert "<title>Compare versions" in page.text  # nor are other words of the query in it
 
 
+@pytest.mark.parametrize("query", ["", "?from=1.0.0&to=1.0.1", "?to=9.9.9"])
+def test_one_version_has_none_to_compare_it_with(shared: Hub, query: str):
+    page = ask(shared, LEFT + query)
+    assert page.status_code == 200 and ONLY_ONE in page.text and "<select" not in page.text
+
+
 @pytest.mark.parametrize("path", ["many/none", "many/..", "many/no%2fte", f"many/{'n' * 90}"])
 def test_what_is_not_there(shared: Hub, path: str):
-    assert ask(shared, path).status_code == 404
+    program, browser = (ask(shared, path, headers={"Accept": a}) for a in ("*/*", "text/html"))
+    assert program.status_code == browser.status_code == 404
+    assert browser.data == Path(shared.settings.out, "404.html").read_bytes()
 
 
 def test_a_withdrawn_prompt_says_why(shared: Hub):
@@ -134,7 +142,8 @@ def test_files_and_what_they_can_do(shared: Hub):
 
 def test_metadata_alone(shared: Hub):
     page = ask(shared, RELEASED).text
-    assert "The text is unchanged; only its metadata differs." in page
+    sentences = "The text is unchanged. The metadata differs: title. Nothing changes for callers."
+    assert sentences in page and 'class="sides"' not in page
     assert "<dt>Published by</dt><dd><p>many</p></dd>" in page and 'id="words"' not in page
 
 
@@ -154,7 +163,7 @@ def test_each_address_has_a_limit(shared: Hub, stop_clock: StopClock):
     refused = ask(shared, LEFT, environ_base=one)
     assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 0
     assert "Too many versions were compared" in refused.text
-    assert '<form id="pair"' not in refused.text  # by which the script knows a comparison
+    assert 'id="told"' not in refused.text  # by which the script knows a comparison
     assert ask(shared, LEFT, environ_base=other).status_code == 200
 
 
