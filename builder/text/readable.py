@@ -23,8 +23,8 @@ CELLS_MAX = 30
 DEPTH_MAX = 2
 
 _END = r"(?:\n|\Z)"
-# Neither "+" nor a sign with more spaces begins an item: lines of differences begin so.
-_ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(?![ \t])"
+# Lines of differences begin with "+", and with "-" before a tab or four spaces: no items.
+_ITEM = r"[ \t]*(?:-[ ]{1,3}|(?:[*•]|\d{1,3}[.)])[ \t]{1,4})(?![ \t])"
 # The module searches for a line break fastest, and most lines do not begin with one of these signs.
 # A block ends with a line break, at which the next one may begin.
 _block = re.compile(

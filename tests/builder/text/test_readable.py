@@ -119,6 +119,17 @@ def test_indented_lines_after_an_item_are_no_code():
     assert "<code>" in shown_of("1. one\n\nNo item.\n\n    code\n")[0]
 
 
+@pytest.mark.parametrize("line", ["    return a", "\treturn a", "        return a", "    - a"])
+def test_a_removed_line_of_a_difference_keeps_its_minus_in_sight(line):
+    text = f"@@ -1,2 +1,2 @@\n-{line}\n+{line}\n"
+    assert shown_of(text)[0] == text
+
+
+@pytest.mark.parametrize("marker", ["-   ", "*    ", "•\t", "1.    ", "10) "])
+def test_a_few_spaces_are_between_a_sign_and_its_item(marker):
+    assert "<i>" in shown_of(f"{marker}item\n")[0]
+
+
 @pytest.mark.parametrize("before", ["", "\n", "\r\n", "\n\n", "a\n\n", "a\r\n\r\n"])
 def test_indented_lines_after_an_empty_line_are_code(before):
     assert shown_of(f"{before}    code\n")[0] == f"{before}<code>    code\n</code>"
