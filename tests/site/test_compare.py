@@ -55,6 +55,7 @@ def test_words_are_marked_and_the_rest_is_folded(on_each_host):
     expect(page.locator(".changes .gap")).to_have_text("17 lines unchanged")
     row = page.locator(".changes tr.changed td:not(.to)").all_text_contents()
     assert row == ["21", "21", "±", "Be very kind to {{whom}}.\n"]
+    expect(page.get_by_role("heading", name="Versions", exact=True)).to_be_visible()
     expect(page.locator(".steps a")).to_have_text(["1.1.0", "1.0.0"])
     page.locator(".steps a").first.click()
     page.wait_for_url(f"**/{RELEASED}/1.1.0#changes")

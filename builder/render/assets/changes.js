@@ -60,6 +60,7 @@ async function compare(form) {
   const [low, high] = pair.map((one) => versions.indexOf(one)).sort((one, other) => one - other);
   const between = versions.slice(low, high + 1);
   const passed = between.filter((one, at) => at < STEPS_MAX - 1 || one === between.at(-1));
+  steps.before(element("h2", {}, "Versions"));
   steps.append(...passed.map((one) => element(
     "li", { className: pair.includes(one) ? "now" : "" },
     element("a", { href: `${page.replace("{version}", one.version)}#changes` }, element("code", {}, one.version)),
