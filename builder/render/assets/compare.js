@@ -20,8 +20,14 @@ async function answered() {
 
 const page = await answered();
 if (page) {
+  const { id } = document.activeElement;
+  const told = page.getElementById("told"), text = told.textContent;
+  told.textContent = "";
   document.title = page.title;
   document.querySelector("main").replaceWith(page.querySelector("main"));
+  document.getElementById(id)?.focus();
+  // Screen readers read what changes in a status, not what it has from the start.
+  setTimeout(() => { told.textContent = text; });
 } else {
   const { compareTexts } = await import("./changes.js");
   await compareTexts(form);
