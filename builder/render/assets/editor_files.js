@@ -87,7 +87,7 @@ export function manageFiles(form, field, { flush, changed }) {
     if (!hasRoom(null, 0, "Another file")) return;
     const row = blank();
     setData(row, TEXT, 0);
-    pathField(row).focus();
+    fieldOf(row, "path").focus();
     update();
     changed();
   }
@@ -107,9 +107,9 @@ export function manageFiles(form, field, { flush, changed }) {
       const data = BASE64 + btoa(Array.from(new Uint8Array(read[at]), (one) => String.fromCharCode(one)).join(""));
       const target = found ?? blank();
       if (target === edited) show(null);
-      pathField(target).value = path;
+      fieldOf(target, "path").value = path;
       setData(target, data, file.size);
-      checkbox(target, "removed").checked = false;
+      fieldOf(target, "removed").checked = false;
     }
     update();
     changed();
@@ -131,17 +131,16 @@ export function manageFiles(form, field, { flush, changed }) {
   }
 
   function setData(row, data, size) {
-    const field = row.querySelector("[name=file-data]");
+    const field = fieldOf(row, "data");
     field.value = data;
-    // The browser's own restoration would not show the size and the state; the kept copy does.
+    // The browser's own restoration would not show the size; the kept copy does.
     field.autocomplete = "off";
     row.dataset.size = size;
     row.querySelector(".file-size").textContent = counted(size);
-    row.querySelector(".file-state").textContent = row.dataset.url ? "changed" : "new";
   }
 
   function present() {
-    return [...rows.children].filter((row) => !checkbox(row, "removed").checked);
+    return [...rows.children].filter((row) => !fieldOf(row, "removed").checked);
   }
 
   /** Shows the number of files and bytes, and offers the files for the field. */
@@ -153,6 +152,9 @@ export function manageFiles(form, field, { flush, changed }) {
     if (place.textContent !== told) place.textContent = told;
     rows.closest(".scroll").hidden = !rows.children.length;
     for (const row of rows.children) {
+      const [was, data] = ["was", "data"].map((name) => fieldOf(row, name).value);
+      const state = data ? (was ? "changed" : "new") : pathOf(row) === was ? "kept" : "renamed";
+      row.querySelector(".file-state").textContent = state;
       for (const one of row.querySelectorAll("td > [aria-label]")) {
         one.ariaLabel = `${one.ariaLabel.split(":")[0]}: ${pathOf(row)}`;
       }
@@ -164,20 +166,16 @@ export function manageFiles(form, field, { flush, changed }) {
   }
 }
 
-function pathField(row) {
-  return row.querySelector("[name=file-path]");
-}
-
 function pathOf(row) {
-  return pathField(row).value.trim();
+  return fieldOf(row, "path").value.trim();
 }
 
 function sizeOf(files) {
   return files.reduce((sum, row) => sum + Number(row.dataset.size), 0);
 }
 
-function checkbox(row, field) {
-  return row.querySelector(`[name=file-${field}]`);
+function fieldOf(row, name) {
+  return row.querySelector(`[name=file-${name}]`);
 }
 
 function say(told) {
@@ -190,7 +188,7 @@ export function counted(count) {
 
 /** The text of a row; null if it is binary. Throws if the hub does not return it. */
 async function textOf(row) {
-  const data = row.querySelector("[name=file-data]").value;
+  const data = fieldOf(row, "data").value;
   if (data.startsWith(TEXT)) return data.slice(TEXT.length);
   let bytes = Uint8Array.from(atob(data.slice(BASE64.length)), (one) => one.charCodeAt(0));
   if (!data) {

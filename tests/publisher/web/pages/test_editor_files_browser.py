@@ -197,6 +197,12 @@ def test_limits_are_checked_before_anything_is_sent(page: Page, tmp_path: Path) 
 
 def test_rename_a_file_and_edit_it(page: Page, people: People, writer: Visitor) -> None:
     page.get_by_text("scripts/run.sh · rename").click()
+    # The field is as wide as the row, and nothing lies over it.
+    page.locator("[open] > [name=file-path]").click(position={"x": 400, "y": 15})
+    page.get_by_label("Path").last.fill("bin/run.sh")
+    expect(page.locator(".file-state").last).to_have_text("renamed")
+    page.get_by_label("Path").last.fill("scripts/run.sh ")
+    expect(page.locator(".file-state").last).to_have_text("kept")
     page.get_by_label("Path").last.fill("bin/run.sh")
     choose(page, "bin/run.sh")
     expect(text_of(page)).to_contain_text("echo hi")
