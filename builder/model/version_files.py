@@ -181,20 +181,22 @@ def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
         return
     short = [path for path in paths if len(path) <= PATH_CHARS_MAX]
     files = {name.lower() for path in short for name in (path, _site_name(path))}
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for path in paths:
         if fault := fault_of_path(path):
             yield path, fault
             continue
         folders = [*_folders(path)]
-        if path.lower() in seen:
-            yield path, "is named twice, in this or another case: name each file once"
+        if (other := seen.get(path.lower())) == path:
+            yield path, "is the path of two files: give each a path of its own"
+        elif other is not None:
+            yield path, "differs from another path in capitals only: rename one of the files"
         elif not files.isdisjoint(folder.lower() for folder in folders):
             yield path, "is in a folder that has the name of another file: rename one of them"
         elif any(spelled.setdefault(one.lower(), one) != one for one in folders):
-            yield path, "is in a folder that also has a name in another case: use one of them"
-        seen.add(path.lower())
+            yield path, "is in a folder that another path has in other capitals: use the same ones"
+        seen[path.lower()] = path
 
 
 def fault_of_path(path: str) -> str:

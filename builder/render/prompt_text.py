@@ -134,6 +134,7 @@ def form(
         is_open=not asked or values is not None,
         asked=lines(asked),
         others=lines(others),
+        has_empty=any(not each.required and each.default in (None, "") for each in one.variables),
         others_count=f"{len(others)} optional" if asked else "Optional",
     )
 

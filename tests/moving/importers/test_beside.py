@@ -136,7 +136,7 @@ def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
     assert all(one.startswith(where) for one in outcome.warnings)
     left = dict(one.removeprefix(where)[:-1].rsplit(": ", 1) for one in outcome.warnings)
     assert left == {
-        "is in a folder that also has a name in another case": ", ".join(sorted(lost)),
+        "is in a folder that another path has in other capitals": ", ".join(sorted(lost)),
         "is hidden": ".env, scripts/.venv/",
         "is the prompt's own text": "PROMPT.md",
         "cannot be a path": "a b.txt, läs.md, odd\udcff",
@@ -144,7 +144,7 @@ def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
         "is a symbolic link": "folder, link",
         "is a folder of a tool": "node_modules/, scripts/__pycache__/",
         "is no file": "pipe",
-        "is named twice, in this or another case": "readme.md",
+        "differs from another path in capitals only": "readme.md",
     }
     assert outcome.beside == 1
     assert len(bring_library(root).unchanged) == 2

@@ -123,7 +123,7 @@ def test_rename_files(people: People, writer: Visitor) -> None:
     }
     for paths, says in (
         (["", "b", "c"], "“bin/run.sh” has no path: enter one, or remove it"),
-        (["b", "b", "c"], "is named twice"),
+        (["b", "b", "c"], "“b” is the path of two files: give each"),
         (["SKILL.md", "b", "c"], "“SKILL.md” is the prompt's own text"),
     ):
         open_story(writer)
@@ -213,7 +213,7 @@ WRONG = [
     ([upload("a b.sh", b"")], "“a b.sh” cannot be a path"),
     ([upload("../a.sh", b"")], "“../a.sh” cannot be a path"),
     ([upload("SKILL.md", b"")], "“SKILL.md” is the prompt's own text"),
-    ([upload("a", b""), upload("A", b"")], "is named twice"),
+    ([upload("a", b""), upload("A", b"")], "“A” differs from another path in capitals only"),
     ([upload("big.bin", b"x" * (BYTES_MAX + 1))], "1,000,000 is the limit"),
     ([upload(f"{n}", b"") for n in range(FILES_MAX + 1)], "has 201 files, but 200 is the limit"),
     ([upload("no.zip", b"no", "zip")], "ZIP: send a ZIP of the folder"),
