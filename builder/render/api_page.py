@@ -26,7 +26,7 @@ _BODY_EXAMPLES = {
     "repo": "ada/hello",
     "version": "1.1.0",
 }
-_QUERY_EXAMPLES = ("sort", "tag", "version")
+_QUERY_EXAMPLES = ("sort", "tag")
 # The text for each rule of a JSON schema. Other keywords are shown elsewhere or left out.
 _RULES = {
     "minimum": "at least {}",

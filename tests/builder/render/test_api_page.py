@@ -78,6 +78,12 @@ def test_parameters_say_where_and_by_what_rule(page):
     ]  # fmt: skip
 
 
+def test_the_examples_of_the_latest_version_name_no_version(page):
+    latest = [one for one in page.operations if "latest version" in one.summary]
+    assert {one.id for one in latest} >= {"raw", "body"}
+    assert not any("version=" in one.example + one.python for one in latest)
+
+
 def test_answers_lead_to_their_records(page):
     answers = {one.id: one.answers for one in page.operations}
     whole = answers["repos"][0]
