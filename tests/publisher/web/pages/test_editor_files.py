@@ -121,13 +121,16 @@ def test_rename_files(people: People, writer: Visitor) -> None:
         "bin/run.sh": (b"echo ho\r\n", True),
         "image.png": (b"new", False),
     }
-    for paths, says in (
-        (["", "b", "c"], "“bin/run.sh” has no path: enter one, or remove it"),
-        (["b", "b", "c"], "“b” is the path of two files: give each"),
-        (["SKILL.md", "b", "c"], "“SKILL.md” is the prompt's own text"),
+    for paths, says, wrong in (
+        (["", "b", "c"], "“bin/run.sh” has no path: enter one, or remove it", [""]),
+        (["b", "b", "c"], "“b” is the path of two files: give each", ["b", "b"]),
+        (["SKILL.md", "b", "c"], "“SKILL.md” is the prompt's own text", ["SKILL.md"]),
     ):
         open_story(writer)
-        assert says in send(writer, "preview", **{"file-path": paths}).words
+        page = send(writer, "preview", **{"file-path": paths})
+        assert says in page.words
+        marked = re.findall(r'value="([^"]*)" aria-label="Path" aria-invalid="true"', page.html)
+        assert marked == wrong
         assert says in send(writer, "preview").words
 
 
