@@ -42,7 +42,7 @@ class ShownFile(NamedTuple):
 class Since(NamedTuple):
     """The changes since the previous version: for callers, rows of the text, files, and findings as
     ``abilities.compare`` yields them, or None if both versions are only texts. ``metadata``: as
-    ``metadata_changes`` returns it.
+    ``metadata_changes`` returns it, if there are no rows.
     """
 
     callers: Sequence[Change]

@@ -16,7 +16,7 @@ from builder.text.values import as_text
 Bump = Literal["major", "minor", "patch"]
 
 # The name of a step, and what it means for programs that use the version `{}`. Largest first.
-BUMPS: dict[Bump, tuple[str, str]] = {
+_BUMPS: dict[Bump, tuple[str, str]] = {
     "major": ("A major step", "programs that fill in {} can fail, or mean something else."),
     "minor": ("A minor step", "programs can fill it in like {}, and can send more."),
     "patch": ("A patch", "programs can fill it in like {}."),
@@ -65,7 +65,7 @@ _ORDER = {kind: number for number, kind in enumerate(KINDS)}
 SHOWN_CHARS = 80
 
 # By type, the wider types that take all of its values.
-WIDER = {"integer": ("number", "string"), "number": ("string",), "boolean": ("string",)}
+_WIDER = {"integer": ("number", "string"), "number": ("string",), "boolean": ("string",)}
 
 
 class Described(Protocol):
@@ -142,11 +142,11 @@ def explain(changes: Sequence[Change], old: str, new: str) -> str:
     rows = by_name(changes).values()
     first = sum(row[0].bump == bump for row in rows)
     why = f", because of the first {first}".removesuffix(" 1") if first < len(rows) else ""
-    name, meaning = BUMPS[bump]
+    name, meaning = _BUMPS[bump]
     sentence = f"{name}{why}: {meaning.format(old)}"
     numbers = [[int(part) for part in one.split(".")] for one in (old, new)]
-    by_number = next(one for one, was, now in zip(BUMPS, *numbers, strict=True) if was != now)
-    if [*BUMPS].index(by_number) <= [*BUMPS].index(bump) or numbers[0] > numbers[1]:
+    by_number = next(one for one, was, now in zip(_BUMPS, *numbers, strict=True) if was != now)
+    if [*_BUMPS].index(by_number) <= [*_BUMPS].index(bump) or numbers[0] > numbers[1]:
         return sentence
     return f"{sentence} Its number says {by_number}."
 
@@ -170,7 +170,7 @@ def _changes_of_variable(old: Variable, new: Variable) -> Iterator[Change]:
     if is_required(old) != is_required(new):
         yield Change("needed" if is_required(new) else "left out", new.name)
     if old.type != new.type:
-        is_wider = new.type in WIDER.get(old.type, ())
+        is_wider = new.type in _WIDER.get(old.type, ())
         yield Change("type" if is_wider else "retyped", new.name, old.type, new.type)
     if not _is_same(old.default, new.default):
         yield Change("default", new.name, _value(old.default), _value(new.default))

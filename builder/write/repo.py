@@ -232,8 +232,10 @@ class _RepoFiles:
         at = {**self.at, "version": stored.version}
         self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
         sides = (interface_of(one.record, one.content) for one in (older, stored))
-        metadata = metadata_changes(older.record, stored.record)
-        since = Since(changes_for_callers(*sides), hunks(changes), files, None, metadata)
+        rows = hunks(changes)
+        # Only the note on equal texts names it.
+        metadata = "" if rows else metadata_changes(older.record, stored.record)
+        since = Since(changes_for_callers(*sides), rows, files, None, metadata)
         if not _is_examined(older) and not _is_examined(stored):
             return since
         found = abilities.compare(self.find(older.version), self.find(stored.version))

@@ -20,12 +20,7 @@ from builder.render.changes_table import metadata_changes
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.interface import Change, changes_for_callers, interface_of
 from builder.text.sources import built_from
-from publisher.web.pages.difference import (
-    File,
-    Side,
-    VersionDifference,
-    compare_versions,
-)
+from publisher.web.pages.difference import File, Side, VersionDifference, compare_versions
 from publisher.web.pages.frame import Frame
 from publisher.web.published import Published, read_file, read_version, read_versions
 

@@ -1,9 +1,11 @@
 // The page that compares two versions of a prompt. The service compares them; where no service
 // answers, the browser compares the texts alone.
 
+import { byId } from "./site.js";
+
 const SERVICE_MS_MAX = 10_000;
 
-const form = document.getElementById("pair");
+const form = byId("pair");
 
 /** The service's page for this address; null if no service answers with one. */
 async function answered() {
@@ -25,7 +27,7 @@ if (page) {
   told.textContent = "";
   document.title = page.title;
   document.querySelector("main").replaceWith(page.querySelector("main"));
-  document.getElementById(id)?.focus();
+  byId(id)?.focus();
   // Screen readers read what changes in a status, not what it has from the start.
   setTimeout(() => { told.textContent = text; });
 } else {
@@ -35,5 +37,5 @@ if (page) {
 // The address names both sides, so that it can be shared.
 const pair = new URLSearchParams(new FormData(document.forms.pair));
 if (pair.get("from") && pair.get("to")) history.replaceState(null, "", `?${pair}${location.hash}`);
-const beside = document.getElementById("beside");
+const beside = byId("beside");
 if (beside) beside.checked = location.hash === "#beside";
