@@ -7,7 +7,8 @@ from playwright.sync_api import Page, expect
 
 from builder.model.routes import PAGE_SIZE
 from tests.site.browser import DESKTOP, PHONE
-from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
+from tests.site.catalogue import ECHOES, MARKUP, PAGES, SQL_REVIEW, UNLIKE
+from tests.site.fields import lost_keys
 
 PARTLY = re.compile("some words of each text")
 
@@ -51,6 +52,20 @@ def test_by_keyboard_to_a_prompt(visits):
     expect(options.nth(0)).to_contain_text("SQL query review")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/{SQL_REVIEW}")
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_no_key_leaves_a_field(visits, kind):
+    assert lost_keys(visits.open(PAGES[kind])) == []
+
+
+def test_the_keys_of_an_input_method_are_its_own(visits):
+    page = visits.open("/tags")
+    type_query(page, "review")
+    await_results(page, "review")
+    composing = {"key": "ArrowDown", "isComposing": True, "bubbles": True}
+    page.locator("#q").dispatch_event("keydown", composing)
+    assert page.get_by_role("option", selected=True).count() == 0
 
 
 def test_every_option_can_be_reached_and_only_one_is_selected(visits):

@@ -60,7 +60,7 @@ function start() {
     if (event.target === text) showSize(files.promptText());
   });
   byId("title")?.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
+    if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
     form.requestSubmit(byId("preview"));
   });

@@ -40,7 +40,8 @@ export function startResults() {
 /** The arrow keys go from the field through the results. */
 function stepThroughResults(event) {
   const stops = [field, ...found.querySelectorAll("h3 a")];
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const hasOther = event.isComposing || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
+  const step = !hasOther && { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const at = stops.indexOf(document.activeElement);
   if (!step || at < 0 || !stops[at + step]) return;
   event.preventDefault();

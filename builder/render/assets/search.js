@@ -35,7 +35,8 @@ export async function startSearch() {
     if (!field.form.contains(event.relatedTarget)) close();
   });
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    // Outside a shadow root, the target of an event in it is its host.
+    const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       field.focus();
@@ -48,6 +49,8 @@ export async function startSearch() {
 }
 
 function onKey(event) {
+  // While an input method composes a word, the keys are its own.
+  if (event.isComposing || event.altKey || event.ctrlKey || event.metaKey) return;
   const options = optionsShown();
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && options.length) {

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.states import full_member, states
 from tests.site.browser import DESKTOP, PHONE
+from tests.site.fields import lost_keys
 from tests.site.test_axe import axe, violations_both_ways
 from tests.site.test_html import check
 from tests.support.depth import some
@@ -23,10 +24,15 @@ def member(people: People) -> Visitor:
     return full_member(people)
 
 
+@pytest.fixture(scope="module")
+def shown(people: People, member: Visitor) -> dict[str, str]:
+    """The HTML of each state of the pages."""
+    return {name: state.html for name, state in states(people, member)}
+
+
 def test_the_checkers_find_nothing(
-    people: People, member: Visitor, browser: Browser, axe: str, tmp_path: Path
+    people: People, shown: dict[str, str], browser: Browser, axe: str, tmp_path: Path
 ):
-    shown = {name: state.html for name, state in states(people, member)}
     files = [tmp_path / f"{name}.html" for name in shown]
     for file, html in zip(files, shown.values(), strict=True):
         file.write_text(html, encoding="utf-8")
@@ -38,6 +44,17 @@ def test_the_checkers_find_nothing(
         page.evaluate(axe)
         found[name] = violations_both_ways(page)
     assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+def test_no_key_leaves_a_field(people: People, shown: dict[str, str], browser: Browser):
+    page = browser.new_page()
+    lost = {}
+    for name, html in shown.items():
+        show(page, people.url, html)
+        if page.locator("#other-field").count():
+            page.locator(".cm-content").wait_for()  # the script replaces the field
+        lost[name] = lost_keys(page)
+    assert {name: fields for name, fields in lost.items() if fields} == {}
 
 
 @pytest.mark.parametrize("place", ["tokens", "publishers", "security", "labels"])
