@@ -32,6 +32,7 @@ from publisher.web.pages import sign_in as sign_in_pages
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
+from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck
 from publisher.write.store_protocol import Folder, Store
 
@@ -78,13 +79,14 @@ def create_app(
     app.after_request(_end)
     _allow_other_origins(app)
     store = store or Folder(settings.content)
-    frame = Frame(app, settings, rebuilder, database, store, limits, sign_in)
+    service = Service(settings, rebuilder, database, store, limits, sign_in)
+    frame = Frame(app, service)
     app.register_error_handler(Exception, partial(error_answer, frame))
     app.add_url_rule(HEALTH_URL, "health", partial(_health, rebuilder))
     app.add_url_rule(READY_URL, "ready", partial(_ready, readiness))
-    checks = TokenCheck(frame.accounts, frame.publications, limits)
-    publishing.add_to(app, frame, checks)
-    trusted_exchange.add_to(app, frame, checks)
+    checks = TokenCheck(service.accounts, service.publications, limits)
+    publishing.add_to(app, service, checks)
+    trusted_exchange.add_to(app, service, checks)
     fill.add_to(frame)
     compare.add_to(frame)
     for pages in PAGES:

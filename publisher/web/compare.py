@@ -47,7 +47,7 @@ def add_to(frame: Frame) -> None:
 
 def compared(frame: Frame, owner: str, name: str) -> Response:
     """Returns the comparison that the query asks for, or the reason why there is none."""
-    versions = read_versions(frame.settings, owner, name)
+    versions = read_versions(frame.service.settings, owner, name)
     refs = _refs(versions)
     asked = _asked(versions, refs)
     shown = {"whose": owner, "name": name, "refs": refs, "asked": asked}
@@ -57,10 +57,10 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
         return frame.render("compared.html", status, **shown, fault=fault, has_choice=has_choice)
     low, high = sorted(versions.index(refs[ref]) for ref in asked)
     between = versions[low : high + 1]
-    pair = [read_version(frame.settings, owner, name, refs[ref].version) for ref in asked]
+    pair = [read_version(frame.service.settings, owner, name, refs[ref].version) for ref in asked]
     size = sum(file.size for one in pair for file in one.files or ())
     is_examined = size <= COMPARED_BYTES_MAX
-    sides = (_side(frame.settings, one) for one in pair)
+    sides = (_side(frame.service.settings, one) for one in pair)
     change = compare_versions(*sides, is_examined=is_examined)
     callers = changes_for_callers(*(interface_of(one, one.content) for one in pair))
     return frame.render(

@@ -38,10 +38,10 @@ def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
     """Returns the filled-in text: as a page for a browser, otherwise as text. Values that do not
     fit are answered with the form, or with a line for each.
     """
-    one = read_version(frame.settings, owner, name, version)
+    one = read_version(frame.service.settings, owner, name, version)
     if request.method == "GET":  # a page that was left open, or a link to the result
         page = BY_NAME["version_page"].url_for(owner=owner, name=name, version=version)
-        return go_to(frame.settings.base_path + page)
+        return go_to(frame.service.settings.base_path + page)
     sent = _sent(one)
     texts, missing, misfits = fit(one.body, one.variables, _given(one, sent))
     reasons = dict.fromkeys(missing, "missing") | misfits
@@ -57,7 +57,7 @@ def filled(frame: Frame, owner: str, name: str, version: str) -> Response:
     if not is_browser():
         lines = "".join(f"{key}: {advice}\n" for key, advice in wrong.items())
         return Response(lines or text, status, content_type=TEXT)
-    fields = form(pages_of(frame.settings), one, version, Marks(), sent, wrong)
+    fields = form(pages_of(frame.service.settings), one, version, Marks(), sent, wrong)
     return frame.render("filled.html", status, one=one, text=text, form=fields, wrong=wrong)
 
 

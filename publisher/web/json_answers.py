@@ -69,7 +69,7 @@ def error_answer(frame: Frame, error: Exception) -> Response:
     is_for_readers = is_fill_url(request.path) or is_compare_url(request.path)
     if shown.status == 404 and is_for_readers and is_browser():
         with suppress(FileNotFoundError):  # the first build may not have ended
-            body = Path(frame.settings.out, BY_NAME["not_found_page"].file).read_bytes()
+            body = Path(frame.service.settings.out, BY_NAME["not_found_page"].file).read_bytes()
             return Response(body, shown.status, content_type=HTML)
     response = frame.error(shown) if is_account_url(request.path) else _envelope(shown)
     if shown.status == 503:

@@ -18,7 +18,7 @@ from builder.render.envelopes import json_bytes, single
 from publisher.accounts.tokens import Token
 from publisher.web.incoming import read_label_change, read_publication
 from publisher.web.json_answers import json_answer
-from publisher.web.pages.frame import Frame
+from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck
 from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
@@ -27,9 +27,9 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 
 
-def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
+def add_to(app: Flask, service: Service, tokens: TokenCheck) -> None:
     """Adds these views."""
-    views = _Publishing(frame, tokens)
+    views = _Publishing(service, tokens)
     app.add_url_rule(_rule(PUBLISH_URL), "publish", views.publish, methods=["POST"])
     app.add_url_rule(_rule(CHECK_URL), "check", views.check, methods=["POST"])
     app.add_url_rule(_rule(LABEL_URL), "label", views.label, methods=["PUT", "DELETE"])
@@ -42,15 +42,15 @@ def _rule(url: str) -> str:
 class _Publishing:
     """The views."""
 
-    def __init__(self, frame: Frame, tokens: TokenCheck) -> None:
-        self._frame = frame
+    def __init__(self, service: Service, tokens: TokenCheck) -> None:
+        self._service = service
         self._tokens = tokens
-        self._links = Links(frame.settings.base_url)
+        self._links = Links(service.settings.base_url)
 
     def publish(self, owner: str, name: str) -> Response:
         g.publication = "version"
         _note_repo(owner, name)
-        check = partial(self._frame.accounts.check_may_publish, owner=owner, name=name)
+        check = partial(self._service.accounts.check_may_publish, owner=owner, name=name)
         token = self._tokens.admit(check)
         names.check_possible_owner(owner)
         names.check_repo(name)
@@ -63,10 +63,10 @@ class _Publishing:
         terms = Terms(
             source=token.source,
             idempotency_key=self._key(token, incoming.key, mark),
-            quotas=self._frame.quotas,
+            quotas=self._service.quotas,
         )
         done = publish(
-            self._frame.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
+            self._service.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
         )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         saved = f"{owner}/{name} {done.version}"
@@ -76,7 +76,7 @@ class _Publishing:
         """Returns what the same request would do as a publication."""
         g.publication = "check"
         _note_repo(owner, name)
-        may_publish = partial(self._frame.accounts.check_may_publish, owner=owner, name=name)
+        may_publish = partial(self._service.accounts.check_may_publish, owner=owner, name=name)
         token = self._tokens.admit_check(may_publish)
         names.check_possible_owner(owner)
         names.check_repo(name)
@@ -85,12 +85,12 @@ class _Publishing:
         if token and incoming.draft.labels:
             may_publish(token, labels=incoming.draft.labels)
         done = check_draft(
-            self._frame.store,
+            self._service.store,
             owner,
             name,
             incoming.draft,
             publisher=token.owner if token else owner,
-            terms=Terms(quotas=self._frame.quotas),
+            terms=Terms(quotas=self._service.quotas),
         )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         return json_answer(200, single(json_bytes(done)))
@@ -100,7 +100,7 @@ class _Publishing:
         g.publication = "label"
         _note_repo(owner, name)
         check = partial(
-            self._frame.accounts.check_may_label, owner=owner, name=name, labels=[label]
+            self._service.accounts.check_may_label, owner=owner, name=name, labels=[label]
         )
         token = self._tokens.admit(check)
         names.check_possible_owner(owner)
@@ -111,29 +111,29 @@ class _Publishing:
         self._tokens.admit_again(token, check)
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         terms = Terms(
-            idempotency_key=self._key(token, incoming.key, mark), quotas=self._frame.quotas
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._service.quotas
         )
         done = change_label(
-            self._frame.store, owner, name, label, incoming.draft, by=token.owner, terms=terms
+            self._service.store, owner, name, label, incoming.draft, by=token.owner, terms=terms
         )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
         return self._answer_label(done)
 
     def _key(self, token: Token, key: str | None, mark: bytes) -> IdempotencyKey | None:
-        return None if key is None else self._frame.idempotency_key(token.owner, key, mark)
+        return None if key is None else self._service.idempotency_key(token.owner, key, mark)
 
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
         """Waits until readers see what was ``saved``."""
         try:
-            visible = self._frame.rebuilder.make_visible(owner, name)
+            visible = self._service.rebuilder.make_visible(owner, name)
         except RequestError as error:
             raise RequestError(
                 error.code,
                 f"{saved} is saved. {error} Send the same request again in {RETRY_SECONDS} "
                 "seconds: it is not saved twice.",
             ) from error
-        return self._frame.store.decided_serial or visible
+        return self._service.store.decided_serial or visible
 
     def _answer(self, done: Published, serial: int) -> Response:
         where = {"owner": done.owner, "name": done.name, "version": done.version}
@@ -154,7 +154,7 @@ class _Publishing:
         response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
         if is_new:
             url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
-            response.headers["Location"] = self._frame.settings.base_url + url
+            response.headers["Location"] = self._service.settings.base_url + url
         return response
 
 

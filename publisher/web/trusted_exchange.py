@@ -19,7 +19,7 @@ from publisher.trusted.claims import Job
 from publisher.trusted.exchange import ALL, exchange
 from publisher.web.incoming import read_json_body
 from publisher.web.json_answers import json_answer
-from publisher.web.pages.frame import Frame
+from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck
 from publisher.write.fields import suggest
 from server.bodies import VISITOR_BYTES_MAX
@@ -35,17 +35,17 @@ _missing = re.compile(r"Object missing required field `(?P<field>\w+)`")
 _unknown = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 
 
-def add_to(app: Flask, frame: Frame, tokens: TokenCheck) -> None:
+def add_to(app: Flask, service: Service, tokens: TokenCheck) -> None:
     """Adds this view."""
-    view = _Exchange(frame, tokens).exchange
+    view = _Exchange(service, tokens).exchange
     app.add_url_rule(TRUSTED_URL, "exchange", view, methods=["POST"])
 
 
 class _Exchange:
     """The view, and the keys of issuers."""
 
-    def __init__(self, frame: Frame, tokens: TokenCheck) -> None:
-        self._frame = frame
+    def __init__(self, service: Service, tokens: TokenCheck) -> None:
+        self._service = service
         self._tokens = tokens
 
     @cached_property
@@ -55,9 +55,9 @@ class _Exchange:
         from publisher.trusted.id_tokens import verify
         from publisher.trusted.keys import KeyRing
 
-        issuers = tuple(self._frame.issuers.values())
+        issuers = tuple(self._service.issuers.values())
         keys = KeyRing(issuers, before_fetching=self._count_attempt)
-        return partial(verify, issuers=issuers, keys=keys, audience=self._frame.settings.base_url)
+        return partial(verify, issuers=issuers, keys=keys, audience=self._service.settings.base_url)
 
     def _count_attempt(self) -> None:
         """Counts a request that makes this hub contact an issuer as a failure, until it
@@ -73,8 +73,8 @@ class _Exchange:
             job = self._verify(id_token)
             g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
             text, token = exchange(
-                self._frame.database,
-                self._frame.accounts,
+                self._service.database,
+                self._service.accounts,
                 job,
                 repo,
                 address=request.remote_addr or "",

@@ -129,12 +129,12 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
         request_max=PUBLICATION_BYTES_MAX,
-        file_rows=_file_rows(page, frame.settings.base_path), counted=counted,
+        file_rows=_file_rows(page, frame.service.settings.base_path), counted=counted,
         files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
         new_file=ShownFile(FileRow(""), 0, "new"),
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},
-        offered_tags=tags_in_use(frame.settings)[:TAGS_NAMED_MAX],
+        offered_tags=tags_in_use(frame.service.settings)[:TAGS_NAMED_MAX],
         types=[(type, type) for type in TYPES], required_choices=_CHOICES_OF_REQUIRED,
         parameters=PARAMETERS,
         theirs=before and page.latest and compare(
@@ -173,7 +173,7 @@ def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
 def _shared(frame: Frame, page: Page) -> dict[str, Any]:
     """Returns the values that both pages and the fields on them need."""
     where = f"/prompts/{page.owner}/{page.repo}" if page.repo else "/prompts/new"
-    labels = current_labels(frame.settings, page.owner, page.repo) if page.repo else {}
+    labels = current_labels(frame.service.settings, page.owner, page.repo) if page.repo else {}
     writing = page.writing
     return {
         "repo": page.repo,
@@ -182,7 +182,7 @@ def _shared(frame: Frame, page: Page) -> dict[str, Any]:
         "writing": structs.replace(writing, nonce=secrets.token_hex(8)),
         "latest_version": str(page.latest.version) if page.latest else "",
         "labels": labels,
-        "protected": ProtectedLabels(frame.database).in_repo(page.owner, page.repo),
+        "protected": ProtectedLabels(frame.service.database).in_repo(page.owner, page.repo),
         "labels_max": names.LABELS_PER_REPO_MAX,
     }
 

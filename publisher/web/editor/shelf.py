@@ -18,22 +18,22 @@ def mine(frame: Frame, owner: str) -> Response:
     words, page = request.args.get("q", "").strip(), request.args.get("page", "1")
     number = int(page) if fits("page", page) else 1
     try:
-        found, missing = list_mine(frame.settings, owner, words, number), ""
+        found, missing = list_mine(frame.service.settings, owner, words, number), ""
     except RequestError as error:
         # Drafts, and the link to the editor, are shown without the list too.
         found, missing = Mine([], 1, 1, 0, False), str(error)
-    drafts = SavedDrafts(frame.database).of(owner)
+    drafts = SavedDrafts(frame.service.database).of(owner)
     return frame.render("prompts.html", mine=found, missing=missing, drafts=drafts, q=words)
 
 
 def discard(frame: Frame, owner: str, draft_id: str) -> Response:
-    is_gone = SavedDrafts(frame.database).discard(owner, draft_id)
+    is_gone = SavedDrafts(frame.service.database).discard(owner, draft_id)
     return frame.redirect("/prompts", "The draft is discarded." if is_gone else "No such draft.")
 
 
 def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
     check_owner(owner, whose)
-    version, root = request.args.get("version", ""), frame.settings.content
+    version, root = request.args.get("version", ""), frame.service.settings.content
     is_version = names.is_version(version)
     found = is_version and read_base(root, owner, names.check_repo(name), Version.parse(version))
     if not found:
@@ -47,7 +47,7 @@ def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
         counted=counted,
         record=found.record,
         size=len(found.text.encode()),
-        labels=current_labels(frame.settings, owner, name),
-        protected=ProtectedLabels(frame.database).in_repo(owner, name),
+        labels=current_labels(frame.service.settings, owner, name),
+        protected=ProtectedLabels(frame.service.database).in_repo(owner, name),
         files=[version_file(owner, name, version, path).url for path in found.files],
     )

@@ -101,8 +101,8 @@ class _Editor:
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._root = frame.settings.content
-        self._drafts = SavedDrafts(frame.database)
+        self._root = frame.service.settings.content
+        self._drafts = SavedDrafts(frame.service.database)
         self._actions = {
             "preview": self._preview,
             "look": partial(self._preview, is_preview=False),
@@ -284,7 +284,7 @@ class _Editor:
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
             )
         g.publication = "version"
-        publications = self._frame.publications
+        publications = self._frame.service.publications
         wait_seconds = publications.hit(sent.owner) if publications else 0
         if wait_seconds:
             return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")
@@ -311,12 +311,17 @@ class _Editor:
         # The same form sent again, by a double click or a reload, is the same publication.
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
         terms = Terms(
-            idempotency_key=self._frame.idempotency_key(sent.owner, key, mark),
-            quotas=self._frame.quotas,
+            idempotency_key=self._frame.service.idempotency_key(sent.owner, key, mark),
+            quotas=self._frame.service.quotas,
             create_only=sent.is_new,
         )
         return publish(
-            self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner, terms=terms
+            self._frame.service.store,
+            sent.owner,
+            sent.name,
+            draft,
+            publisher=sent.owner,
+            terms=terms,
         )
 
     def _tell(self, done: Published, draft: Draft) -> str:
@@ -331,7 +336,7 @@ class _Editor:
                 note += (
                     f" It has the {counted(len(done.files), 'file')} of {done.previous_version}."
                 )
-        return show_readers(self._frame.rebuilder, done.owner, done.name, note)
+        return show_readers(self._frame.service.rebuilder, done.owner, done.name, note)
 
     # Another person has published meanwhile
 

@@ -16,31 +16,18 @@ from flask_wtf.csrf import CSRFError, CSRFProtect, generate_csrf
 from markupsafe import Markup
 
 from builder.model import names
-from builder.model.answer_headers import PAGE_SAFETY, SAFETY, WINDOW_SECONDS
+from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import HTML
 from builder.model.service_urls import ACCOUNT_URL, is_account_url
-from builder.model.settings import Settings
-from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import Pages
-from publisher.accounts.database import Database
-from publisher.accounts.events import Events
-from publisher.accounts.people.attempts import Attempts
-from publisher.accounts.people.identities import Identities
-from publisher.accounts.people.invitations import Invitations
-from publisher.accounts.people.passwords import Passwords
-from publisher.accounts.people.sessions import Session, Sessions
-from publisher.accounts.tokens import Accounts, format_time
-from publisher.limits import Limits
-from publisher.openid.provider import SignIn
+from publisher.accounts.people.sessions import Session
+from publisher.accounts.tokens import format_time
 from publisher.outside.private_way import is_loopback, is_private_way
-from publisher.trusted.publishers import TrustedPublishers
 from publisher.web.pages.error_words import FAILURES, HEADINGS
 from publisher.web.pages.places import LOGIN, PLACES, START, after_login, site_page
-from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
-from publisher.write.quotas import QuotaKeeper
-from publisher.write.store_protocol import Store
+from publisher.web.service import Service
 from server.access import ANY, Access
 from server.bodies import PUBLICATION_BYTES_MAX, VALUES_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
@@ -70,42 +57,11 @@ View = Callable[..., Response]
 
 
 class Frame:
-    """Adds views to an application, holds what they work on, and renders their pages.
+    """Adds views to an application, and renders their pages. The views work on ``service``."""
 
-    ``quotas`` and ``publications`` are the limits of owners; ``publications`` is None without one.
-    """
-
-    def __init__(
-        self,
-        app: Flask,
-        settings: Settings,
-        rebuilder: Rebuilder,
-        database: Database,
-        store: Store,
-        limits: Limits,
-        sign_in: SignIn,
-    ) -> None:
-        self.settings = settings
-        self.rebuilder = rebuilder
-        self.database = database
-        self.store = store
-        self.limits = limits
-        self.sign_in = sign_in
-        self.quotas = QuotaKeeper(settings.content, limits.quotas)
-        self.publications = (
-            Throttle(limits.publications, "publish", shared=limits.shared)
-            if limits.publications
-            else None
-        )
-        self.accounts = Accounts(database)
-        self.events = Events(database)
-        self.sessions = Sessions(database)
-        self.passwords = Passwords(database)
-        self.invitations = Invitations(database)
-        self.identities = Identities(database)
-        self.trusted = TrustedPublishers(database)
-        self.issuers = {issuer.url: issuer for issuer in sign_in.issuers}
-        self.attempts = Attempts(shared=limits.shared)
+    def __init__(self, app: Flask, service: Service) -> None:
+        self.service = service
+        settings, limits, sign_in = service.settings, service.limits, service.sign_in
         self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
         self._previews = Throttle(PREVIEW_LIMIT, "preview", shared=limits.shared)
         self._access = Access(
@@ -123,13 +79,6 @@ class Frame:
         self._csrf = CSRFProtect(app)
         app.before_request(self._check_host)
         app.after_request(self._add_headers)
-
-    def idempotency_key(self, owner: str, key: str, mark: bytes) -> IdempotencyKey:
-        """Returns the key of a publication. Keys are limited for one window more than the time for
-        which answers are kept, because that time may begin within a window.
-        """
-        kept_max = self.limits.publications * (KEPT_SECONDS // WINDOW_SECONDS + 1)
-        return IdempotencyKey(self.database, owner, key, mark, kept_max)
 
     # Views
 
@@ -183,7 +132,7 @@ class Frame:
         its forms have no token. ``limit`` counts each address, and ``reason`` explains a refusal.
         """
         path = url.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
-        throttle = Throttle(per_minute, limit, shared=self.limits.shared)
+        throttle = Throttle(per_minute, limit, shared=self.service.limits.shared)
 
         def guarded(**params: str) -> Response:
             request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX
@@ -222,7 +171,7 @@ class Frame:
         """The visitor's session, if there is one; looked up once a request."""
         if "account_session" not in g:
             secret = session.sent_secret
-            g.account_session = self.sessions.find(secret) if secret else None
+            g.account_session = self.service.sessions.find(secret) if secret else None
             session.is_signed_in = g.account_session is not None
         return g.account_session
 
@@ -230,7 +179,7 @@ class Frame:
         """Signs a visitor in, with a new secret that no one has seen before."""
         self._forget_session()
         agent = request.headers.get("User-Agent", "")
-        self.sessions.begin(owner, session.renew(), address=self.address, agent=agent)
+        self.service.sessions.begin(owner, session.renew(), address=self.address, agent=agent)
         session.is_signed_in = True
 
     def end_session(self) -> None:
@@ -240,7 +189,7 @@ class Frame:
 
     def _forget_session(self) -> None:
         if session.sent_secret:
-            self.sessions.end(session.sent_secret)
+            self.service.sessions.end(session.sent_secret)
         g.account_session = None
 
     def _check_host(self) -> None:
@@ -249,12 +198,12 @@ class Frame:
             raise RequestError(
                 "insufficient_scope",
                 "Your account is not available under this host name. Open "
-                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow this "
-                "name with --mcp-origin.",
+                f"{self.service.settings.base_url}{ACCOUNT_URL} instead. The operator can allow "
+                "this name with --mcp-origin.",
             )
 
     def _check_is_safe(self) -> None:
-        base_url = self.settings.base_url
+        base_url = self.service.settings.base_url
         # With http, only requests from this machine itself are private.
         is_here = is_loopback(self.address)
         if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
@@ -269,7 +218,7 @@ class Frame:
 
     def url(self, path: str = "") -> str:
         """Returns the URL, without host, of a path below the account settings."""
-        return self.settings.base_path + ACCOUNT_URL + path
+        return self.service.settings.base_path + ACCOUNT_URL + path
 
     def redirect(self, path: str, message: str = "") -> Response:
         """Redirects to another page, which shows the message ``message``."""
@@ -288,7 +237,7 @@ class Frame:
         """Redirects to the target of a sign-in: a page of the site (``page=`` and all that
         follows), or an account page (``next=``). Nowhere else, whatever a link names.
         """
-        page = site_page(self.settings, target.removeprefix("page="))
+        page = site_page(self.service.settings, target.removeprefix("page="))
         if target.startswith("page=") and page:
             return go_to(page)
         return self.redirect(after_login(unquote(target.removeprefix("next="))))
@@ -312,8 +261,8 @@ class Frame:
             "messages": get_flashed_messages(),
             "csrf": _csrf_field,
             "time": format_time,
-            "has_signup": self.sign_in.open_signup,
-            "openid": self.sign_in.openid and self.sign_in.openid.name,
+            "has_signup": self.service.sign_in.open_signup,
+            "openid": self.service.sign_in.openid and self.service.sign_in.openid.name,
         }
         body = self._pages.render(template, **(common | values))
         return Response(body, status, content_type=HTML)

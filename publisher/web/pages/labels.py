@@ -66,7 +66,7 @@ def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
     if form.validate_on_submit():
         repo, label = repo_in(form.repo.data, owner), form.label.data.strip()
         with errors_shown(form, form.label):
-            protected = ProtectedLabels(frame.database)
+            protected = ProtectedLabels(frame.service.database)
             protected.set(owner, repo, label, is_on, address=frame.address)
             state = "is protected" if is_on else "is no longer protected"
             return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {state}.")
@@ -76,10 +76,10 @@ def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
 def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
-    mine = repos_of(frame.settings.content, owner)
-    labels = {name: labels_of(frame.settings, owner, name) or {} for name in mine or ()}
+    mine = repos_of(frame.service.settings.content, owner)
+    labels = {name: labels_of(frame.service.settings, owner, name) or {} for name in mine or ()}
     listed = sorted(labels, key=lambda name: not labels[name])[:OFFERED_MAX]
-    latest = latest_versions(frame.settings, owner, listed)
+    latest = latest_versions(frame.service.settings, owner, listed)
     return frame.render(
         "labels_form.html",
         status,
@@ -90,5 +90,5 @@ def _show(
         rows=[_Row(name, labels[name], latest.get(name)) for name in listed],
         more=len(labels) - len(listed),
         offered=offered(mine),
-        protected=ProtectedLabels(frame.database).of(owner),
+        protected=ProtectedLabels(frame.service.database).of(owner),
     )

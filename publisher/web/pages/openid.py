@@ -59,7 +59,7 @@ def add_to(frame: Frame, provider: Provider) -> None:
     frame.add("/openid/connect", views.connect, "POST")
     frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
     frame.add(CALLBACK, views.callback, is_open=True)
-    if frame.sign_in.open_signup:
+    if frame.service.sign_in.open_signup:
         frame.add("/openid/signup", views.signup, "POST", is_open=True)
 
 
@@ -68,15 +68,19 @@ class _OpenID:
 
     def __init__(self, frame: Frame, provider: Provider) -> None:
         self._name = provider.name
-        self._client = Client(provider, frame.settings.base_url + ACCOUNT_URL + CALLBACK)
-        self._starts = Throttle(START_LIMIT, "openid", what="start", shared=frame.limits.shared)
-        self._answers = Throttle(ANSWER_LIMIT, "openid", what="answer", shared=frame.limits.shared)
+        self._client = Client(provider, frame.service.settings.base_url + ACCOUNT_URL + CALLBACK)
+        self._starts = Throttle(
+            START_LIMIT, "openid", what="start", shared=frame.service.limits.shared
+        )
+        self._answers = Throttle(
+            ANSWER_LIMIT, "openid", what="answer", shared=frame.service.limits.shared
+        )
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,
             "invitation": self._finish_invitation,
         }
-        if frame.sign_in.open_signup:
+        if frame.service.sign_in.open_signup:
             self._finishes["signup"] = self._finish_signup
 
     # To the provider
@@ -96,7 +100,7 @@ class _OpenID:
         form = InvitationForm()
         if form.code.validate(form):
             with errors_shown(form, form.code):
-                frame.invitations.look(form.code.data)
+                frame.service.invitations.look(form.code.data)
                 return self._continue(frame, "invitation", ".".join(parse_code(form.code.data)))
         return frame.render("invitation.html", frame.status_of(form), form=form)
 
@@ -144,7 +148,7 @@ class _OpenID:
         return self._finishes[way.to](frame, identity, way.given)
 
     def _finish_login(self, frame: Frame, identity: Identity, target: str) -> Response:
-        owner = frame.identities.find(*identity)
+        owner = frame.service.identities.find(*identity)
         if owner is None:
             FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
@@ -155,24 +159,28 @@ class _OpenID:
         owner = frame.signed_in()
         if owner is None:
             return frame.redirect(LOGIN, "You were signed out. Sign in and start again.")
-        frame.identities.add(owner, *identity, address=frame.address)
+        frame.service.identities.add(owner, *identity, address=frame.address)
         return frame.redirect(_SECURITY, f"You can now sign in with {self._name}, too.")
 
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
-        owner = frame.invitations.accept_identity(code, *identity, address=frame.address)
+        owner = frame.service.invitations.accept_identity(code, *identity, address=frame.address)
         frame.begin_session(owner)
         message = f"Welcome, {owner}. You sign in with {self._name}."
         return welcome_back(frame, owner, message, tuple(identity))
 
     def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
         address = frame.address
-        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
-                frame.database, frame.settings.content, handle, *identity, address=address
+                frame.service.database,
+                frame.service.settings.content,
+                handle,
+                *identity,
+                address=address,
             )
         except RequestError as error:
-            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
             form = SignUpForm(handle=handle)
             show_errors(form, error, form.handle)
             return frame.render("signup.html", frame.status_of(form), form=form)

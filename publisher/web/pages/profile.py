@@ -34,26 +34,26 @@ def add_to(frame: Frame) -> None:
 
 
 def profile(frame: Frame, owner: str) -> Response:
-    root = frame.settings.content
+    root = frame.service.settings.content
     stored = read_profile(root, owner)
     form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
     if form.validate_on_submit():
         joined_at = stored.joined_at if stored else _began_at(frame, owner)
         given = (form.name.data, form.bio.data or "", form.url.data or "")
         with errors_shown(form, form.name):
-            write_profile(frame.store, owner, parse_profile(*given, joined_at))
+            write_profile(frame.service.store, owner, parse_profile(*given, joined_at))
             return frame.redirect("/profile", _publish(frame, owner))
     has_page = stored is not None or repos_of(root, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 
 
 def _began_at(frame: Frame, owner: str) -> str:
-    return format_time(frame.accounts.created_at(owner))
+    return format_time(frame.service.accounts.created_at(owner))
 
 
 def _publish(frame: Frame, owner: str) -> str:
     """Waits until readers see the profile; returns the message for its owner."""
-    late = why_late(frame.rebuilder, owner, None)
+    late = why_late(frame.service.rebuilder, owner, None)
     if late:
         return f"Your profile is saved. {late} It will appear as soon as possible."
     return "Your profile is saved and public."

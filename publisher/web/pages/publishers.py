@@ -89,8 +89,8 @@ def publishers(frame: Frame, owner: str) -> Response:
         fields = {name: form[name].data or "" for name in Entered._fields}
         entered = Entered(**fields | {"repo": repo_in(form.repo.data, owner)})
         with errors_shown(form, form.project):
-            issuer = frame.issuers[form.issuer.data]
-            added = frame.trusted.add(owner, issuer, entered, address=frame.address)
+            issuer = frame.service.issuers[form.issuer.data]
+            added = frame.service.trusted.add(owner, issuer, entered, address=frame.address)
             message = (
                 f"{added.project} is a trusted publisher now. Paste its workflow file into the "
                 "project; the next push publishes."
@@ -102,7 +102,7 @@ def publishers(frame: Frame, owner: str) -> Response:
 def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
     form = LabelsForm()
     try:
-        changed = frame.trusted.set_labels(
+        changed = frame.service.trusted.set_labels(
             owner, publisher_id, form.labels.data or "", address=frame.address
         )
     except RequestError as error:
@@ -118,7 +118,7 @@ def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
 
 
 def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
-    removed = frame.trusted.remove(owner, publisher_id, address=frame.address)
+    removed = frame.service.trusted.remove(owner, publisher_id, address=frame.address)
     message = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
     return frame.redirect("/publishers", message)
 
@@ -128,7 +128,7 @@ def only(frame: Frame, owner: str) -> Response:
     if form.validate_on_submit():
         repo, is_on = repo_in(form.repo.data, owner), form.who.data == ONLY
         with errors_shown(form, form.repo):
-            frame.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
+            frame.service.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
             message = "only trusted publishers" if is_on else "tokens and trusted publishers"
             return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {message}.")
     form.repo.errors = [*form.repo.errors, *form.who.errors]
@@ -145,9 +145,9 @@ def _show(
 ) -> Response:
     """Shows the page. ``label_forms``: those that had faults, by publisher."""
     added = request.args.get("added")
-    listed = sorted(frame.trusted.of(owner), key=lambda one: one.id != added)
-    mine = repos_of(frame.settings.content, owner)
-    tokens_refused = frame.accounts.trusted_only(owner)
+    listed = sorted(frame.service.trusted.of(owner), key=lambda one: one.id != added)
+    mine = repos_of(frame.service.settings.content, owner)
+    tokens_refused = frame.service.accounts.trusted_only(owner)
     covered = {publisher.repo for publisher in listed if publisher.repo}
     covers_all = any(not publisher.repo for publisher in listed)
     return frame.render(
@@ -183,20 +183,20 @@ def _labels_form(publisher: TrustedPublisher, sent: LabelsForm | None) -> Labels
 
 
 def _provider(frame: Frame, publisher: TrustedPublisher) -> str:
-    issuer = frame.issuers.get(publisher.issuer)
+    issuer = frame.service.issuers.get(publisher.issuer)
     return _shown(issuer) if issuer else publisher.issuer
 
 
 def _file_of(frame: Frame, publisher: TrustedPublisher) -> str | None:
     """Returns the workflow to paste; None if this hub no longer trusts its issuer."""
-    issuer = frame.issuers.get(publisher.issuer)
-    return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
+    issuer = frame.service.issuers.get(publisher.issuer)
+    return issuer and snippets.workflow(frame.service.settings.base_url, issuer.kind, publisher)
 
 
 def _new_form(frame: Frame, **options: None) -> PublisherForm:
     form = PublisherForm(**options)
     form.issuer.choices = [
-        SelectChoice(issuer.url, _shown(issuer)) for issuer in frame.issuers.values()
+        SelectChoice(issuer.url, _shown(issuer)) for issuer in frame.service.issuers.values()
     ]
     return form
 

@@ -101,7 +101,7 @@ def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
     """
     check_owner(owner, whose)
     names.check_repo(name)
-    root = frame.settings.content
+    root = frame.service.settings.content
     listing = content.list_versions(root, owner, name)
     if not listing.versions:
         raise RequestError(
@@ -123,8 +123,8 @@ def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
     label = _label_in(form)
-    terms = Terms(quotas=frame.quotas)
-    return change_label(frame.store, owner, name, label, draft, by=owner, terms=terms)
+    terms = Terms(quotas=frame.service.quotas)
+    return change_label(frame.service.store, owner, name, label, draft, by=owner, terms=terms)
 
 
 def _label_in(form: MoveForm) -> str:
@@ -147,7 +147,7 @@ def _tell(frame: Frame, done: LabelChange) -> str:
     if done.unchanged:
         return f"{done.label} names {done.version} already."
     became = f"now names {done.version}" if done.version else "is removed"
-    return show_readers(frame.rebuilder, done.owner, done.name, f"{done.label} {became}.")
+    return show_readers(frame.service.rebuilder, done.owner, done.name, f"{done.label} {became}.")
 
 
 def _tell_moved(form: MoveForm) -> str:
@@ -159,7 +159,7 @@ def _tell_moved(form: MoveForm) -> str:
 
 
 def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200) -> Response:
-    protected = ProtectedLabels(frame.database).in_repo(prompt.owner, prompt.name)
+    protected = ProtectedLabels(frame.service.database).in_repo(prompt.owner, prompt.name)
     return frame.render(
         "release.html",
         status,
@@ -239,7 +239,7 @@ def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
 
 def _side(frame: Frame, prompt: _Prompt, version: str) -> Side:
     """A version to compare. Raises ContentError."""
-    at = frame.settings.content, prompt.owner, prompt.name, Version.parse(version)
+    at = frame.service.settings.content, prompt.owner, prompt.name, Version.parse(version)
     record, text = content.read_version(*at)
     files = files_of(record, content.read_files(*at, record))
     return Side(version, text, record.front_matter_bytes, files)

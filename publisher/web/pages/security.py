@@ -52,43 +52,43 @@ def password(frame: Frame, owner: str) -> Response:
     if had_one:
         verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
         if not verified:
-            frame.events.note(owner, "sign_in_failed", address=address)
+            frame.service.events.note(owner, "sign_in_failed", address=address)
             form.current.errors = ["Wrong password. Enter your current password."]
             return _show(frame, owner, form, 422)
-        frame.attempts.succeeded(owner, address)
+        frame.service.attempts.succeeded(owner, address)
     try:
         # Hashed before the transaction: all other writers would wait for it.
         password_hash = hash_new(owner, form.password.data)
     except RequestError as error:
         show_errors(form, error, form.password)
         return _show(frame, owner, form, 422)
-    with frame.database.transaction():
+    with frame.service.database.transaction():
         # The hash took long: meanwhile the owner may have ended the session of this request.
-        is_in = frame.sessions.find(visitor.sent_secret) is not None
-        if not is_in or not frame.passwords.is_still(owner, verified):
+        is_in = frame.service.sessions.find(visitor.sent_secret) is not None
+        if not is_in or not frame.service.passwords.is_still(owner, verified):
             frame.end_session()
             return frame.redirect(LOGIN, "You were signed out. Sign in again.")
-        frame.passwords.put_hash(owner, password_hash)
-        frame.invitations.end(owner)
+        frame.service.passwords.put_hash(owner, password_hash)
+        frame.service.invitations.end(owner)
         kind = "password_changed" if had_one else "password_set"
-        frame.events.note(owner, kind, address=address)
-        frame.sessions.end_all(owner)
+        frame.service.events.note(owner, kind, address=address)
+        frame.service.sessions.end_all(owner)
         frame.begin_session(owner)
     message = "Your password is changed, and you are signed out everywhere else."
     return frame.redirect("/security", message)
 
 
 def sign_out_everywhere(frame: Frame, owner: str) -> Response:
-    with frame.database.transaction():
-        frame.invitations.end(owner)
-        frame.sessions.end_all(owner, address=frame.address, note=True)
+    with frame.service.database.transaction():
+        frame.service.invitations.end(owner)
+        frame.service.sessions.end_all(owner, address=frame.address, note=True)
     frame.end_session()
     return frame.redirect(LOGIN, "You are signed out everywhere.")
 
 
 def remove_identity(frame: Frame, owner: str) -> Response:
     issuer = request.form.get("issuer", "")
-    if not frame.identities.remove(owner, issuer, address=frame.address):
+    if not frame.service.identities.remove(owner, issuer, address=frame.address):
         raise RequestError(
             "not_found", "You do not sign in this way. Open the Security page again."
         )
@@ -99,23 +99,25 @@ def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
     """Returns the form for a new password. An owner who has none and signs in elsewhere needs no
     old one.
     """
-    return (ChangePasswordForm if frame.passwords.has(owner) else NewPasswordForm)(**options)
+    return (ChangePasswordForm if frame.service.passwords.has(owner) else NewPasswordForm)(
+        **options
+    )
 
 
 def _show(
     frame: Frame, owner: str, form: NewPasswordForm, status: int, before: int | None = None
 ) -> Response:
     session = frame.session()
-    lines, older = frame.events.page(owner, EVENTS_SHOWN, before)
+    lines, older = frame.service.events.page(owner, EVENTS_SHOWN, before)
     return frame.render(
         "security.html",
         status,
         form=form,
-        password_set_at=frame.passwords.set_at(owner),
-        identities=frame.identities.of(owner),
+        password_set_at=frame.service.passwords.set_at(owner),
+        identities=frame.service.identities.of(owner),
         sessions=[
             (one, browser_name(one.agent), session is not None and one.id == session.id)
-            for one in frame.sessions.of(owner)
+            for one in frame.service.sessions.of(owner)
         ],
         lines=[(line.event, tell(line.event), line.more) for line in lines],
         before=before,

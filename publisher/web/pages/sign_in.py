@@ -66,7 +66,7 @@ def add_to(frame: Frame) -> None:
     frame.add(LOGIN, login, "GET", "POST", is_open=True)
     frame.add("/logout", logout, "POST", is_open=True)
     frame.add(INVITATION_URL.removeprefix(ACCOUNT_URL), invitation, "GET", "POST", is_open=True)
-    if frame.sign_in.open_signup:
+    if frame.service.sign_in.open_signup:
         frame.add("/signup", signup, "GET", "POST", is_open=True)
 
 
@@ -89,7 +89,7 @@ def login(frame: Frame) -> Response:
     handle, address = form.handle.data.strip().lower(), frame.address
     verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
     if verified and _begin_if_still(frame, handle, verified):
-        frame.attempts.succeeded(handle, address)
+        frame.service.attempts.succeeded(handle, address)
         return frame.open_target(target)
     form.password.errors = [WRONG]
     response = frame.render("login.html", frame.status_of(form), form=form, target=target)
@@ -106,11 +106,11 @@ def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
     Raises RequestError; an attempt whose password was not checked does not count.
     """
     address = frame.address
-    frame.limit(frame.attempts.take(handle, address), reason)
+    frame.limit(frame.service.attempts.take(handle, address), reason)
     try:
-        verified = frame.passwords.verify(handle, password)
+        verified = frame.service.passwords.verify(handle, password)
     except RequestError:
-        frame.attempts.give_back(handle, address)
+        frame.service.attempts.give_back(handle, address)
         raise
     if not verified:
         FAILED_SIGN_INS.count("password")
@@ -121,22 +121,22 @@ def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:
     """Signs in, unless the password changed while it was verified: that ended all sessions, and
     this one would outlive it.
     """
-    with frame.database.transaction():
-        is_still = frame.passwords.is_still(handle, verified)
+    with frame.service.database.transaction():
+        is_still = frame.service.passwords.is_still(handle, verified)
         if is_still:
             frame.begin_session(handle)
     return is_still
 
 
 def _note_failure(frame: Frame, handle: str, address: str) -> None:
-    if frame.accounts.is_known(handle):
-        frame.events.note(handle, "sign_in_failed", address=address)
+    if frame.service.accounts.is_known(handle):
+        frame.service.events.note(handle, "sign_in_failed", address=address)
 
 
 def logout(frame: Frame) -> Response:
     frame.end_session()
     response = frame.redirect(LOGIN, "You are signed out.")
-    if frame.settings.private:
+    if frame.service.settings.private:
         # The next user of this browser must not find pages that only members read.
         response.headers["Clear-Site-Data"] = '"cache"'
     return response
@@ -147,7 +147,7 @@ def invitation(frame: Frame) -> Response:
     if form.validate_on_submit():
         code, password = form.code.data, form.password.data
         with errors_shown(form, form.code):
-            owner = frame.invitations.accept(code, password, address=frame.address)
+            owner = frame.service.invitations.accept(code, password, address=frame.address)
             frame.begin_session(owner)
             return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
     return frame.render("invitation.html", frame.status_of(form), form=form)
@@ -158,13 +158,17 @@ def signup(frame: Frame) -> Response:
     if form.validate_on_submit():
         address = frame.address
         handle = form.handle.data.strip()
-        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up(
-                frame.database, frame.settings.content, handle, form.password.data, address=address
+                frame.service.database,
+                frame.service.settings.content,
+                handle,
+                form.password.data,
+                address=address,
             )
         except RequestError as error:
-            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
             show_errors(form, error, form.handle)
         else:
             frame.begin_session(handle)
@@ -176,7 +180,7 @@ def welcome(frame: Frame, owner: str, message: str) -> Response:
     """Redirects an owner without prompts to the editor. Members of a private hub may have come to
     read.
     """
-    if frame.settings.private or repos_of(frame.settings.content, owner):
+    if frame.service.settings.private or repos_of(frame.service.settings.content, owner):
         return frame.redirect(START, message)
     first = "Write your first prompt: a title and a text are enough."
     return frame.redirect("/prompts/new", f"{message} {first}")
@@ -189,11 +193,13 @@ def welcome_back(
     an intruder may have left there. ``new``: the identity (issuer, subject) that the invitation
     added.
     """
-    identities = [one for one in frame.identities.of(owner) if (one.issuer, one.subject) != new]
-    active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
+    identities = [
+        one for one in frame.service.identities.of(owner) if (one.issuer, one.subject) != new
+    ]
+    active = [token for token in frame.service.accounts.tokens(owner) if token.state() == "active"]
     left = (
         ("tokens", active),
-        ("trusted publishers", frame.trusted.of(owner)),
+        ("trusted publishers", frame.service.trusted.of(owner)),
         ("accounts at sign-in providers", identities),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)

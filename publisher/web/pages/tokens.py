@@ -108,13 +108,13 @@ def add_to(frame: Frame) -> None:
 
 
 def tokens(frame: Frame, owner: str) -> Response:
-    mine = repos_of(frame.settings.content, owner)
+    mine = repos_of(frame.service.settings.content, owner)
     form = TokenForm()
     form.repos.choices = offered(mine)
     if form.validate_on_submit():
         with errors_shown(form, form.more):
             return _show(frame, *_create(frame, owner, form))
-    now, newest_first = datetime.now(UTC), frame.accounts.tokens(owner)[::-1]
+    now, newest_first = datetime.now(UTC), frame.service.accounts.tokens(owner)[::-1]
     active = [token for token in newest_first if token.state(now) == "active"]
     ended = [token for token in newest_first if token.state(now) != "active"]
     return frame.render(
@@ -130,9 +130,9 @@ def tokens(frame: Frame, owner: str) -> Response:
 
 def revoke(frame: Frame, owner: str, token_id: str) -> Response:
     # By its id alone: several tokens may have had the same name, one after the other.
-    if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
+    if not any(token.id == token_id for token in frame.service.accounts.tokens(owner)):
         raise RequestError("not_found", "You have no such token. Reload the list.")
-    token, is_new = frame.accounts.revoke(owner, token_id, address=frame.address)
+    token, is_new = frame.service.accounts.revoke(owner, token_id, address=frame.address)
     message = "is revoked and cannot be used any more." if is_new else "was already revoked."
     return frame.redirect("/tokens", f"The token {token.name} {message}")
 
@@ -146,8 +146,8 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         message = "a token that only reads reads the whole hub. Choose all prompts"
         raise validation_failed(Detail("scope", message))
     # One transaction: of two concurrent forms with the same name, one creates a token.
-    with frame.database.transaction():
-        tokens = frame.accounts.tokens(owner)
+    with frame.service.database.transaction():
+        tokens = frame.service.accounts.tokens(owner)
         active = [token for token in tokens if token.state() == "active"]
         if any(token.name == name for token in active):
             message = (
@@ -161,8 +161,8 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         # An expired token keeps its name until it is revoked.
         for token in tokens:
             if token.name == name and token.state() == "expired":
-                frame.accounts.revoke(owner, token.id, address=address)
-        return frame.accounts.create_token(
+                frame.service.accounts.revoke(owner, token.id, address=address)
+        return frame.service.accounts.create_token(
             owner, name, Grant(repos, rights, labels), form.expires.data, address=address
         )
 
@@ -213,6 +213,6 @@ def _show(frame: Frame, text: str, token: Token) -> Response:
         token=token,
         text=text,
         secret_command=snippets.SECRET_COMMAND,
-        step=snippets.github_step(frame.settings, token.owner, repo),
+        step=snippets.github_step(frame.service.settings, token.owner, repo),
         line=snippets.shell_line(token.owner, repo),
     )

@@ -82,9 +82,9 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     if not form.validate() or form.seen.data != _consequences(planned):
         return _review(frame, planned, draft, has_changed=True)
     g.publication = "withdrawal"
-    done = withdraw(frame.store, owner, name, version or None, draft, by=owner)
+    done = withdraw(frame.service.store, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
-        frame.events.note(
+        frame.service.events.note(
             owner, "withdrawn", subject=f"{owner}/{name}", address=frame.address, note=_what(done)
         )
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
@@ -99,7 +99,7 @@ def _draft(form: FlaskForm) -> WithdrawalDraft:
 def _preview(
     frame: Frame, owner: str, name: str, version: str, draft: WithdrawalDraft
 ) -> Withdrawn:
-    return preview(frame.settings.content, owner, name, version or None, draft, by=owner)
+    return preview(frame.service.settings.content, owner, name, version or None, draft, by=owner)
 
 
 def _consequences(planned: Withdrawn) -> str:
@@ -119,7 +119,7 @@ def _tell(frame: Frame, done: Withdrawn) -> str:
         message = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
     else:
         message = f"{_what(done)} is withdrawn."
-    late = why_late(frame.rebuilder, done.owner, done.name)
+    late = why_late(frame.service.rebuilder, done.owner, done.name)
     if late:
         return (
             f"{message} It is deleted, but still on the site: {late} It is taken off as soon "
@@ -150,7 +150,7 @@ def _review(
 
 
 def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
-    listing = content.list_versions(frame.settings.content, owner, name)
+    listing = content.list_versions(frame.service.settings.content, owner, name)
     if not listing.versions and not listing.withdrawn.files:
         raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
     offered = [str(version) for version in listing.versions[: -OFFERED_MAX - 1 : -1]]
