@@ -11,17 +11,17 @@ from cli.progress import Progress
 from cli.standard_error import say
 
 
-def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> None:
+def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> bool:
     """Build these repos with the settings of the site, if it exists; with a database, its nodes do
-    that. ``done``: the change, for messages. Prints a message if the settings are unknown. Raises
-    OperatorError.
+    that. ``done``: the change, for messages. Returns False if the settings are unknown, and prints
+    a message. Raises OperatorError.
     """
     # Loaded late: few commands build.
     from builder.pipeline.build import build
 
     content, out, state, database_url = places
     if database_url or not is_built(out):
-        return
+        return True
     try:
         settings = site_settings(content, out, state)
         if settings is None:
@@ -29,7 +29,7 @@ def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -
                 f"{done}, but no build with the state folder {state} has ended, so the settings of "
                 f"the site in {out} are unknown. Run `hubctl build` with the options of the site."
             )
-            return
+            return False
         with Progress() as progress:
             build(settings, changed=changed, progress=progress, on_wait=ON_WAIT)
     except HubError as error:
@@ -37,3 +37,4 @@ def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -
             f"{done}, but the site in {out} is not up to date: {error}\nThen run `hubctl build`."
         ) from error
     say(f"The site in {out} is up to date.")
+    return True

@@ -39,9 +39,16 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
     default="",
     help="What readers should do now. Do not repeat what you withdraw.",
 )
+@click.option(
+    "--move-labels",
+    metavar="VERSION",
+    help="Move its labels to VERSION in the same step. Without it, they name no version.",
+)
 @click.option("--by", metavar="HANDLE", help="Name to record as who withdrew it. [default: OWNER]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, yes: bool) -> None:
+def withdraw(
+    places: Places, repo: str, by: str | None, yes: bool, note: str, **fields: str | None
+) -> None:
     """Withdraw VERSION of OWNER/NAME; without @VERSION, the whole prompt.
 
     Deletes the text from the content, and updates the site that was built last. Readers get
@@ -51,7 +58,7 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
     first.
 
     \b
-      hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."
+      hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1." --move-labels 1.2.1
     """
     # Loaded late: other commands import this module to read its options.
     from publisher.write.withdraw import preview
@@ -64,24 +71,24 @@ def withdraw(places: Places, repo: str, reason: str, note: str, by: str | None, 
             f"{repo!r} has no version after the @. Give OWNER/NAME@X.Y.Z, or only OWNER/NAME.",
             param_hint="OWNER/NAME[@VERSION]",
         )
-    draft = make_withdrawal_draft({"reason": reason, "note": note.strip()})
+    given = {key: value for key, value in fields.items() if value is not None}
+    draft = make_withdrawal_draft(given | {"note": note.strip()})
     chosen, who = version or None, by or owner
     with open_store(places) as store:
         if not yes:
             _confirm(preview(places.content, owner, name, chosen, draft, by=who), draft)
         done = withdraw_for_good(store, owner, name, chosen, draft, by=who)
-    removed = 0 if places.database_url else _take_off(places, done)
     if done.unchanged:
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
     else:
         click.echo(f"{repo} withdrawn")
         if done.labels:
-            say(f"{done.about_labels} To move one, run `hubctl label set`.")
+            then = "" if done.move_labels else " To move one, run `hubctl label set`."
+            say(f"{done.about_labels}{then}")
     if places.database_url:
         say(f"Each node takes it off its site within seconds. {_THEN}")
         return
-    say(f"Removed {counted(removed, 'file')} from {places.out}.")
-    update_site(places, [(owner, name)], f"{repo} is withdrawn")
+    _update(places, done, f"{repo} is withdrawn")
     say(_THEN)
 
 
@@ -109,8 +116,25 @@ def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
     click.confirm("This cannot be undone. Withdraw it?", abort=True)
 
 
-def _take_off(places: Places, done: Withdrawn) -> int:
-    """Remove the files that show a withdrawn text from the site; returns their number."""
+def _update(places: Places, done: Withdrawn, what: str) -> None:
+    """Take the text off the site at once, and build the rest. The files of labels that have moved
+    are replaced by the build, and removed only if it fails: their readers meet no gap.
+    """
+    moved = done.labels if done.move_labels and not done.unchanged else []
+    removed = _take_off(places, done, [label for label in done.labels if label not in moved])
+    say(f"Removed {counted(removed, 'file')} from {places.out}.")
+    is_built = False
+    try:
+        is_built = update_site(places, [(done.owner, done.name)], what)
+    finally:
+        if moved and not is_built:
+            _take_off(places, done, moved)
+
+
+def _take_off(places: Places, done: Withdrawn, labels: list[str]) -> int:
+    """Remove the files that show a withdrawn text from the site, also at these labels; returns
+    their number.
+    """
     from builder.pipeline.take_off import take_off
 
     alive = tree.list_versions(places.content, done.owner, done.name).versions
@@ -118,5 +142,5 @@ def _take_off(places: Places, done: Withdrawn) -> int:
     following = [next((one for one in alive if one > version), None) for version in gone]
     has_latest = not alive or (bool(gone) and gone[-1] > alive[-1])
     versions = {str(one) for one in (*gone, *following) if one}
-    labels = [*done.labels, LATEST] if has_latest else done.labels
+    labels = [*labels, LATEST] if has_latest else labels
     return take_off(places.out, places.state, done.owner, done.name, versions, labels, ON_WAIT)

@@ -327,6 +327,17 @@ class Hub(Struct, omit_defaults=True):
     version: str = ""  # Sites of an older hub have no version.
 
 
+class WithdrawnLine(Struct):
+    """One line of ``withdrawn.jsonl``. `version`: null if the whole repo was withdrawn."""
+
+    owner: Owner
+    name: RepoName
+    version: VersionName | None
+    at: Time
+    reason: WithdrawalReason
+    note: Note
+
+
 class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 

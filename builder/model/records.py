@@ -255,8 +255,8 @@ class LabelFile(Struct, forbid_unknown_fields=True):
 
 class WithdrawalFile(Struct, forbid_unknown_fields=True):
     """The time, owner and reason of a withdrawal. ``labels``: those that named the version until
-    then and name no version from then on, as the repo's change of labels ``label_number``. Both are
-    absent if no label named it.
+    then, and name the version ``move_labels`` or none from then on, as the repo's change of labels
+    ``label_number``. These fields are absent if no label named it.
     """
 
     at: Time
@@ -265,6 +265,7 @@ class WithdrawalFile(Struct, forbid_unknown_fields=True):
     note: Note = ""
     labels: LabelNames | UnsetType = UNSET
     label_number: LabelNumber | UnsetType = UNSET
+    move_labels: VersionName | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_time(self.at)

@@ -88,10 +88,11 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class WithdrawalDraft(Struct, forbid_unknown_fields=True, kw_only=True):
-    """The body of a request to withdraw something."""
+    """A request to withdraw something. `move_labels`: the version that its labels name instead."""
 
     reason: WithdrawalReason
     note: Note = ""
+    move_labels: VersionName | UnsetType = UNSET
 
 
 class LabelRemoval(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -216,6 +216,7 @@ _SUMMARIES = {
     "user": "A user's profile, with their repos",
     "hub": "This service: its name, features, serial and URLs",
     "catalogue": "All repos, one line of JSON each",
+    "withdrawn": "All withdrawals, one line of JSON each",
     "openapi": "This API as an OpenAPI 3.1 document",
 }
 
@@ -260,6 +261,7 @@ _ROWS = (
     _row("user", API + "/users/{owner}", JSON, "list", "owner"),
     _row("hub", API + "/hub.json", JSON, "list", "site"),
     _row("catalogue", API + "/catalogue.jsonl", JSON_LINES, "list", "site"),
+    _row("withdrawn", API + "/withdrawn.jsonl", JSON_LINES, "repo", "site"),
     _row("openapi", API + "/openapi.json", JSON, "list", "site"),
     # Langfuse's API. Its lists have the order of the first of SORTS. A host without rules serves
     # these files as they are. So each file has the name of its URL, and no URL of a prompt is also

@@ -59,8 +59,8 @@ def tell(what: str, withdrawal: Withdrawal | WithdrawalFile) -> str:
 
 
 def note_of(version: Version | None, withdrawal: WithdrawalFile) -> str:
-    """The note of the moves that remove labels: why they name no version any more. ``version`` is
-    None if the whole repo is withdrawn.
+    """The note of the moves of labels: why they name the version no more. ``version`` is None if
+    the whole repo is withdrawn.
     """
     subject = f"Version {version}" if version else "The prompt"
     return cut(tell(subject, withdrawal), NOTE_BYTES_MAX)
@@ -74,6 +74,6 @@ def moves_of(what: str, stored: WithdrawnFile) -> list[Move]:
     file, own = withdrawn_file(what), stored.withdrawn
     note = note_of(None if what == WHOLE else Version.parse(what), own)
     return [move._replace(file=file) for move in moves] + [
-        Move(own.label_number, file, label, None, own.at, own.by, note)
+        Move(own.label_number, file, label, own.move_labels or None, own.at, own.by, note)
         for label in own.labels or ()
     ]

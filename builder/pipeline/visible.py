@@ -10,13 +10,13 @@ from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
-from builder.write.catalogue import write_feed, write_home, write_tags
+from builder.write.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
 from builder.write.fixed import write_fixed_files
 from builder.write.history import Task
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner
-from builder.write.withdrawn import WithdrawnFiles, files_of
+from builder.write.withdrawn import WithdrawnFiles, files_of, lines_of
 
 
 def make_visible(context: Context, found: Changes) -> None:
@@ -29,11 +29,14 @@ def make_visible(context: Context, found: Changes) -> None:
     if context.is_fresh:
         state.add_indexes()
         _note_lists(state, [tag for tag, _ in state.tags.counts()])
-        state.todo.add(Work.TAGS)
-        state.todo.add(Work.INDEX)
+        for work in (Work.TAGS, Work.WITHDRAWN, Work.INDEX):
+            state.todo.add(work)
     tags = state.todo.names(Work.FIRST_PAGES)
     pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
     state.checkpoint()
+    if state.todo.has(Work.WITHDRAWN):
+        write_withdrawn_lines(state, context.site)
+        state.todo.done(Work.WITHDRAWN)
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
@@ -82,7 +85,9 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
             files.write_repo(parts)
             context.rendered += 1
             _forget_repo(state, task.id)
-            state.withdrawn.put(task.id, task.mark, len(parts.versions))
+            lines = lines_of(task.owner, task.name, parts)
+            state.withdrawn.put(task.id, task.mark, len(parts.versions), lines)
+            state.todo.add(Work.WITHDRAWN)
             state.todo.done(Work.REPO, [task.id])
     context.note_faults(faults)
 
@@ -114,6 +119,7 @@ def _forget_repos(state: State, removed: list[str]) -> None:
     for repo_id in removed:
         _forget_repo(state, repo_id)
         if state.withdrawn.remove(repo_id):
+            state.todo.add(Work.WITHDRAWN)
             owner, name = repo_id.split("/")
             state.orphans.add(files_of("withdrawn", owner=owner, name=name))
     state.todo.done(Work.REPO, removed)
@@ -130,7 +136,7 @@ def _forget_repo(state: State, repo_id: str) -> None:
 
 def _place(row: RepoRow) -> tuple[object, ...]:
     """The content of a repo in lists, its positions, and the names of its files."""
-    return row.digest, row.line, row.trend, row.names, row.withdrawn
+    return row.digest, row.line, row.trend, row.names, row.gone
 
 
 def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None:
@@ -139,6 +145,8 @@ def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None
     _note_lists(state, [*old_tags, *new_tags])
     if old_tags != new_tags:
         state.todo.add(Work.TAGS)
+    if (old.gone if old else b"") != (new.gone if new else b""):
+        state.todo.add(Work.WITHDRAWN)
     state.passes.note_behind()
 
 

@@ -126,6 +126,11 @@ def write_lines(state: State, site: Site) -> None:
     site.write_fixed("catalogue", b"".join(line + b"\n" for line in lines))
 
 
+def write_withdrawn_lines(state: State, site: Site) -> None:
+    """Write ``withdrawn.jsonl``, a line for each withdrawal."""
+    site.write_fixed("withdrawn", b"".join(state.withdrawn.lines()))
+
+
 def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None:
     """Write ``hub.json``. ``serial``: the number of publications in the lists."""
     repos_count, _ = state.repos.totals()

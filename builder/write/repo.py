@@ -52,7 +52,7 @@ from builder.write.history import (
     read_known,
     remembered_withdrawn,
 )
-from builder.write.withdrawn import WithdrawnFiles, files_of
+from builder.write.withdrawn import WithdrawnFiles, files_of, lines_of
 
 # A repo with this many versions has something to compare, and a list of versions.
 COMPARED_MIN = 2
@@ -381,6 +381,7 @@ class _RepoFiles:
             versions=encode_versions(rows),
             labels=encode_moves(history.labels, history.moves),
             withdrawn=" ".join(sorted(str(one.version) for one in history.gone.versions)),
+            gone=lines_of(task.owner, task.name, history.gone),
             versions_count=len(entries),
             pulls=pulls,
             updated=updated,

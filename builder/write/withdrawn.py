@@ -6,11 +6,12 @@ withdrawal.
 
 from collections.abc import Sequence
 
-from builder.model.answers import ErrorBody, Withdrawal
+from builder.model.answers import ErrorBody, Withdrawal, WithdrawnLine
 from builder.model.matching import match_file, version_file
 from builder.model.routes import BY_NAME, ROUTES, Scope
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import envelopes
+from builder.render.envelopes import json_bytes
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.write import langfuse_files
@@ -60,6 +61,20 @@ def labels_left(site: Site, owner: str, name: str) -> list[str]:
         before = BY_NAME[route].file.partition("/{label}")[0]
         found += site.files(before.format(owner=owner, name=name))
     return found
+
+
+def lines_of(owner: str, name: str, parts: WithdrawnParts) -> bytes:
+    """A repo's lines of ``withdrawn.jsonl``, in order of version."""
+    found = [
+        (str(one.version), one.withdrawal)
+        for one in parts.versions
+        if one.withdrawal != parts.whole
+    ] + ([(None, parts.whole)] if parts.whole else [])
+    lines = (
+        WithdrawnLine(owner, name, version, gone.at, gone.reason, gone.note)
+        for version, gone in found
+    )
+    return b"".join(json_bytes(line) + b"\n" for line in lines)
 
 
 class WithdrawnFiles:

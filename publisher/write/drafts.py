@@ -251,4 +251,5 @@ _LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_ve
 _WITHDRAWAL_DRAFT: dict[str, _Parser] = {
     "reason": partial(_parse_choice, (*BECAUSE,)),
     "note": _parse_note,
+    "move_labels": _parse_version,
 }

@@ -22,15 +22,25 @@ def check_open(root: str, owner: str, name: str, listing: RepoListing) -> None:
 def check_label_target(
     root: str, owner: str, name: str, listing: RepoListing, version: Version
 ) -> None:
-    """Raises RequestError ``version_withdrawn`` where the version is withdrawn, so no label can
-    name it; ContentError.
+    """Raises RequestError ``version_withdrawn`` or ``version_not_found`` where no label can name
+    the version; ContentError.
     """
+    if version in listing.versions:
+        return
     if str(version) in listing.withdrawn.versions:
         stored = read_withdrawn(root, f"{owner}/{name}", str(version))
         latest = f"The latest is {listing.versions[-1]}." if listing.versions else ""
         raise _refusal(
             f"{owner}/{name} {version}", stored.withdrawn, f"Choose another version. {latest}"
         )
+    raise no_version(owner, name, listing, version)
+
+
+def no_version(owner: str, name: str, listing: RepoListing, version: Version) -> RequestError:
+    """The error for a version that does not exist."""
+    there_is = f"Its latest is {listing.versions[-1]}." if listing.versions else "It has none left."
+    message = f"{owner}/{name} has no version {version}. {there_is}"
+    return RequestError("version_not_found", message)
 
 
 def check_text(

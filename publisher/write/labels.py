@@ -175,13 +175,8 @@ def _decide(
     gone.check_open(root, owner, name, listing)
     if not versions and listing.withdrawn == NOTHING_WITHDRAWN:
         raise no_repo(owner, name, _THEN)
-    if draft.version is not None and Version.parse(draft.version) not in versions:
+    if draft.version is not None:
         gone.check_label_target(root, owner, name, listing, Version.parse(draft.version))
-        there_is = f"Its latest version is {versions[-1]}." if versions else "It has none left."
-        raise RequestError(
-            "version_not_found",
-            f"{owner}/{name} has no version {draft.version}. {there_is}",
-        )
     labels = fold(moves)
     current = labels.versions().get(label)
     _check_expected(draft, label, current)

@@ -14,13 +14,14 @@ from datetime import datetime
 
 from msgspec import UNSET, Struct
 
-from builder.model.errors import RequestError
+from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.model.records import Remains, WithdrawalFile, WithdrawalReason, WithdrawnFile
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import WHOLE, WithdrawnParts
 from builder.store import content
+from builder.store.content import RepoListing
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
 from publisher.write import synced_files
@@ -33,6 +34,7 @@ from publisher.write.decision import (
     decide,
     no_repo,
 )
+from publisher.write.gone import check_label_target, no_version
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
 from publisher.write.store_protocol import Store
@@ -44,9 +46,9 @@ class Withdrawn(Struct, frozen=True):
     """The result of a withdrawal, or its preview.
 
     ``version``: None for the whole repo. ``versions``: those that can no longer be read, in order.
-    ``labels``: those that named one of them, and name nothing now. ``was_latest`` and ``latest``:
-    the latest version before and after; None where the repo has none. ``unchanged``: it was
-    withdrawn before, and the other fields say how.
+    ``labels``: those that named one of them, and name ``move_labels`` now, or nothing.
+    ``was_latest`` and ``latest``: the latest version before and after; None where the repo has
+    none. ``unchanged``: it was withdrawn before, and the other fields say how.
     """
 
     owner: str
@@ -54,6 +56,7 @@ class Withdrawn(Struct, frozen=True):
     version: str | None
     versions: list[str]
     labels: list[str]
+    move_labels: str | None
     was_latest: str | None
     latest: str | None
     at: str
@@ -64,11 +67,12 @@ class Withdrawn(Struct, frozen=True):
 
     @property
     def about_labels(self) -> str:
-        """A sentence about the labels that name nothing now; empty if there are none."""
+        """A sentence about the labels that named it; empty if there are none."""
         if not self.labels:
             return ""
         name = "label {} names" if len(self.labels) == 1 else "labels {} name"
-        return f"The {name.format(', '.join(self.labels))} no version any more."
+        then = f"{self.move_labels} now" if self.move_labels else "no version any more"
+        return f"The {name.format(', '.join(self.labels))} {then}."
 
 
 def withdraw(
@@ -85,8 +89,8 @@ def withdraw(
     finds that there is nothing to do, and removes what a crash has left.
 
     Raises RequestError: ``invalid_name``, ``invalid_version``, ``repo_not_found``,
-    ``version_not_found``, ``storage_unavailable``; and ContentError where a file of the repo is
-    broken.
+    ``version_not_found``, ``version_withdrawn``, ``validation_failed``, ``storage_unavailable``;
+    and ContentError where a file of the repo is broken.
     """
     check_repo(store, owner, name, by, _THEN)
 
@@ -138,10 +142,10 @@ def _decide(
         gone = [one.version for one in parts.versions] if wanted is None else [wanted]
         return _answer((owner, name), version, gone, latest, latest, done, unchanged=True), None
     if wanted is not None and wanted not in listing.versions:
-        there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
-        message = f"{owner}/{name} has no version {wanted}. {there_is}"
-        raise RequestError("version_not_found", message)
+        raise no_version(owner, name, listing, wanted)
     gone = [*listing.versions] if wanted is None else [wanted]
+    if draft.move_labels:
+        _check_target(root, owner, name, listing, Version.parse(draft.move_labels), gone)
     labels = fold(read_moves(root, owner, name, listing))
     stored = _withdrawal(labels, gone, draft, by, time_of_next(labels, now))
     remains = {str(one): remains_of(root, owner, name, one) for one in gone}
@@ -149,6 +153,19 @@ def _decide(
     after = left[-1] if left else None
     answer = _answer((owner, name), version, gone, latest, after, stored)
     return answer, render(WithdrawnFile(stored, remains))
+
+
+def _check_target(
+    root: str, owner: str, name: str, listing: RepoListing, target: Version, gone: list[Version]
+) -> None:
+    """Raises RequestError, at the field ``move_labels``, unless labels can name ``target``."""
+    if target in gone:
+        message = f"names {target}, which is withdrawn with it. Name a version that stays"
+        raise validation_failed(Detail("move_labels", message))
+    try:
+        check_label_target(root, owner, name, listing, target)
+    except RequestError as error:
+        raise RequestError(error.code, str(error), [Detail("move_labels", str(error))]) from None
 
 
 def _find_done(parts: WithdrawnParts, wanted: Version | None) -> WithdrawalFile | None:
@@ -170,6 +187,7 @@ def _withdrawal(
         note=draft.note,
         labels=lost or UNSET,
         label_number=labels.next_number if lost else UNSET,
+        move_labels=draft.move_labels if lost else UNSET,
     )
 
 
@@ -206,6 +224,7 @@ def _answer(
         version=version,
         versions=[str(one) for one in gone],
         labels=stored.labels or [],
+        move_labels=stored.move_labels or None,
         was_latest=str(was_latest) if was_latest else None,
         latest=str(latest) if latest else None,
         at=stored.at,

@@ -3,10 +3,12 @@
 import errno
 import io
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from builder.store.site import Site
 from tests.cli.command import run
 from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree
@@ -58,6 +60,48 @@ def test_labels_that_name_other_versions_are_not_named():
     assert "production" not in done.stderr
     done = run("withdraw", "ann/poem@1.0.0", "--reason", "error", "--yes")
     assert done.exit_code == 0 and "label" not in done.stderr
+
+
+LABEL = Path("site_out/api/v1/repos/ann/story/labels/production.txt")
+MOVING = ("withdraw", "ann/story@1.0.1", "--reason", "secret", "--move-labels", "1.0.0", "--yes")
+
+
+def test_labels_that_move_are_on_the_site_throughout(monkeypatch: pytest.MonkeyPatch):
+    run("build")
+    seen = []
+    remove = Site.remove
+    monkeypatch.setattr(
+        Site, "remove", lambda *files: seen.append(LABEL.read_text()) or remove(*files)
+    )
+    done = run(*MOVING)
+    assert done.exit_code == 0 and "The label production names 1.0.0 now." in done.stderr
+    assert "label set" not in done.stderr
+    assert seen[0] == "Leak-2." and LABEL.read_text() == "Leak-1."
+    assert not shown("Leak-2") and run("build", "--check").exit_code == 0
+
+
+def test_labels_that_move_show_no_secret_where_nothing_can_be_built():
+    run("build")
+    assert run(*MOVING, "--state", "other").exit_code == 0
+    assert not LABEL.exists() and not [file for file in shown("Leak-2") if "story" in file]
+    assert run("build").exit_code == 0 and LABEL.read_text() == "Leak-1."
+
+
+def test_a_file_lists_what_was_withdrawn():
+    run("build")
+    run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
+    run("withdraw", "ann/story", "--reason", "owner", "--yes")
+    run("withdraw", "ann/poem", "--reason", "legal", "--note", "Ask us.", "--yes")
+    lines = Path("site_out/api/v1/withdrawn.jsonl").read_text().splitlines()
+    assert [re.sub('"at":"[^"]+"', "", line) for line in lines] == [
+        f'{{"owner":"ann","name":"{name}","version":{version},,"reason":"{reason}","note":"{note}"}}'
+        for name, version, reason, note in (
+            ("poem", "null", "legal", "Ask us."),
+            ("story", '"1.0.1"', "error", ""),
+            ("story", "null", "owner", ""),
+        )
+    ]
+    assert run("build", "--check").exit_code == 0
 
 
 def test_a_site_of_which_nothing_is_known_loses_the_files():

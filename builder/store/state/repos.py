@@ -32,6 +32,7 @@ class RepoRow(NamedTuple):
     versions: bytes
     labels: bytes
     withdrawn: str
+    gone: bytes
     versions_count: int
     pulls: int
     updated: int

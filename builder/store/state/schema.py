@@ -27,7 +27,8 @@ CREATE TABLE repo (
     names TEXT NOT NULL,              -- of the versions on the site, joined by spaces
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
     labels BLOB NOT NULL,             -- the same for its changes of labels
-    withdrawn TEXT NOT NULL           -- versions, joined by spaces
+    withdrawn TEXT NOT NULL,          -- versions, joined by spaces
+    gone BLOB NOT NULL                -- their lines in withdrawn.jsonl
 );
 CREATE TABLE tag (
     name TEXT NOT NULL,               -- or the kind
@@ -43,7 +44,8 @@ CREATE TABLE tag (
 ) WITHOUT ROWID;
 -- Repos of which nothing can be read any more, and how many versions they had.
 CREATE TABLE withdrawn (
-    id TEXT PRIMARY KEY, mark TEXT NOT NULL, versions_count INTEGER NOT NULL
+    id TEXT PRIMARY KEY, mark TEXT NOT NULL, versions_count INTEGER NOT NULL,
+    gone BLOB NOT NULL                -- as in a repo
 ) WITHOUT ROWID;
 -- How many repos have a tag or are of a kind, and, without a name, how many there are.
 CREATE TABLE total (
@@ -88,6 +90,7 @@ CREATE INDEX repo_owner ON repo (owner);
 CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
 CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
 CREATE INDEX repo_new ON repo (created DESC, id, digest);
+CREATE INDEX repo_gone ON repo (id) WHERE withdrawn > '';
 CREATE INDEX repo_trial ON repo (trial DESC, pulls DESC, updated DESC, id) WHERE trial > 0;
 CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
 CREATE INDEX tag_trending ON tag (name, trend DESC, id);

@@ -85,11 +85,19 @@ class Withdrawn(Table):
     def has(self, repo_id: str) -> bool:
         return self._value("SELECT 1 FROM withdrawn WHERE id = ?", repo_id) is not None
 
-    def put(self, repo_id: str, mark: str, versions_count: int) -> None:
+    def put(self, repo_id: str, mark: str, versions_count: int, gone: bytes) -> None:
+        """Store a repo; ``gone``: its lines of ``withdrawn.jsonl``."""
         self.remove(repo_id)
-        row = (repo_id, mark, versions_count)
-        self._db.execute("INSERT INTO withdrawn VALUES (?, ?, ?)", row)
+        row = (repo_id, mark, versions_count, gone)
+        self._db.execute("INSERT INTO withdrawn VALUES (?, ?, ?, ?)", row)
         self._count(versions_count)
+
+    def lines(self) -> list[bytes]:
+        """The lines of ``withdrawn.jsonl``, also of repos that have other versions; by id."""
+        return self._column(
+            "SELECT gone FROM (SELECT id, gone FROM repo WHERE withdrawn > '' "
+            "UNION ALL SELECT id, gone FROM withdrawn) ORDER BY id"
+        )
 
     def remove(self, repo_id: str) -> bool:
         """Remove a repo; False if it is unknown."""

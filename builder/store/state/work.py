@@ -33,6 +33,7 @@ class Work(StrEnum):
     # One piece each, without a name
     INDEX = auto()  # compare all repos
     TAGS = auto()
+    WITHDRAWN = auto()
     HOME = auto()
     CATALOGUE = auto()  # in each pass, all of the following
     SITEMAP = auto()

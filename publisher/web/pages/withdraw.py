@@ -34,6 +34,11 @@ class WithdrawForm(FlaskForm):
         description=f"A version such as 1.2.0, or {_WHOLE}: the whole prompt.",
     )
     reason = SelectField("Reason", choices=[*_REASONS.items()])
+    move_labels = StringField(
+        "Move its labels to",
+        description="A version that stays, such as 1.1.0. Otherwise, its labels name no version, "
+        "and programs that read them fail.",
+    )
     note = TextAreaField(
         "Note",
         description="For readers: what they should do now. Everyone can read it, so do "
@@ -46,6 +51,7 @@ class ConfirmForm(FlaskForm):
 
     version = HiddenField()
     reason = HiddenField(validators=[DataRequired()])
+    move_labels = HiddenField()
     note = HiddenField()
     seen = HiddenField()
 
@@ -93,7 +99,10 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
 def _draft(form: FlaskForm) -> WithdrawalDraft:
     # A browser sends a line break as two characters.
     note = (form.note.data or "").replace("\r\n", "\n").strip()
-    return make_withdrawal_draft({"reason": form.reason.data, "note": note})
+    target = (form.move_labels.data or "").strip()
+    return make_withdrawal_draft(
+        {"reason": form.reason.data, "note": note} | ({"move_labels": target} if target else {})
+    )
 
 
 def _preview(
@@ -105,7 +114,7 @@ def _preview(
 def _consequences(planned: Withdrawn) -> str:
     """Returns a text that differs where a withdrawal has other consequences."""
     return " ".join(
-        [str(planned.unchanged), str(planned.latest), *planned.versions, *planned.labels]
+        [str(planned.unchanged), str(planned.latest), *planned.versions, planned.about_labels]
     )
 
 
@@ -137,6 +146,7 @@ def _review(
         version=planned.version or "",
         reason=draft.reason,
         note=draft.note,
+        move_labels=draft.move_labels or "",
         seen=_consequences(planned),
     )
     return frame.render(
@@ -166,5 +176,6 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
         name=name,
         offered=offered,
         choices=choices if has_choice else None,
+        choices_left=[("", "No version"), *choices[1:-1]],
         is_open=bool(listing.versions),
     )

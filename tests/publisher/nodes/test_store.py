@@ -91,7 +91,7 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
             "ann",
             "story",
             "1.0.1",
-            WithdrawalDraft(reason="secret"),
+            WithdrawalDraft(reason="secret", move_labels="1.0.0"),
             by="ann",
             terms=Terms(now=now),
         )

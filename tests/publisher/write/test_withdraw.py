@@ -71,7 +71,7 @@ def versions(root: str) -> list[str]:
 def test_nothing_that_was_written_in_a_version_stays(root: str):
     done = take_back(root, note="Use 1.0.2.")
     assert done == Withdrawn(
-        "ann", "story", "1.0.1", ["1.0.1"], ["production"], "1.0.2", "1.0.2",
+        "ann", "story", "1.0.1", ["1.0.1"], ["production"], None, "1.0.2", "1.0.2",
         "2026-01-01T12:00:00Z", "ann", "secret", "Use 1.0.2.", False,
     )  # fmt: skip
     tree = read_tree(root)
@@ -105,6 +105,45 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
     draft = make_label_draft({"version": "1.0.2"})
     change_label(Folder(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
+
+
+def test_labels_move_in_the_same_step(root: str):
+    done = take_back(root, move_labels="1.0.0")
+    assert (done.move_labels, done.about_labels) == (
+        "1.0.0",
+        "The label production names 1.0.0 now.",
+    )
+    labels = read_labels(root, *REPO)
+    assert labels.versions() == {"production": "1.0.0"}
+    newest = labels.history["production"][0]
+    assert (newest.version, newest.previous) == ("1.0.0", "1.0.1")
+    assert newest.note == "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret."
+    stored = json.loads(read_tree(root)["ann/story/withdrawn/1.0.1.json"])
+    assert stored["withdrawn"]["move_labels"] == "1.0.0"
+    assert [*check(root)] == []
+    # Nothing names this version, so there is nothing to move.
+    take_back(root, "1.0.2", move_labels="1.0.0")
+    assert "move_labels" not in read_tree(root)["ann/story/withdrawn/1.0.2.json"].decode()
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "code"),
+    [
+        ("1.0.1", "1.0.1", "validation_failed"),
+        (None, "1.0.0", "validation_failed"),
+        ("1.0.1", "9.9.9", "version_not_found"),
+        ("1.0.1", "1.0.2", "version_withdrawn"),
+    ],
+)
+def test_labels_move_only_to_a_version_that_stays(root: str, version, target: str, code: str):
+    if code == "version_withdrawn":
+        take_back(root, target)
+    before = read_tree(root)
+    draft = make_withdrawal_draft({"reason": "error", "move_labels": target})
+    with pytest.raises(RequestError) as caught:
+        withdraw(Folder(root), *REPO, version, draft, by="ann")
+    assert (caught.value.code, caught.value.details[0].field) == (code, "move_labels")
+    assert read_tree(root) == before
 
 
 def test_what_publications_did_to_labels_stays_known(tmp_path: Path):

@@ -63,6 +63,13 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
     assert ("withdrawn", f"{owner.handle}/story 1.0.1") in events
 
 
+def test_its_labels_move_in_the_same_step(people: People, owner: Visitor) -> None:
+    assert "production names 1.0.0 from then on" in ask(owner, move_labels="1.0.0").words
+    assert "The label production names 1.0.0 now." in owner.submit("/confirm").words
+    found = read_labels(people.settings.content, owner.handle, "story").versions()
+    assert found == {"production": "1.0.0"}
+
+
 def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
     page = ask(owner, version="all", reason="legal")
     assert "all 2 versions" in page.words and "nobody can publish under its name" in page.words
@@ -79,7 +86,10 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
         ({"version": ""}, "Choose a version, or the whole prompt."),
         ({"version": "9.9.9"}, "no version 9.9.9"),
         ({"version": "<b>"}, "x.y.z"),
+        ({"move_labels": "<b>"}, "x.y.z"),
         ({"note": "é" * 600}, "longer than 1,024 bytes"),
+        ({"move_labels": "9.9.9"}, "no version 9.9.9"),
+        ({"move_labels": "1.0.1"}, "withdrawn with it"),
         ({"reason": "boredom"}, "Not a valid choice"),
     ],
 )
