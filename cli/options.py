@@ -1,11 +1,13 @@
 """The options that several commands share, so that they mean the same on each."""
 
+import contextlib
 import os
 import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from builder.model.errors import OperatorError, explained
 from builder.model.settings import (
@@ -17,8 +19,10 @@ from builder.model.settings import (
     parse_base_url,
 )
 from builder.render.colours import check_accent
+from builder.store.privacy import is_marked, open_to_all
 from builder.store.site import read_hub
 from cli.groups import grouped, in_order, setting
+from cli.standard_error import say
 from operate.deploy.options import Options
 from publisher.accounts.postgres_url import parse_postgres_url
 
@@ -224,17 +228,37 @@ def address_of_serve(context: click.Context) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def settle_private(out: str, private: bool | None) -> bool:
-    """True if only members may read, by the option and the site in ``out``. A private site stays
-    private if the option was left out. Raises OperatorError.
+def said_private(private: bool | None) -> bool | None:
+    """The option --private or --no-private; None if it is left out, or if only a variable or
+    hub.toml says no.
     """
+    source = click.get_current_context().get_parameter_source("private")
+    return private if private or source is ParameterSource.COMMANDLINE else None
+
+
+def settle_private(out: str, private: bool | None, content: str | None = None) -> bool:
+    """True if only members may read: by --private, by the mark in the content, or because the site
+    in ``out`` is private. Only --no-private on the command line opens such a hub; a variable or
+    hub.toml does not.
+    """
+    if (said := said_private(private)) is not None:
+        return said
     hub = read_hub(out)
-    if private is None and hub and hub.private:
-        raise OperatorError(
-            f"The site in {out} is private. To keep it so, pass --private or set HUB_PRIVATE=1; "
-            "to let everybody read it, pass --no-private."
+    is_private = bool(hub and hub.private)
+    with contextlib.suppress(OSError):  # then the site decides
+        is_private = is_private or bool(content and is_marked(content))
+    if is_private and private is False:
+        say(
+            "This hub stays private: its content or site is marked so. To open it, pass "
+            "--no-private on the command line once."
         )
-    return bool(private)
+    return is_private
+
+
+def open_hub(settings: Settings) -> None:
+    """Remove the mark of a private hub, which --no-private opens. Raises OperatorError."""
+    if not settings.private and open_to_all(settings):
+        say("This hub was private. From now on, everyone can read it.")
 
 
 def prepare_content(content: str, may_create: bool, command: str) -> None:

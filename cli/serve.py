@@ -4,7 +4,14 @@ import click
 
 from builder.model.settings import Settings
 from cli.groups import setting
-from cli.options import DEFAULT_PORT, database_option, settle_private, site_options
+from cli.options import (
+    DEFAULT_PORT,
+    database_option,
+    open_hub,
+    said_private,
+    settle_private,
+    site_options,
+)
 from cli.service_options import (
     Following,
     Listening,
@@ -15,6 +22,7 @@ from cli.service_options import (
     metrics_option,
     publishing_options,
 )
+from cli.stores import settle_shared
 
 
 @click.command()
@@ -45,7 +53,10 @@ def serve(
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
     publishing.check(settings.base_url)
-    is_private = settle_private(settings.out, settings.private)
+    said = said_private(settings.private)
+    is_private = settle_private(settings.out, settings.private, settings.content)
+    if database_url:
+        is_private = settle_shared(database_url, said, is_private)
     if is_private and publishing.sign_in.open_signup:
         raise click.UsageError(
             "--open-signup lets everybody become a member, so --private would keep nothing back. "
@@ -55,4 +66,6 @@ def serve(
     from cli.service import serve_hub
 
     settings = settings._replace(queries=True, private=is_private)
+    if not database_url:
+        open_hub(settings)
     serve_hub(settings, database_url, listening, publishing, following, metrics, watch)

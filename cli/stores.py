@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from builder.store.content import PRIVATE_FILE
+from builder.store.privacy import MARK, OPENED
+
 if TYPE_CHECKING:
     from builder.model.metrics import Parts
     from builder.model.settings import Settings
@@ -47,6 +50,25 @@ def open_store(places: Places, progress: Progress | None = None) -> Iterator[Sto
                 known = status["applied"] + status["behind"]
                 progress("Copying changes", status["applied"], known)
         yield store
+
+
+def settle_shared(url: str, said: bool | None, is_private: bool) -> bool:
+    """True if only members may read the hub of a database: as the option has ``said``, which is
+    noted for all nodes; else by the database, or by this node's folders where it says nothing.
+    Raises OperatorError.
+    """
+    from publisher.accounts.database import Database
+    from publisher.nodes.transfer import put_hub_file, read_hub_file
+
+    with Database(url) as database:
+        known = read_hub_file(database, PRIVATE_FILE)
+        if said is None and known is not None:
+            return known != OPENED
+        is_private = is_private if said is None else said
+        mark = MARK if is_private else OPENED
+        if mark != known and (is_private or known):
+            put_hub_file(database, PRIVATE_FILE, mark)
+    return is_private
 
 
 def make_store(

@@ -30,7 +30,7 @@ from builder.pipeline.settle import Settling
 from builder.pipeline.visible import make_visible
 from builder.search import index as search_index
 from builder.stats.pulls import Pulls
-from builder.store import content, database
+from builder.store import content, database, privacy
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
@@ -86,9 +86,12 @@ def build(
     started = time.perf_counter()
     check_folders(settings)
     content.check_folder(settings.content)  # Before the state folder is created.
+    privacy.check(settings)
     with build_lock(settings.state, on_wait) as is_lock_wanted:
         number = count_build(settings.state)
         request = Request(settings, **options)
+        if settings.private and request.changed is None:
+            privacy.close_to_others(settings)
         if request.changed is not None:
             request = request._replace(changed=[*request.changed])
         if is_wanted := request.is_wanted:

@@ -52,6 +52,8 @@ FORMAT = 2
 FORMAT_FILE = ".hub-format"
 # In a folder that is a copy of a shared store: the store's name, and the last change copied.
 STORE_FILE = ".hub-store"
+# In the folder of a private hub (see ``privacy``).
+PRIVATE_FILE = ".hub-private"
 _FORMAT_BYTES_MAX = 20
 CHANGED = (
     "changed after publication: its hash differs from the record; restore it from a backup, "

@@ -26,6 +26,7 @@ OFFLINE: dict[str, tuple[Look, str]] = {
     "backups": (data.backups, "a hub on this machine alone"),
 }
 CERTIFICATE = "certificate"
+STRANGERS = "strangers"
 ADDRESS = "address"
 ONLINE: dict[str, tuple[web.RemoteCheck, str]] = {
     "service": (web.service, "ready"),
@@ -43,6 +44,7 @@ def examine(subject: Subject, *, offline: bool = False) -> Iterator[Named]:
         return
     yield from _findings(CERTIFICATE, lambda: certificate(subject), "good, or the hub has no TLS")
     with closing(RemoteHub(subject)) as remote:
+        yield from _findings(STRANGERS, lambda: web.strangers(remote), "only members can read")
         found = [*_findings(ADDRESS, lambda: web.address(remote), f"{remote.base_url} answers")]
         yield from found
         if any(finding.level == "problem" for _, finding in found):

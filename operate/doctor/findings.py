@@ -1,11 +1,14 @@
 """The findings of checks, and the subject that all checks examine."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
 
 from builder.model.settings import Settings
+from builder.store.privacy import is_marked
+from builder.store.site import read_hub
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -41,6 +44,15 @@ class Subject(NamedTuple):
         """The three folders, by the option that names each."""
         settings = self.settings
         return {"--content": settings.content, "--out": settings.out, "--state": settings.state}
+
+    @property
+    def is_private(self) -> bool:
+        """True if the content, the site or the service is for members alone."""
+        settings, hub = self.settings, read_hub(self.settings.out)
+        with contextlib.suppress(OSError):
+            if is_marked(settings.content):
+                return True
+        return any(one and one.private for one in (hub, self.noted, self.service))
 
     @property
     def existing(self) -> dict[str, str]:

@@ -46,6 +46,11 @@ def folders(subject: Subject) -> Iterator[Finding]:
             )
         else:
             yield from _owners(path, _LEVELS[option])
+            if subject.is_private and os.stat(path).st_mode & 0o077:
+                yield problem(
+                    f"This hub is private, and other users of this machine can enter {path}.",
+                    f"Run: chmod 700 {path}",
+                )
 
 
 def _missing(option: str, path: str) -> Finding:

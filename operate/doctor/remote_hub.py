@@ -27,12 +27,13 @@ _SEARCHED_MAX = 50
 
 class RemoteHub:
     """A site behind a base URL, and its files in a folder on this machine. ``is_private``: it
-    requires a token, which ``get`` sends.
+    is for members alone. ``get`` sends a token only after ``become_member``.
     """
 
     def __init__(self, subject: Subject) -> None:
         self.base_url = subject.settings.base_url
-        self.is_private = False
+        self.is_private = subject.is_private
+        self.is_member = False
         self.out = subject.settings.out
         self.hub: Hub | None = read_hub(self.out)
         self.sample = find_sample(self.out)
@@ -51,8 +52,9 @@ class RemoteHub:
         """Send the token from now on. Returns False without a token, or if others could read it on
         its way.
         """
-        self.is_private = bool(self._token) and is_private_way(self.base_url)
-        return self.is_private
+        self.is_private = True
+        self.is_member = bool(self._token) and is_private_way(self.base_url)
+        return self.is_member
 
     def ask(self, method: str, path: str, **headers: str) -> requests.Response:
         """The answer at a path below the base URL. Follows no redirect, and waits once for a rate
@@ -74,7 +76,7 @@ class RemoteHub:
 
     def get(self, path: str, **headers: str) -> requests.Response:
         """As ``ask``, with the headers of a reader."""
-        if self.is_private:
+        if self.is_member:
             headers["Authorization"] = f"Bearer {self._token}"
         return self.ask("GET", path, **({"Accept_Encoding": "identity"} | headers))
 

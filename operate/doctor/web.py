@@ -26,6 +26,25 @@ _MISSING = BY_NAME["repo"].url_for(**_NO_PROMPT)
 RemoteCheck = Callable[[RemoteHub], Iterable[Finding]]
 
 
+def strangers(remote: RemoteHub) -> Iterator[Finding]:
+    """A private hub refuses requests without a token: for pages, files and queries."""
+    if not remote.is_private:
+        yield ok("everyone may read this hub")
+        return
+    urls = ["/", BY_NAME["hub"].url, BY_NAME["repos"].url, f"{BY_NAME['repos'].url}?q=a"]
+    if sample := remote.sample:
+        prompt = {"owner": sample.owner, "name": sample.name}
+        urls += [BY_NAME[name].url_for(**prompt) for name in ("raw", "repo_page")]
+        urls += [f"/{BY_NAME[name].file_for(**prompt)}" for name in ("raw", "repo_page")]
+    answers = ((url, remote.ask("GET", url).status_code) for url in urls)
+    if open_to := [url for url, status in answers if status < 300]:
+        yield problem(
+            f"This hub is private, and strangers can read {', '.join(open_to)}.",
+            "Stop the web server. Have it pass all requests on to `hubctl serve` "
+            "(docs/operate/private.md), then run this command again.",
+        )
+
+
 def address(remote: RemoteHub) -> Iterator[Finding]:
     """The hub answers, and with its own address. If not, nothing else can be checked."""
     path = BY_NAME["hub"].url
@@ -44,7 +63,7 @@ def address(remote: RemoteHub) -> Iterator[Finding]:
     found = value_in(answer, "data", "base_url")
     if answer.status_code == 401:
         yield problem(
-            f"{url} is for members only{', and refuses this token' if remote.is_private else ''}.",
+            f"{url} is for members only{', and refuses this token' if remote.is_member else ''}.",
             "Set HUB_TOKEN to a token of this hub: hubctl token create OWNER --name doctor",
         )
     elif answer.status_code != 200:

@@ -18,7 +18,7 @@ import msgspec
 import psycopg
 from msgspec import Struct
 
-from builder.store.content import FORMAT_FILE, HOME_FILE
+from builder.store.content import FORMAT_FILE, HOME_FILE, PRIVATE_FILE
 from builder.store.restored import RESTORED_FILE
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
@@ -30,7 +30,7 @@ LOCK_SECONDS = 2.0
 
 VERSION, EVENT, WITHDRAWAL, PROFILE = "version", "label", "withdrawal", "profile"
 # Kinds that are files of the hub itself, which has no owner. As with profiles, the last row counts.
-HUB_FILES = (FORMAT_FILE, HOME_FILE, RESTORED_FILE)
+HUB_FILES = (FORMAT_FILE, HOME_FILE, PRIVATE_FILE, RESTORED_FILE)
 
 # With `>=`, the first row is the one that the node has; if it is not, this is another history. The
 # server does not send the content of that row, nor of rows that the node has just committed.

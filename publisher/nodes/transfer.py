@@ -147,6 +147,15 @@ def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
             yield f"{path}.json" if kind == VERSION else path, record
 
 
+def read_hub_file(database: Database, name: str) -> bytes | None:
+    """The last bytes of a file of the hub itself, one of HUB_FILES; None if it was never
+    published.
+    """
+    newest = "SELECT record FROM change WHERE kind = ? ORDER BY serial DESC LIMIT 1"
+    rows = database.execute(newest, (name,))
+    return bytes(rows[0][0]) if rows else None
+
+
 def put_hub_file(database: Database, name: str, data: bytes) -> None:
     """Publishes a file of the hub itself, one of HUB_FILES."""
     file = File("", name, uuid.uuid4().hex, data)

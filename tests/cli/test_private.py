@@ -1,12 +1,21 @@
-"""Commands refuse to open a private hub by mistake."""
+"""Nothing opens a private hub by mistake."""
 
+import errno
 import json
+import os
+import shutil
+import stat
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from builder.model.errors import OperatorError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store.privacy import is_marked
+from builder.store.site import read_hub
 from cli.publish_service import publish_service
 from tests.cli.command import run
 from tests.support.catalogues import write_small_catalogue
@@ -39,13 +48,10 @@ def test_the_site_says_that_it_is_private(private: Path):
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["build", *BASE], 1, "--no-private"),
-        (["serve", "--port", "0"], 1, "--no-private"),
-        (["serve", "--port", "0", "--private", "--open-signup"], 2, "hubctl owner invite"),
-        (["hosts", "nginx", "--target", "conf"], 1, "--no-private"),
+        (["serve", "--port", "0", "--open-signup"], 2, "hubctl owner invite"),
         (["hosts", "nginx", "--target", "conf", "--private", "--no-upstream"], 2, "--upstream"),
-        (["hosts", "cloudflare", "--target", "conf", "--private"], 2, "Use nginx or caddy"),
-        (["hosts", "github", "--target", "conf", "--private"], 2, "Use nginx or caddy"),
+        (["hosts", "cloudflare", "--target", "conf"], 2, "Use nginx or caddy"),
+        (["hosts", "github", "--target", "conf"], 2, "Use nginx or caddy"),
         (["deploy", "copy"], 1, "--guarded"),
         (["mcp", "--host", "0.0.0.0", "--port", "0"], 1, "hubctl serve --private"),
     ],
@@ -57,15 +63,84 @@ def test_refusals(private: Path, args: list[str], status: int, told: str):
     assert {path.name for path in private.iterdir()} == before
 
 
+def is_private(out: str) -> bool:
+    return read_hub(out).private
+
+
+def lose_the_site(private: Path) -> None:
+    """Leave the content alone, as a restore on another machine does."""
+    for folder in ("site_out", "var"):
+        shutil.rmtree(private / folder)
+
+
+def lose_the_mark(private: Path) -> None:
+    """As a release left it that had no mark yet."""
+    (private / "content/.hub-private").unlink()
+
+
+@pytest.mark.parametrize("lose", [lose_the_site, lose_the_mark])
+@pytest.mark.parametrize("setting", [{}, {"HUB_PRIVATE": "0"}])
+def test_a_private_hub_stays_private(private: Path, lose: Callable[[Path], None], setting: dict):
+    lose(private)
+    done = run("build", *BASE, "--no-index", **setting)
+    assert (done.exit_code, "stays private" in done.stderr) == (0, bool(setting)), done.stderr
+    assert is_private("site_out") and is_marked("content")
+    assert run("deploy", "copy").exit_code == 1
+
+
+def test_a_private_hub_stays_private_in_hub_toml(private: Path):
+    Path("hub.toml").write_text("private = false\n")
+    done = run("build", *BASE, "--no-index")
+    assert (done.exit_code, "stays private" in done.stderr) == (0, True)
+    assert is_private("site_out")
+
+
+def test_other_users_of_the_machine_cannot_read_it(private: Path):
+    for folder in ("content", "site_out", "var"):
+        os.chmod(folder, 0o755)
+        assert run("build", *BASE, "--no-index", "--private").exit_code == 0
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+
+
+def test_what_cannot_be_marked_is_private_all_the_same(
+    private: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    lose_the_mark(private)
+
+    def fail(path: str, mode: int) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    os.chmod("site_out", 0o755)
+    monkeypatch.setattr(os, "chmod", fail)
+    assert run("build", *BASE, "--no-index", "--private").exit_code == 0
+    assert "site_out cannot be marked or closed to other users: Read-only" in caplog.text
+
+
+def test_a_public_service_builds_no_marked_content(private: Path):
+    settings = Settings("content", "site_out", "var", BASE[1])
+    with pytest.raises(OperatorError, match="Restart the service"):
+        build(settings)
+
+
+def test_a_mark_that_cannot_be_read_counts(tmp_path: Path):
+    assert not is_marked(str(tmp_path)) and not is_marked(str(tmp_path / "none"))
+    (tmp_path / ".hub-private").mkdir()
+    assert is_marked(str(tmp_path))
+
+
 def test_what_is_said_on_purpose_is_done(private: Path):
     assert run("deploy", "copy", "--guarded").exit_code == 0
     assert run("deploy", "other", "--dry-run").exit_code == 0
-    assert run("hosts", "caddy", "--target", "conf", "--private").exit_code == 0
+    assert run("hosts", "caddy", "--target", "conf").exit_code == 0
     assert "account/access" in (private / "conf/Caddyfile").read_text()
+    assert run("build", "--no-private", "--check", *BASE).exit_code == 1
+    assert is_marked("content")
     opened = run("build", "--no-private", *BASE, "--no-index")
-    assert opened.exit_code == 0, opened.stderr
-    assert "private" not in (private / "site_out/api/v1/hub.json").read_text()
+    assert (opened.exit_code, "everyone can read it" in opened.stderr) == (0, True), opened.stderr
+    assert not is_private("site_out") and not is_marked("content")
+    assert stat.S_IMODE(os.stat("site_out").st_mode) == 0o755
     assert run("build", *BASE, "--no-index").exit_code == 0
+    assert not is_private("site_out")
 
 
 @pytest.mark.parametrize("args", [[], ["--private"]])

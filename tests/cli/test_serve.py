@@ -13,6 +13,7 @@ import requests
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from builder.store.content import PRIVATE_FILE
 from builder.store.locks import build_lock
 from tests.support.catalogues import write_version
 from tests.support.servers import (
@@ -24,6 +25,7 @@ from tests.support.servers import (
     clean_environment,
     free_port,
     serve_command,
+    serving,
     wait_until,
 )
 
@@ -149,6 +151,16 @@ def test_a_private_hub_goes_only_where_strangers_are_kept_out(small: Settings, t
     process = Process(*serve_command(small, "--private", "--deploy", str(target)))
     assert process.wait() == 1
     assert "--deploy-guarded" in process.text and not target.exists()
+
+
+def test_marked_content_is_private_whatever_the_settings_leave_out(small: Settings):
+    """As a restore leaves it on a machine that has no settings."""
+    Path(small.content, PRIVATE_FILE).write_text("")
+    with serving(small, "--port", "0") as server:
+        wait_until(lambda: ask("GET", f"{server.url}/readyz").ok, "the first build")
+        for url, status in (("/api/v1/repos/bob/sql/raw", 401), ("/bob/sql", 303)):
+            answer = requests.get(server.url + url, allow_redirects=False, timeout=DEADLINE_SECONDS)
+            assert answer.status_code == status
 
 
 def test_a_full_disk_below_its_messages_stops_nothing(small: Settings) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from builder.store.privacy import is_marked
 from cli.hubctl import main
+from cli.stores import settle_shared
 from tests.support.postgres import Postgres
 
 
@@ -85,3 +87,22 @@ def test_a_node_takes_no_other_source_of_changes(hub: Hub, tmp_path: Path):
     done = hub.run("serve", *folders, "--watch")
     assert done.exit_code == 1
     assert "--watch and --database exclude each other" in done.stderr
+
+
+def test_nodes_know_that_their_hub_is_private(hub: Hub, tmp_path: Path):
+    story = str(tmp_path / "story.md")
+
+    def of_copy() -> bool:
+        assert hub.run("publish", "ann/story", story).exit_code == 0
+        return is_marked(str(hub.copies / "scratch"))
+
+    assert not settle_shared(hub.url, None, False) and not of_copy()
+    assert settle_shared(hub.url, True, False)
+    assert settle_shared(hub.url, None, False) and of_copy()
+    assert not settle_shared(hub.url, False, True)
+    assert not settle_shared(hub.url, None, True) and not of_copy()
+
+
+def test_a_node_that_was_private_before_there_were_marks(hub: Hub):
+    assert settle_shared(hub.url, None, True)
+    assert settle_shared(hub.url, None, False)

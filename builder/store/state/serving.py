@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from builder.model.settings import Settings
 from builder.store.locks import lock_file, try_lock
+from builder.store.privacy import is_marked
 from builder.store.state import last_settings
 
 _FILE = "service.lock"
@@ -51,6 +52,9 @@ def service_settings(content: str, out: str, state: str) -> Settings | None:
 
 def site_settings(content: str, out: str, state: str) -> Settings | None:
     """The settings for building ``out`` after a change of its content; None if no build with this
-    state folder has ended.
+    state folder has ended. Raises OSError.
     """
-    return service_settings(content, out, state) or last_settings(content, out, state)
+    if service := service_settings(content, out, state):
+        return service
+    last = last_settings(content, out, state)
+    return last and last._replace(private=last.private or is_marked(content))

@@ -16,7 +16,7 @@ import requests
 from builder.model.settings import Settings
 from builder.stats.agents import is_bot
 from operate.doctor import web
-from operate.doctor.examine import ADDRESS, ONLINE, examine
+from operate.doctor.examine import ADDRESS, ONLINE, STRANGERS, examine
 from operate.doctor.findings import Subject
 from operate.doctor.remote_hub import RemoteHub, find_sample
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
@@ -178,9 +178,9 @@ def ready(reasons: list, **parts: dict) -> Spoil:
 
 
 def test_a_host_that_passes_all_on(hub: Subject) -> None:
-    online = [one for name, one in examine(hub) if name in (ADDRESS, *ONLINE)]
+    online = [one for name, one in examine(hub) if name in (STRANGERS, ADDRESS, *ONLINE)]
     assert {finding.level for finding in online} == {"ok"}
-    assert len(online) == 1 + len(ONLINE)
+    assert len(online) == 2 + len(ONLINE)
 
 
 FAILED = {"failures": 2, "failing_since": "2026-01-01", "last_error": "Denied."}
@@ -282,6 +282,27 @@ def members_only(cache_control: str) -> Spoil:
         answer = passed(method, target, headers)
         kept = {name: text for name, text in answer.headers.items() if "Access-Control" not in name}
         return answer._replace(headers=kept | {"Cache-Control": cache_control})
+
+    return spoil
+
+
+def test_strangers_who_can_read_a_private_hub(front: Front, hub: Subject) -> None:
+    front.spoil = members_only("private, max-age=15")
+    private = hub._replace(service=hub.settings._replace(private=True))
+    with closing(RemoteHub(private)) as remote:
+        assert faults(web.strangers(remote)) == []
+        for open_path in ("/api/v1/hub.json", "/ann/review.html", "/api/v1/repos?q=a"):
+            front.spoil = open_at(open_path)
+            assert f"strangers can read {open_path}." in only(web.strangers(remote), "problem")
+        front.spoil = as_it_is
+        assert "and not 'public" not in str(faults(web.answers(remote)))
+
+
+def open_at(path: str) -> Spoil:
+    """A host before a private hub that answers everyone at one path."""
+
+    def spoil(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        return Answer(200 if target == path else 401, {}, b"{}")
 
     return spoil
 
