@@ -24,13 +24,10 @@ from cli.standard_error import say
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
 from operate.deploy.notices import Notices
-from operate.git.follower import GitFollower
-from operate.git.options import GitOptions
 from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.web.members import reader_check
-from publisher.write.store_protocol import Store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
@@ -123,9 +120,6 @@ def _start(
     # Followers end after the last build, which they still handle.
     turn = make_turn("deploy", database)
     stack.enter_context(followers.deploying(settings, following, turn))
-    if following.git:
-        turn = make_turn("push", database)
-        stack.enter_context(followers.pushing(settings, store, following.git, rebuilder, turn))
     stack.enter_context(rebuilder)
     return Running(settings, database, store, rebuilder, followers.parts)
 
@@ -167,21 +161,6 @@ class _Followers:
             deployer = stack.enter_context(Deployer(job, notices, turn))
             self._listeners.append(deployer.tell)
             self.parts["deploy"] = deployer.status
-            yield
-
-    @contextlib.contextmanager
-    def pushing(
-        self,
-        settings: Settings,
-        store: Store,
-        git: GitOptions,
-        rebuilder: Rebuilder,
-        turn: Turn | None,
-    ) -> Iterator[None]:
-        """Keep a git branch and the content the same, if a branch is set. Raises OperatorError."""
-        with GitFollower(settings, store, git, rebuilder.request, turn) as follower:
-            self._listeners.append(follower.tell)
-            self.parts["git"] = follower.status
             yield
 
 

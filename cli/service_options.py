@@ -12,7 +12,6 @@ from cli.options import rate_limit_option, upload_options
 from operate.deploy.options import Job, Options
 from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from operate.deploy.receiver import Receiver, make_receiver
-from operate.git.options import GitOptions, parse_git_options
 from publisher.limits import DEFAULT_LIMITS, OPEN_SIGNUP_QUOTAS, Limits, Quotas, default_quotas
 from publisher.openid.provider import SECRET_VARIABLE, Provider, SignIn, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
@@ -212,12 +211,11 @@ def publishing_options(*more: Callable) -> Callable:
 
 class Following(NamedTuple):
     """The followers of each build: a deployment (a function from the folders to a ``Job``), with a
-    notice to ``receiver``, and a git branch. None for each that is not set.
+    notice to ``receiver``. None for each that is not set.
     """
 
     deployment: Callable[..., Job] | None
     receiver: Receiver | None
-    git: GitOptions | None
 
 
 def _following(
@@ -225,17 +223,12 @@ def _following(
     endpoint_url: str | None,
     upload: Options,
     on_deployed: str | None,
-    git: GitOptions | None,
 ) -> Following:
     if on_deployed and not deploy:
         raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
     job = partial(Job, destination=deploy, endpoint_url=endpoint_url, options=upload)
     secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
-    return Following(job if deploy else None, make_receiver(on_deployed, secret), git)
-
-
-def _git(git: str | None, git_branch: str, git_folder: str) -> GitOptions | None:
-    return parse_git_options(git, git_branch, git_folder) if git else None
+    return Following(job if deploy else None, make_receiver(on_deployed, secret))
 
 
 # As parameter ``following``: Following.
@@ -255,22 +248,5 @@ following_options = grouped(
         help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
         f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
         f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
-    ),
-    grouped(
-        "git",
-        _git,
-        setting(
-            "--git",
-            metavar="REMOTE",
-            help="Commit and push what is published to this git repository, and take in what is "
-            "merged there. REMOTE is a URL or a path.",
-        ),
-        setting("--git-branch", metavar="NAME", default="main", help="Branch of that repository."),
-        setting(
-            "--git-folder",
-            metavar="FOLDER",
-            default="content",
-            help="Folder of the prompts on that branch; . for the top.",
-        ),
     ),
 )

@@ -28,16 +28,6 @@ from builder.model.records import (
 from builder.model.search_records import Correction, Facets, SearchMatch
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
-# Long enough that no two states of a repo share a digest. Texts also have their whole SHA-256.
-DIGEST_CHARS = 32
-Digest = Annotated[
-    str,
-    Meta(
-        pattern=f"^[0-9a-f]{{{DIGEST_CHARS}}}$",
-        description="changes with the list of versions, a version or a label, not with pulls: "
-        "half of a SHA-256",
-    ),
-]
 
 
 class Message(Struct):
@@ -341,8 +331,8 @@ class WithdrawnLine(Struct):
 class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 
-    `words` are some words of the latest text, for searches of the catalogue. They are not for
-    display, and `digest` does not cover them. A skill and a chat have their `kind`.
+    `words` are some words of the latest text, for searches of the catalogue and not for display. A
+    skill and a chat have their `kind`.
     """
 
     owner: Owner
@@ -352,7 +342,6 @@ class CatalogueLine(Struct):
     tags: list[TagName]
     latest_version: VersionName
     sha256: Sha256
-    digest: Digest
     words: str = ""
     kind: Literal["skill", "chat"] | UnsetType = UNSET
 

@@ -252,15 +252,12 @@ def repo_summary(repo: answers.Repo) -> answers.RepoSummary:
     return _part(answers.RepoSummary, repo)
 
 
-def catalogue_line(repo: answers.Repo, digest: str, words: str) -> answers.CatalogueLine:
-    """The repo in ``catalogue.jsonl``. ``digest`` comes from ``builder.write.mirrored``, ``words``
-    from ``builder.search.telling_words``.
-    """
-    fields = answers.CatalogueLine.__struct_fields__[:-3]
+def catalogue_line(repo: answers.Repo, words: str) -> answers.CatalogueLine:
+    """The repo in ``catalogue.jsonl``. ``words`` come from ``builder.search.telling_words``."""
+    fields = answers.CatalogueLine.__struct_fields__[:-2]
     kind = kind_of(repo)
     return answers.CatalogueLine(
         *(getattr(repo, field) for field in fields),
-        digest,
         words,
         UNSET if kind is PROMPT else kind.key[1:],
     )

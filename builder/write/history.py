@@ -61,7 +61,7 @@ class _KnownVersion(ListedVersion, gc=False):
 class Remembered(msgspec.Struct, array_like=True, gc=False):
     """A version whose files are on the site: its mark, its entry, the labels on its page.
     ``is_counted``: its record stores its number of publication. ``refs``: its refs for Langfuse's
-    SDKs. ``sha256``: of its record's file. ``files``: the paths of its files.
+    SDKs. ``files``: the paths of its files.
     """
 
     version: str
@@ -69,7 +69,6 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     entry: _KnownVersion
     shown: list[str]
     is_counted: bool
-    sha256: str
     refs: list[str] = []
     files: list[str] = []
 

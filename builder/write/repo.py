@@ -39,7 +39,7 @@ from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import langfuse_files, mirrored
+from builder.write import langfuse_files
 from builder.write.history import (
     History,
     Place,
@@ -217,12 +217,11 @@ class _RepoFiles:
             self.site.write(version_file(**at, path=path).file, raw)
         self._write("version_skill_index", skill.listed, at)
         # The record comes last, because it links to the other files.
-        data = envelopes.single(envelopes.json_bytes(version))
-        self._write("version", data, at)
-        entry, sha256 = derive.version_entry(version), mirrored.sha256_of(data)
+        self._write("version", envelopes.single(envelopes.json_bytes(version)), at)
+        entry = derive.version_entry(version)
         is_counted = bool(stored.record.ordinal)
         paths = [one.path for one in stored.record.files or ()]
-        return Remembered(place.name, place.mark, entry, labels, is_counted, sha256, files=paths)
+        return Remembered(place.name, place.mark, entry, labels, is_counted, files=paths)
 
     def _write_diff(self, older: Stored, stored: Stored, skill: Skill) -> Since:
         """Write the changes since the previous version."""
@@ -345,9 +344,7 @@ class _RepoFiles:
         skill = self.skill(latest.version)
         self._write("skill", skill.text)
         self._write("skill_index", skill.listed)
-        records = {row.version: row.sha256 for row in rows}
-        digest = mirrored.digest_of(**self.at, versions=versions, records=records, labels=labels)
-        return self._row(history, rows, entries, repo, about, digest)
+        return self._row(history, rows, entries, repo, about)
 
     def _row(
         self,
@@ -356,7 +353,6 @@ class _RepoFiles:
         entries: list[ListedVersion],
         repo: Repo,
         about: str,
-        digest: str,
     ) -> RepoRow:
         """The state's row of the repo, which also appears in lists; computed once its files are
         written.
@@ -367,7 +363,7 @@ class _RepoFiles:
         kind = kind_of(repo)
         card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
         words = telling_words(repo)
-        searched = envelopes.json_bytes(derive.catalogue_line(repo, "", words))
+        line = envelopes.json_bytes(derive.catalogue_line(repo, words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0
         updated = derive.epoch_seconds(repo.updated_at)
@@ -391,10 +387,10 @@ class _RepoFiles:
             kind=kind.key,
             trial=trial_rank(repo),
             digest=digest_of(summary, card, meta),
-            search_digest=digest_of(searched, b"%d %d %d %d" % (pulls, updated, created, trend)),
+            search_digest=digest_of(line, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,
             card=card,
-            line=envelopes.json_bytes(derive.catalogue_line(repo, digest, words)),
+            line=line,
             langfuse=meta,
             skill=skills.remembered(self.skill(task.versions[-1]), task.owner, self.links),
         )

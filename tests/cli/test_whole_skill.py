@@ -3,7 +3,6 @@ on every way in and out of a hub.
 """
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from builder.store import content
 from builder.store.check import check
 from cli.hubctl import main
 from tests.moving.importers.bringing import write_all
-from tests.operate.git.places import Place, git
 from tests.support.catalogues import settings_in
 
 SKILL = """---
@@ -115,19 +113,3 @@ def test_by_a_backup_and_a_restore(hub: Settings, tmp_path: Path) -> None:
     other = settings_in(tmp_path / "other")
     hubctl(other, "restore", "--complete", tmp_path / "backup")
     assert (files_of(other), text_of(other)) == (WHOLE, text_of(hub))
-
-
-def test_by_git_and_back(hub: Settings, tmp_path: Path) -> None:
-    place = Place(hub, tmp_path)
-    place.run()
-    clone = place.clone() / "ann/pdf-forms/1.0.0.files"
-    assert files_in(clone) == WHOLE
-    shutil.rmtree(hub.content)
-    os.mkdir(hub.content)
-    assert place.run().problems == {}
-    assert files_of(hub) == WHOLE
-    # The work tree of a clone is a content folder.
-    shutil.rmtree(hub.content)
-    shutil.copytree(place.clone(), hub.content)
-    assert files_of(hub) == WHOLE
-    assert git(clone, "status", "--porcelain") == ""

@@ -152,8 +152,7 @@ KEYS = {
     answers.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",
     answers.ListMeta: "page pages total page_size sort tag q owner match corrected matches facets",
-    answers.CatalogueLine: "owner name title description tags latest_version sha256 digest words "
-    "kind",
+    answers.CatalogueLine: "owner name title description tags latest_version sha256 words kind",
     answers.ErrorEnvelope: "error",
     answers.ErrorDetail: "field message",
 }

@@ -159,11 +159,11 @@ def test_a_repo_shows_its_latest_version():
     assert pulled.pulls == derive.repo_summary(pulled).pulls == 12
     assert repo.raw_url == "https://hub.example/prompts/api/v1/repos/ann/n/raw.txt"
     assert derive.repo_summary(repo).url == repo.url
-    line = derive.catalogue_line(repo, "0" * 32, "some words")
-    assert (line.sha256, line.digest, line.words) == (repo.sha256, "0" * 32, "some words")
+    line = derive.catalogue_line(repo, "some words")
+    assert (line.sha256, line.words) == (repo.sha256, "some words")
     skill = structs.replace(repo, files=[StoredFile("a", 1, "0" * 64, "text/plain", False)])
     chat = structs.replace(repo, messages=[answers.Message("user", "Hi.")])
-    kinds = [derive.catalogue_line(one, "", "").kind for one in (repo, skill, chat)]
+    kinds = [derive.catalogue_line(one, "").kind for one in (repo, skill, chat)]
     assert kinds == [UNSET, "skill", "chat"]
 
 

@@ -53,11 +53,10 @@ def test_a_pull_brings_all_files(each: Client, site: Site, host: Fake) -> None:
     assert (to.work / "x/scripts/deep/more.sh").read_bytes() == FILES["scripts/deep/more.sh"]
 
 
-def test_a_mirror_has_no_skills(to: Client, site: Site, host: Fake) -> None:
+def test_a_hub_without_the_skill(to: Client, site: Site, host: Fake) -> None:
     del site.files[f"/{TOOL}/1.0.0/.well-known/agent-skills/index.json"]
     done = to.run("pull", TOOL, "--as", "skill")
-    where = "Mirrors have none: pull it from the hub itself"
-    assert done.err == f"no skill of {TOOL} 1.0.0 at {host.url}. {where}\n"
+    assert done.err == f"no skill of {TOOL} 1.0.0 at {host.url}. Pull it without --as skill\n"
     assert done.status == 3 and not files(to)
 
 

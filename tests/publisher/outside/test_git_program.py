@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.errors import OperatorError
-from operate.git.options import parse_git_options
 from publisher.outside.git_program import Git, GitError, GitStopped
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -74,13 +72,3 @@ def test_variables_that_name_another_repository_do_not_count(
     assert made.run("config", "user.name") == b"Ada\n"
     assert made.run("config", "remote.hub.url") == b"/nowhere\n"
     assert environment_of(made)["GIT_SSH_COMMAND"].startswith("ssh -i key -o BatchMode")
-
-
-@pytest.mark.parametrize(
-    "given", [("-x", "main", ""), ("origin", "main", ""), ("/x", "-x", ""), ("/x", "a..b", ""),
-              ("/x", "a b", ""), ("/x", "main", "../up"), ("/x", "main", ".git"),
-              ("/x", "main", "a\nb")],
-)  # fmt: skip
-def test_what_cannot_be(given: tuple[str, str, str]) -> None:
-    with pytest.raises(OperatorError, match="Invalid --git"):
-        parse_git_options(*given)

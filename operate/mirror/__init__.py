@@ -1,1 +1,0 @@
-"""A copy of another hub that follows it."""
