@@ -16,8 +16,8 @@ from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
 from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
+from builder.model.missing import LATEST_ELSEWHERE, WITHDRAWN, reasons, withdrawn
 from builder.model.missing import MESSAGES as WHY_MISSING
-from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import (
@@ -202,7 +202,9 @@ class ReadApp:
             for one in reasons(route)
             if not one.witness or self._files.exists(one.witness.format_map(params))
         )
-        return RequestError(reason.code, reason.message.format_map(params))
+        is_latest = reason.code == "label_not_found" and params["label"] == names.LATEST
+        message = LATEST_ELSEWHERE if is_latest else reason.message
+        return RequestError(reason.code, message.format_map(params))
 
     async def _withdrawn(self, found: Match) -> Body | None:
         """The body that says why a file was withdrawn; None if it was not."""

@@ -27,6 +27,10 @@ MESSAGES = {
     "version_not_found": "{owner}/{name} has no version {version}. "
     f"{BY_NAME['versions'].url} lists its versions.",
 }
+LATEST_ELSEWHERE = (
+    f"The latest version of {{owner}}/{{name}} is at {BY_NAME['repo'].url}, its text at "
+    f"{BY_NAME['raw'].url}."
+)
 LANGFUSE_NO_PAGE = (
     "The list has no such page: it ends before, or no prompt has this tag. meta.totalPages of the "
     "first page has the number of pages."

@@ -172,6 +172,7 @@ _FILES_OF_VERSION = API[1:] + "/repos/{owner}/{name}/versions/{version}.files/"
 # Files that are not their URL plus that extension, by the route's name.
 _FILES = {
     "diff": API[1:] + "/repos/{owner}/{name}/versions/{version}.diff",
+    "version_skill": API[1:] + "/repos/{owner}/{name}/versions/{version}.skill.md",
     "version_skill_archive": API[1:] + "/repos/{owner}/{name}/versions/{version}.skill.zip",
     "version_plugin": API[1:] + "/repos/{owner}/{name}/versions/{version}.plugin.zip",
     "version_text_file": f"{_FILES_OF_VERSION}{{text_path}}{version_files.TEXT_SUFFIX}",
@@ -204,7 +205,8 @@ _SUMMARIES = {
     "body": "The text of the latest version after its front matter",
     "version_body": "The text of one version after its front matter; never changes",
     "diff": "Unified diff from the previous version",
-    "version_skill_archive": "One version as the archive of a skill, with all files; never changes",
+    "version_skill": "One version as the text of a skill; never changes",
+    "version_skill_archive": "A version with files, or the latest one, as the archive of a skill",
     "version_plugin": "One version with its files as the archive of a plugin; never changes",
     "version_file": "A file of one version, as text or as bytes; never changes",
     "labels": "All labels of a repo with the version that each names",
@@ -243,6 +245,7 @@ _ROWS = (
     _row("body", _REPO + "/body", TEXT, "repo", "repo"),
     _row("version_body", _REPO + "/versions/{version}.body.txt", TEXT, "immutable", "version"),
     _row("diff", _REPO + "/versions/{version}/diff", TEXT, "version", "version"),
+    _row("version_skill", _REPO + "/versions/{version}/skill.md", MARKDOWN, "immutable", "version"),
     _row("version_skill_archive", _REPO + "/versions/{version}/skill", ZIP, "immutable", "version"),
     _row("version_plugin", _REPO + "/versions/{version}/plugin", ZIP, "immutable", "files"),
     _row("version_text_file", _VERSION_FILES + "{text_path}", TEXT, "immutable", "files"),
@@ -290,12 +293,9 @@ _ROWS = (
         "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn", HTML, "none", "withdrawn"
     ),
     _row("withdrawn_repo_page", "/{owner}/{name}/withdrawn", HTML, "none", "withdrawn"),
-    # Skills, for agents. Channels follow the latest version or a label, or are pinned to one
-    # version.
+    # Skills, for agents. Channels follow the latest version or a label.
     _row("skill", _PAGE + f"/{_SKILL}", MARKDOWN, "repo", "repo"),
     _row("skill_index", _PAGE + _SKILL_INDEX, JSON, "repo", "repo"),
-    _row("version_skill", _PAGE + f"/{{version}}/{_SKILL}", MARKDOWN, "immutable", "version"),
-    _row("version_skill_index", _PAGE + "/{version}" + _SKILL_INDEX, JSON, "version", "version"),
     _row("label_skill", _PAGE + f"/labels/{{label}}/{_SKILL}", MARKDOWN, "repo", "label"),
     _row("label_skill_index", _PAGE + "/labels/{label}" + _SKILL_INDEX, JSON, "repo", "label"),
     _row("owner_skill_index", "/{owner}" + _SKILL_INDEX, JSON, "list", "owner"),

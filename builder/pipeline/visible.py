@@ -14,7 +14,7 @@ from builder.write.catalogue import write_feed, write_home, write_tags, write_wi
 from builder.write.fixed import write_fixed_files
 from builder.write.history import Task
 from builder.write.lists import StalePage, find_stale_first, write_page
-from builder.write.orphans import files_left, lost_files, new_files
+from builder.write.orphans import files_left, lost_archives, lost_files, new_files
 from builder.write.owner import write_owner
 from builder.write.withdrawn import WithdrawnFiles, files_of, lines_of
 
@@ -24,7 +24,7 @@ def make_visible(context: Context, found: Changes) -> None:
     state = context.state
     _note_begun(context, found)
     _write_withdrawn(context, found.withdrawn)
-    _write_repos(context, found.tasks)
+    archives = _write_repos(context, found.tasks)
     _forget_repos(state, found.removed)
     if context.is_fresh:
         state.add_indexes()
@@ -42,6 +42,7 @@ def make_visible(context: Context, found: Changes) -> None:
         if state.owners.mark(owner) is None:
             # The owner had only withdrawn prompts, and the profile showed them.
             context.site.remove(*files_of("owner", owner=owner))
+    context.site.remove(*archives)  # The marketplaces do not name them any more.
     if context.is_fresh:
         write_fixed_files(context.settings, context.site)
     if tags:
@@ -92,8 +93,9 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
     context.note_faults(faults)
 
 
-def _write_repos(context: Context, tasks: list[Task]) -> None:
-    state = context.state
+def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
+    """Write repos; returns archives of skills that only the old files of their owners name."""
+    state, archives = context.state, []
     known = {task.id: task.old for task in tasks}
     try:
         for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
@@ -110,9 +112,11 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
                 _note_change(state, old, row)
             if old:
                 state.orphans.add(lost_files(old, row))
+                archives += lost_archives(old, row)
             state.todo.done(Work.REPO, [row.id])
     except ContentError as error:
         context.note_faults(error.faults)
+    return archives
 
 
 def _forget_repos(state: State, removed: list[str]) -> None:

@@ -19,12 +19,12 @@ from builder.model.kinds import PROMPT, kind_of
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.links import Links
 from builder.model.matching import version_file
-from builder.model.names import LATEST, Version
+from builder.model.names import Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.routes import BY_NAME
 from builder.model.service_urls import PUBLISH_URL
 from builder.model.settings import Settings
-from builder.model.withdrawn import WithdrawnVersion, note_of, public
+from builder.model.withdrawn import WithdrawnVersion, public
 from builder.text.messages import parse_messages
 
 PULL_WEIGHT = 1
@@ -190,38 +190,6 @@ def carried_by_last(
             first = [one.version for one in between[:CARRIED_SHOWN_MAX]]
             carried[label] = Carried(first, len(between), before > after)
     return carried
-
-
-def moves_of_latest(
-    entries: list[answers.ListedVersion], withdrawn: Iterable[WithdrawnVersion] = ()
-) -> list[answers.LabelMove]:
-    """The moves of ``latest``, newest first. ``entries``: all versions, oldest first;
-    ``withdrawn``: the withdrawn ones among them.
-    """
-    found: list[answers.LabelMove] = []
-    alive: list[str] = []
-    waiting = sorted(withdrawn, key=lambda one: (one.withdrawal.at, one.version), reverse=True)
-
-    def move(at: str, by: str, note: str) -> None:
-        previous = found[-1].version if found else None
-        version = alive[-1] if alive else None
-        if version != previous:
-            found.append(answers.LabelMove(LATEST, version, previous, at, by, note))
-
-    def withdraw_before(time: str) -> None:
-        # If a clock was set back, a withdrawal may seem earlier than its publication. Then it is
-        # applied after it.
-        while waiting and waiting[-1].withdrawal.at < time and str(waiting[-1].version) in alive:
-            version, _, withdrawal = waiting.pop()
-            alive.remove(str(version))
-            move(withdrawal.at, withdrawal.by, note_of(version, withdrawal))
-
-    for entry in entries:
-        withdraw_before(entry.published_at)
-        alive.append(entry.version)
-        move(entry.published_at, entry.publisher, "")
-    withdraw_before("~")
-    return found[::-1]
 
 
 def repo_record(

@@ -125,12 +125,11 @@ def skill_of(stored: Stored, data: Sequence[bytes], links: Links) -> Skill:
     both = zip(about.files or (), data, strict=True)
     files = [(one.path, raw, one.executable) for one, raw in both]
     at = {"owner": owner, "name": name, "version": version}
-    page = links.page("version_skill", **at)
     entry = SkillEntry(
         name=name,
         type="archive" if files else "skill-md",
         description=front["description"],
-        url=links.file("version_skill_archive", **at) if files else page,
+        url=links.file("version_skill_archive" if files else "version_skill", **at),
         digest="",
         version=str(version),
         files=[FILE, *(path for path, _, _ in files)],

@@ -9,7 +9,6 @@ from typing import Any
 
 from builder.model.langfuse_records import NO_REF
 from builder.model.matching import Match, list_api, list_page, match_file, version_file
-from builder.model.names import LATEST
 from builder.model.routes import BY_NAME, HOST_FILES, LIST_PAGES_MAX, ROUTES, SORTS, Route
 from builder.store.site import Site
 from builder.store.state import State
@@ -94,6 +93,8 @@ class Expected:
         versions = self._versions(repo_id)
         if route.name == "diff":
             versions = versions[1:]
+        if route.name == "version_skill_archive" and version not in self._files(repo_id):
+            versions = versions[-1:]
         return version in versions if route.scope == "version" else bool(versions)
 
 
@@ -104,7 +105,7 @@ def _count(row: RepoRow | None) -> int:
 
 def _has_file(labels: LabelNames, route: str, label: str | None) -> bool:
     """True if a repo with these labels has the file of a route of their scope."""
-    if label in (None, LATEST):
+    if label is None:
         return bool(labels.history)
     return label in (labels.history if route == "label_history" else labels.current)
 
@@ -138,6 +139,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
         files += files_of("versions", owner=owner, name=name)
     for version in {*before} - {*after}:
         files += files_of("version", owner=owner, name=name, version=version)
+    files += lost_archives(old, new)
     files += {*_folder_files(old)} - {*_folder_files(new)}
     for version in remembered_withdrawn(old) - remembered_withdrawn(new):
         files += files_of("withdrawn", owner=owner, name=name, version=version)
@@ -147,6 +149,15 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     files += langfuse_files.lost_files(old, new)
     kept = {*_label_files(new)} if new else set()
     return files + [file for file in _label_files(old) if file not in kept]
+
+
+def lost_archives(old: RepoRow, new: RepoRow | None) -> list[str]:
+    """The archive of a version that is no longer the latest, unless it has files."""
+    before, after = remembered_versions(old)[-1], remembered_versions(new)[-1:]
+    if not after or after == [before] or before in remembered_files(new):
+        return []
+    owner, name = old.id.split("/")
+    return [BY_NAME["version_skill_archive"].file_for(owner=owner, name=name, version=before)]
 
 
 def _folder_files(row: RepoRow | None) -> Iterator[str]:
@@ -163,7 +174,7 @@ def _label_files(row: RepoRow) -> list[str]:
         route.file_for(owner=owner, name=name, label=label)
         for route in ROUTES
         if route.scope == "label"
-        for label in ([*labels.history, LATEST] if "{label}" in route.file else [""])
+        for label in (labels.history if "{label}" in route.file else [""])
         if _has_file(labels, route.name, label or None)
     ]
 

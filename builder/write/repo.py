@@ -16,7 +16,7 @@ from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
 from builder.model.links import Links
 from builder.model.matching import version_file
-from builder.model.names import LATEST, Version
+from builder.model.names import Version
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
@@ -131,9 +131,14 @@ class _RepoFiles:
         self._withdraw(gone, known)
         history = read_history(root, task, known, gone, self.read_record)
         rows, renewed = self._write_versions(history)
+        latest = self.skill(task.versions[-1])
+        if not latest.files:
+            # Others without files have none. A marketplace names that of the latest.
+            at = {**self.at, "version": task.versions[-1]}
+            self._write("version_skill_archive", latest.archive, at)
         entries = self._with_withdrawn(history, [row.entry for row in rows])
         if history.labels.history:
-            self._write_labels(history, rows, renewed, entries)
+            self._write_labels(history, rows, renewed)
         if self.settings.langfuse:
             langfuse_files.write_repo(self.site, task, rows, history, self.read)
         return self._write_repo(history, rows, entries)
@@ -210,12 +215,11 @@ class _RepoFiles:
         page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
         self._write("version_page", page, at)
         self._write("version_skill", skill.text, at)
-        self._write("version_skill_archive", skill.archive, at)
         if skill.files:
+            self._write("version_skill_archive", skill.archive, at)
             self._write("version_plugin", skill.plugin, at)
         for path, raw, _ in skill.files:
             self.site.write(version_file(**at, path=path).file, raw)
-        self._write("version_skill_index", skill.listed, at)
         # The record comes last, because it links to the other files.
         self._write("version", envelopes.single(envelopes.json_bytes(version)), at)
         entry = derive.version_entry(version)
@@ -257,25 +261,12 @@ class _RepoFiles:
         history: History,
         rows: list[Remembered],
         renewed: set[str],
-        entries: list[ListedVersion],
     ) -> None:
-        """Write the files of labels whose moves or whose version have changed, including
-        ``latest``.
-        """
-        old, gone = self.task.old, history.gone.versions
-        same = {*history.labels.history} - history.moved
-        is_latest_same = (
-            not renewed
-            and [*history.known] == [row.version for row in rows]
-            and remembered_withdrawn(old) == {str(one.version) for one in gone}
-        )
-        if old and old.labels and is_latest_same:
-            same.add(LATEST)
+        """Write the files of labels whose moves or whose version have changed."""
         ordinals = {row.version: row.entry.ordinal for row in rows}
-        latest = {LATEST: derive.moves_of_latest(entries, gone)}
-        for label, moves in (history.labels.history | latest).items():
+        for label, moves in history.labels.history.items():
             named = moves[0].version
-            if label not in same or named in renewed:
+            if label in history.moved or named in renewed:
                 version = self._record(named, ordinals[named]) if named else None
                 self._write_label(label, moves, version)
         self._write("labels", envelopes.whole_list([*history.labels.current.values()]))

@@ -51,7 +51,11 @@ def folders_left(site: Site, owner: str, name: str, version: str | None = None) 
         return [plugin.file_for(**at), *site.files(folder)]
     folder = file.partition("/{version}")[0].format_map(at)
     found = ((file, match_file(file)) for file in site.files(folder))
-    return [file for file, match in found if match and match.route.scope == "files"]
+    return [
+        file
+        for file, match in found
+        if match and (match.route.scope == "files" or match.route.name == "version_skill_archive")
+    ]
 
 
 def labels_left(site: Site, owner: str, name: str) -> list[str]:

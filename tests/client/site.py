@@ -94,13 +94,8 @@ class Site:
 
     def _write_skill(self, repo: str, version: str, content: str, files: Files) -> None:
         skill = f'---\nmetadata:\n  version: "{version}"\n---\n{content}'.encode()
-        archive = packed(skill, files)
-        index = {"skills": [{"digest": f"sha256:{sha256(archive if files else skill)}"}]}
-        self.files[f"{repo}/versions/{version}.skill.zip"] = archive
-        self.files[f"/{repo}/{version}/SKILL.md"] = skill
-        self.files[f"/{repo}/{version}/.well-known/agent-skills/index.json"] = json.dumps(
-            index, separators=(",", ":")
-        ).encode()
+        self.files[f"{repo}/versions/{version}.skill.zip"] = packed(skill, files)
+        self.files[f"{repo}/versions/{version}.skill.md"] = skill
 
     def move(
         self, repo: str, label: str, version: str | None, at: str = MOVED, note: str = "", **of: Any

@@ -41,7 +41,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
 def expected(site: Site, path: str, format: str) -> tuple[int, bytes, str]:
     if format == "skill":  # which is the site's own
         version = "1.0.0" if "/1.0.0" in path else "2.0.0"
-        return 0, site.files[f"/ann/review/{version}/SKILL.md"], ""
+        return 0, site.files[f"ann/review/versions/{version}.skill.md"], ""
     text, losses = write_as(json.loads(site.files[path])["data"], format)
     return 0, text.encode(), "".join(f"{format} cannot hold {loss}\n" for loss in losses)
 

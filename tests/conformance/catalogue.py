@@ -111,11 +111,11 @@ class Catalogue:
         return [row for row in rows if ("withdrawn" in row) == is_withdrawn]
 
     def labels(self, owner: str, name: str) -> list[str] | None:
-        """The labels of a repo, and what is read like one; None if it never had a label."""
+        """The labels of a repo; None if it never had a label."""
         answer = self.client.get("/" + BY_NAME["repo"].file_for(owner=owner, name=name))
         data = answer.json.get("data") if isinstance(answer.json, dict) else None
         labels = data.get("labels") if isinstance(data, dict) else None
-        return [*spread(labels, self.sample), LATEST] if isinstance(labels, dict) else None
+        return [*spread(labels, self.sample)] if isinstance(labels, dict) else None
 
     def pages(self, tag: str | None, sort: str) -> list[Page]:
         """The pages of a list that are looked at."""
@@ -147,7 +147,7 @@ class Catalogue:
         """The names for versions of a repo that Langfuse's SDKs can give, of what is looked at."""
         rows = self.versions(owner, name)
         numbers = [str(row["ordinal"]) for row in rows]
-        labels = self.labels(owner, name) or [LATEST]
+        labels = [*(self.labels(owner, name) or ()), LATEST]
         return [*(row["version"] for row in rows), *numbers, *labels]
 
     def params(self, route: Route) -> Iterator[dict[str, Any]]:

@@ -56,7 +56,7 @@ def refused(check: Check, answer: Answer, code: str) -> bool:
 def test_prompts_are_the_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
     for owner, name in catalogue.repos:
         names = {"owner": owner, "name": name}
-        labels = catalogue.labels(owner, name) or [LATEST]
+        labels = [*(catalogue.labels(owner, name) or ()), LATEST]
         default = DEFAULT_LABEL if DEFAULT_LABEL in labels else LATEST
         wanted = client.get(file_of("langfuse_ref", **names, ref=default))
         # The SDKs for JavaScript, and those for Python from 3 on, encode the slash.
@@ -96,7 +96,7 @@ def test_versions_and_labels_by_query(check: Check, client: Client, catalogue: C
     for owner, name in catalogue.repos:
         rows = catalogue.versions(owner, name)
         queries = [(f"version={row['ordinal']}", row["ordinal"]) for row in rows]
-        labels = catalogue.labels(owner, name) or [LATEST]
+        labels = [*(catalogue.labels(owner, name) or ()), LATEST]
         queries += [(f"label={label}", label) for label in labels]
         for query, ref in queries:
             wanted = client.get(file_of("langfuse_ref", owner=owner, name=name, ref=ref))

@@ -8,7 +8,7 @@ import pytest
 
 from builder.model import answers
 from builder.model.matching import list_api
-from builder.model.names import LATEST, Version
+from builder.model.names import Version
 from builder.model.routes import BY_NAME
 from builder.text.messages import parse_messages
 from tests.conformance.catalogue import Catalogue, file_of, rows_of
@@ -245,11 +245,10 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
         chain = [move.previous for move in moves.data]
         wanted = [*(move.version for move in moves.data[1:]), None]
         check.that(history, chain == wanted, "previous: the version of the move before", f"{chain}")
-        if at["label"] != LATEST:
-            listed = rows_of(client.get(file_of("labels", **at)))
-            row = next(row for row in listed if row["label"] == at["label"])
-            first = history.json["data"][0]
-            check.that(history, first == row, f"the newest move as in the list of labels {row}")
+        listed = rows_of(client.get(file_of("labels", **at)))
+        row = next(row for row in listed if row["label"] == at["label"])
+        first = history.json["data"][0]
+        check.that(history, first == row, f"the newest move as in the list of labels {row}")
 
 
 @area("raw text")

@@ -186,7 +186,8 @@ def test_the_text_and_the_skill_are_downloaded_with_and_without_scripts(visits, 
     owner, name, *version = path.split("/")
     raw = hub.get(f"/api/v1/repos/{owner}/{name}/raw" + "".join(f"?version={v}" for v in version))
     assert download(page, "Copy", "Download") == (f"{name}.md", raw.content)
-    skill = hub.get(f"/{path}/SKILL.md").content
+    pinned = version[0] if version else "1.1.0"
+    skill = hub.get(f"/api/v1/repos/{owner}/{name}/versions/{pinned}/skill.md").content
     assert download(page, "Agents", "Download SKILL.md") == ("SKILL.md", skill)
 
 
@@ -257,9 +258,12 @@ def test_a_prompt_is_loaded_in_each_language(visits, hub, version, monkeypatch, 
     assert (content, filled) == (text, loaded["text"])
     assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("Assistant")[-1]
     added = snippets("Agents")
-    path = urlsplit(added[0].split()[-1]).path
-    index = hub.get(f"{path}/.well-known/agent-skills/index.json").json()
-    assert hub.get(f"{path}/SKILL.md").status_code == 200 and len(index["skills"]) == 1
+    if version:
+        assert "--version 1.0.0 --as skill" in added[0]
+    else:
+        path = urlsplit(added[0].split()[-1]).path
+        index = hub.get(f"{path}/.well-known/agent-skills/index.json").json()
+        assert hub.get(f"{path}/SKILL.md").status_code == 200 and len(index["skills"]) == 1
     assert "hub pull" in snippets("Clients")[0]
 
 

@@ -199,33 +199,25 @@ def test_a_label_is_followed_back_and_forth(skills: Hub) -> None:
         assert f'version: "{version}"' in skill(skills)
 
 
-def test_a_version_stays(skills: Hub) -> None:
-    add(skills, f"{REVIEW}/1.0.0")
-    skills.publish("1.2.0", "Review {{code}} twice.\n")
-    assert "Updated review" not in skills.run("update", "-y")
-    assert 'version: "1.0.0"' in skill(skills)
-
-
 def test_all_prompts_of_an_owner(skills: Hub) -> None:
     add(skills, "ann")
     assert {*os.listdir(skills.project / ".agents/skills")} == {"review", "story"}
 
 
 def test_another_text_than_the_digest_says_is_not_installed(skills: Hub) -> None:
-    (Path(skills.settings.out) / REVIEW / "1.1.0/SKILL.md").write_text("---\nname: x\n---\n")
+    pinned = Path(skills.settings.out, f"api/v1/repos/{REVIEW}/versions/1.1.0.skill.md")
+    pinned.write_text("---\nname: x\n---\n")
     add(skills, REVIEW, status=None)
     assert not (skills.project / ".agents").exists()
 
 
 def test_what_is_withdrawn_is_not_found(skills: Hub) -> None:
-    add(skills, f"{REVIEW}/1.1.0")
-    skills.withdraw("1.1.0")
+    add(skills, REVIEW)
+    skills.withdraw()
     assert "Failed to check skills" in skills.run("update", "-y", status=None)
     shutil.rmtree(skills.project / ".agents")
-    add(skills, f"{REVIEW}/1.1.0", status=None)
+    add(skills, REVIEW, status=None)
     assert not (skills.project / ".agents").exists()
-    add(skills, REVIEW)  # the version below
-    assert 'version: "1.0.0"' in skill(skills)
 
 
 def test_the_file_alone_has_no_entry_in_the_lock(skills: Hub) -> None:

@@ -300,7 +300,7 @@ def test_bodies_are_texts_without_front_matter_and_go_with_their_versions(empty)
         record = json.loads(site[f"{base}/{file}.json"])["data"]
         assert record["body"].encode() == expected
         assert record["messages"] == [{"role": "user", "content": "Hello {{name}} 語"}]
-    assert site[f"{base}/body.txt"] == site[f"{base}/labels/latest.body.txt"] == b""
+    assert site[f"{base}/body.txt"] == b""
     assert json.loads(site[f"{base}.json"])["data"]["messages"] is None
 
     write_withdrawn(empty.content, "ann/x", "1.1.0")

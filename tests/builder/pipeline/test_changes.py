@@ -84,8 +84,8 @@ def test_a_new_version_writes_few_files(small):
         "api/v1/catalogue.jsonl", "api/v1/hub.json",
         "feed.xml", "ann/feed.xml", "ann/story/feed.xml", "sitemap-1.xml",
         "index.html.gz", "api/v1/catalogue.jsonl.gz",
-        "ann/story/SKILL.md", "ann/story/1.0.1/SKILL.md", "ann/marketplace.json",
-        f"ann/story/{SKILLS}", f"ann/story/1.0.1/{SKILLS}", f"ann/{SKILLS}",
+        "ann/story/SKILL.md", "ann/marketplace.json", f"ann/story/{SKILLS}", f"ann/{SKILLS}",
+        "api/v1/repos/ann/story/versions/1.0.1.skill.md",
         "api/v1/repos/ann/story/versions/1.0.1.skill.zip",
     }  # fmt: skip
 

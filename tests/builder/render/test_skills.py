@@ -103,7 +103,7 @@ def test_a_text_that_is_a_skill_already_stays_byte_for_byte(front: str, is_kept:
 def test_addresses_are_absolute_below_the_base_url():
     row = skills.remembered(skill("greet"), "ann", LINKS)
     entry, plugin = map(json.loads, row.split(b"\n"))
-    assert entry["url"] == "https://hub.example/base/ann/greet/1.2.0/SKILL.md"
+    assert entry["url"] == "https://hub.example/base/api/v1/repos/ann/greet/versions/1.2.0.skill.md"
     assert plugin["source"]["url"].startswith("https://hub.example/base/api/v1/repos/ann/greet/")
 
 
