@@ -40,6 +40,10 @@ NO_FILE = (
     "{owner}/{name} {version} has no such file. "
     f"{BY_NAME['version'].url} lists its files, if it has any."
 )
+NO_ARCHIVE = (
+    "{owner}/{name} {version} has no archive: the latest version has one, and each version with "
+    f"files. Its skill is at {BY_NAME['version_skill'].url}."
+)
 
 
 class Reason(NamedTuple):
@@ -82,6 +86,8 @@ def reasons(route: Route) -> list[Reason]:
     if route.name == "tag_list":
         first = route.file.replace("{sort}", SORTS[0]).replace("{page}", "1")
         found.append(Reason(first, "page_not_found"))
+    if route.name == "version_skill_archive":
+        found.append(Reason(BY_NAME["version"].file, "not_found", NO_ARCHIVE))
     if route.scope == "files":
         found.append(Reason(BY_NAME["version"].file, "not_found", NO_FILE))
     if "{version}" in route.file:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from builder.model.matching import langfuse_page, list_api, list_page, version_file
 from builder.model.names import LATEST
-from builder.model.routes import BY_NAME, GZIP, LIST_PAGES_MAX, READ_ROUTES, SORTS, Route
+from builder.model.routes import BY_NAME, GZIP, LIST_PAGES_MAX, READ_ROUTES, SORTS, ZIP, Route
 from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
 
@@ -165,9 +165,10 @@ class Catalogue:
                 yield from ({"owner": owner, "name": name, "ref": ref} for ref in refs)
         elif "version" in fields:
             for owner, name in self.repos:
-                for row in self.versions(owner, name):
+                for number, row in enumerate(self.versions(owner, name)):
                     at = {"owner": owner, "name": name, "version": row["version"]}
-                    if route.scope == "files":
+                    is_archive = number and route.name == "version_skill_archive"
+                    if route.scope == "files" or is_archive:
                         yield from self._folder(route, at)
                     elif route.name != "diff" or row["previous"]:
                         yield at
@@ -207,7 +208,7 @@ class Catalogue:
         """The values for the template of a route for a version's files."""
         record = self.client.get("/" + BY_NAME["version"].file_for(**at)).json["data"]
         matches = [version_file(**at, path=one["path"]) for one in record.get("files", [])]
-        if route.name == "version_plugin":
+        if route.media == ZIP:
             yield from [at] if matches else []
         else:
             yield from (dict(one.params) for one in matches if one.route == route)
