@@ -11,8 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+import msgspec
+
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
+from builder.model.answers import LabelMove
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
 from builder.model.matching import Match, fits, langfuse_page, match_url
 from builder.model.messages import MESSAGES, misplaced
@@ -51,6 +54,13 @@ log = logging.getLogger("hub.serve")
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class _History(msgspec.Struct):
+    data: list[LabelMove]
+
+
+_decode_history = msgspec.json.Decoder(_History).decode
 
 
 class RunningApp(Protocol):
@@ -203,8 +213,18 @@ class ReadApp:
             if not one.witness or self._files.exists(one.witness.format_map(params))
         )
         is_latest = reason.code == "label_not_found" and params["label"] == names.LATEST
-        message = LATEST_ELSEWHERE if is_latest else reason.message
-        return RequestError(reason.code, message.format_map(params))
+        message = (LATEST_ELSEWHERE if is_latest else reason.message).format_map(params)
+        if reason.code == "label_not_found" and (note := await self._why_removed(params)):
+            message = f"{message} {note}"
+        return RequestError(reason.code, message)
+
+    async def _why_removed(self, label: dict[str, str]) -> str:
+        """The note of a label's last change; empty if it never existed, or has no note."""
+        file = BY_NAME["label_history"].file_for(**label)
+        body = await self._files.get(file, JSON, "none")
+        # One that is not kept in memory has thousands of changes.
+        is_kept = body is not None and isinstance(body.plain.body, bytes)
+        return _decode_history(body.plain.body).data[0].note if is_kept else ""
 
     async def _withdrawn(self, found: Match) -> Body | None:
         """The body that says why a file was withdrawn; None if it was not."""

@@ -82,14 +82,15 @@ export interface Store {
   delete(key: string): Promise<unknown>;
 }
 
-/** The argument of `onGet`. */
+/** The argument of `onGet`. Without a call of `get`, `source` is `withdrawn`: the hub has withdrawn this
+ * version of the lock file, and `error` says why. */
 export interface Got {
   /** The prompt, as requested: `OWNER/NAME[@REF]`. */
   repo: string;
   /** Null for a fallback. */
   version: string | null;
   /** `disk` is the store. */
-  source: "memory" | "disk" | "network" | "fallback";
+  source: "memory" | "disk" | "network" | "fallback" | "withdrawn";
   /** The time that the caller waited. */
   seconds: number;
   /** The reason for a copy or a fallback; else null. */

@@ -12,6 +12,7 @@ const FILLED_CHARS_MAX = 50_000_000;
 const PROMPTS_MAX = 500; // in memory, and files of a folder
 const RETRY_SECONDS = 5; // after a failure, calls do not wait for the hub for so long
 const DOWN_SECONDS = 30; // after a failure, other addresses come first for so long
+const WITHDRAWALS_SECONDS = 300; // between two looks for withdrawn versions of the lock file
 const STORED_SECONDS = 600; // an unchanged prompt is stored again only after this time
 const CACHE_SECONDS_MAX = 31_536_000;
 // The defaults for hosts that send no Cache-Control.
@@ -201,6 +202,8 @@ export class Hub {
   #copies = new Map();
   #failures = new Map();
   #flights = new Map();
+  #lookAt = 0;
+  #withdrawn = new Set();
   // By address.
   #downUntil = new Map();
 
@@ -238,12 +241,47 @@ export class Hub {
     }
     const { prompt, source, error = null } = got;
     const seconds = (performance.now() - started) / 1000;
+    this.#tell({ repo: id, version: prompt.version, source, seconds, error });
+    return prompt;
+  }
+
+  #tell(got) {
     try {
-      this.#options.onGet?.({ repo: id, version: prompt.version, source, seconds, error });
+      this.#options.onGet?.(got);
     } catch (failed) { // an error of onGet must not fail the read
       console.error("hub-prompts: onGet failed:", failed);
     }
-    return prompt;
+  }
+
+  /** Reports each version of the lock file that was withdrawn, once. Never fails. */
+  async #lookForWithdrawn() {
+    if (!this.#locks.length || Date.now() < this.#lookAt) return;
+    this.#lookAt = Date.now() + WITHDRAWALS_SECONDS * 1000;
+    for (const address of this.addresses) {
+      try {
+        const signal = AbortSignal.timeout(Math.ceil(this.#options.timeout * 1000));
+        const answer = await this.#send(`${address}/api/v1/withdrawn.jsonl`, {}, "no-cache", signal);
+        const text = await read(answer);
+        if (answer.status !== 200) continue;
+        const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+        const known = new Map(lines.map((one) => [`${one.owner}/${one.name}@${one.version ?? ""}`, one]));
+        this.#tellOfWithdrawn(known);
+        return;
+      } catch {} // another address, or the next time
+    }
+  }
+
+  #tellOfWithdrawn(known) {
+    for (const { repo, version } of this.#locks) {
+      const id = `${repo}@${version}`;
+      const line = known.get(id) ?? known.get(`${repo}@`);
+      if (!line || this.#withdrawn.has(id)) continue;
+      this.#withdrawn.add(id);
+      const words = listed([`${line.at.slice(0, 10)} (${line.reason}). ${line.note}`]).trimEnd();
+      const error = new Withdrawn(`${repo} ${version} was withdrawn on ${words}`);
+      console.warn(`hub-prompts: the lock file has a withdrawn version: ${error.message}`);
+      this.#tell({ repo: id, version, source: "withdrawn", seconds: 0, error });
+    }
   }
 
   /** The target of an id: the path of its record, its expected contents, and the key of its stored copy. */
@@ -317,6 +355,8 @@ export class Hub {
       throw error;
     } finally {
       this.#flights.delete(id);
+      const look = this.#lookForWithdrawn();
+      if (IN_WORKERD) await look; // otherwise it ends with the request
     }
   }
 
@@ -344,12 +384,8 @@ export class Hub {
 
   async #fetchFrom(address, target, last, signal) {
     const known = last?.record.address === address ? last.record : {};
-    const { fetch: send = fetch, headers: theirs } = this.#options;
     const etag = known.etag ? { "If-None-Match": known.etag } : {};
-    const ours = IN_BROWSER ? {} : { "User-Agent": `hub-prompts-js/${VERSION}`, ...etag };
-    // Redirects are not followed: the token must not reach another host, which is not trusted either.
-    const mode = IN_BROWSER ? { cache: last ? "no-cache" : "default", redirect: "error" } : { redirect: "manual" };
-    const answer = await send(address + target.path, { headers: { ...ours, ...theirs }, signal, ...mode });
+    const answer = await this.#send(address + target.path, etag, last ? "no-cache" : "default", signal);
     const field = (name) => answer.headers.get(name);
     const at = Date.now() - 1000 * (Number(field("age")) || 0);
     const cacheControl = field("cache-control") ?? (answer.status === 304 ? known.cacheControl : null);
@@ -366,6 +402,14 @@ export class Hub {
     const place = field("location");
     const advice = place ? `It redirects to ${listed([place])}: use that address.` : message;
     throw new Error(`status ${answer.status}. ${advice}`.trimEnd());
+  }
+
+  #send(url, etag, cache, signal) {
+    const { fetch: send = fetch, headers: theirs } = this.#options;
+    const ours = IN_BROWSER ? {} : { "User-Agent": `hub-prompts-js/${VERSION}`, ...etag };
+    // Redirects are not followed: the token must not reach another host, which is not trusted either.
+    const mode = IN_BROWSER ? { cache, redirect: "error" } : { redirect: "manual" };
+    return send(url, { headers: { ...ours, ...theirs }, signal, ...mode });
   }
 
   async #stored(target) {

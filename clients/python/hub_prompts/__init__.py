@@ -46,6 +46,9 @@ FLIGHTS_MAX = 16
 # After a failure: the time without a retry, and the time for which other addresses come first.
 RETRY_SECONDS = 5
 DOWN_SECONDS = 30
+# How often the versions of the lock file are looked up in the list of withdrawals.
+WITHDRAWALS_SECONDS = 300
+WITHDRAWALS = "/api/v1/withdrawn.jsonl"
 
 _log = logging.getLogger("hub_prompts")
 
@@ -89,6 +92,8 @@ class UnknownVariable(InvalidValue):
 class Got(NamedTuple):
     """For ``on_get``: a call of ``get`` that returned a prompt. ``source`` is memory, disk, network
     or fallback, which has no version. ``error``: why it is a fallback, or a copy in an outage.
+    Without a call: ``source`` is withdrawn, for a version of the lock file that the hub has
+    withdrawn, once; ``error`` says why.
     """
 
     repo: str
@@ -483,6 +488,9 @@ class _Hub:
             raise ValueError(f"{given} is plain http: others could read the token. Use https.")
         self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
         self._on_get, self._pins = on_get, _read_lock(lock) if lock is not None else {}
+        # Versions of the lock file that are not known to be withdrawn, and when to look again.
+        self._alive = {pin for by_ref in self._pins.values() for pin in by_ref.values()}
+        self._look_at = 0.0
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         default = os.path.join(cache, "hub-prompts") if disk and os.path.isabs(cache) else ""
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
@@ -552,21 +560,22 @@ class _Hub:
             error = error or entry.error
             raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
-        return self._tell(prompt, reference, started, source, error)
+        self._tell(Got(reference, prompt.version, source, time.monotonic() - started, error))
+        return prompt
 
     def _fall_back(self, reference: str, text: str, error: Exception, started: float) -> Prompt:
         _log.warning("Using the fallback: %s", error)
         sha256 = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         prompt = Prompt(str(reference).partition("@")[0], None, sha256, text, text, [], {})
-        return self._tell(prompt, reference, started, "fallback", error)
+        self._tell(Got(reference, None, "fallback", time.monotonic() - started, error))
+        return prompt
 
-    def _tell(self, prompt: Prompt, repo: str, started: float, source: str, error: Any) -> Prompt:
+    def _tell(self, got: Got) -> None:
         try:
             if self._on_get:
-                self._on_get(Got(repo, prompt.version, source, time.monotonic() - started, error))
+                self._on_get(got)
         except Exception:
             _log.exception("on_get failed")
-        return prompt
 
     def _fly(self) -> None:
         """Refresh the waiting entries. Each flight has a time limit, so no thread is lost."""
@@ -578,6 +587,37 @@ class _Hub:
                 flight, *refreshed = self._waiting.popleft()
             self._refresh(*refreshed)
             flight.set_result(None)
+            self._look_for_withdrawn()
+
+    def _look_for_withdrawn(self) -> None:
+        """Report each version of the lock file that was withdrawn, once. Never raises."""
+        with self._lock:
+            if not self._alive or time.monotonic() < self._look_at:
+                return
+            self._look_at = time.monotonic() + WITHDRAWALS_SECONDS
+        for address in self.addresses:
+            reading = _Reading(self._opener, address + WITHDRAWALS, dict(self._headers))
+            try:
+                if reading.wait(self.timeout).status == 200:
+                    lines = map(json.loads, reading.answer.splitlines())
+                    return self._tell_of_withdrawn(
+                        {(f"{one['owner']}/{one['name']}", one["version"]): one for one in lines}
+                    )
+            except Exception as error:  # Another address, or the next time.
+                _log.debug("%s%s: %s", address, WITHDRAWALS, error)
+            finally:
+                reading.give_up()
+
+    def _tell_of_withdrawn(self, lines: dict[tuple[str, str | None], dict[str, str]]) -> None:
+        for pin in sorted(self._alive):
+            line = lines.get((pin.repo, pin.version)) or lines.get((pin.repo, None))
+            if line:
+                self._alive.discard(pin)
+                words = "was withdrawn on {at:.10} ({reason}). {note}".format_map(line)
+                why = f"{pin.repo} {pin.version} {''.join(filter(str.isprintable, words))[:500]}"
+                error = Withdrawn(why.strip())
+                _log.warning("The lock file has a withdrawn version: %s", error)
+                self._tell(Got(f"{pin.repo}@{pin.version}", pin.version, "withdrawn", 0.0, error))
 
     def _refresh(self, reference: str, entry: _Entry, started: float) -> None:
         """Update an entry for all calls that wait for it. Never raises."""

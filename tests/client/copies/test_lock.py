@@ -22,6 +22,7 @@ from tests.client.shells import Client
 from tests.client.site import MOVED, ONE, THREE, TWO, Site, sha256
 from tests.client.test_machine import put_tool, without
 
+WITHDRAWN = "/api/v1/withdrawn.jsonl"
 SYNCED = {"prompts/review.md": TWO, "old.md": ONE, "prompts/ann/story.md": STORY}
 
 
@@ -99,7 +100,8 @@ def test_what_is_locked_stays(to: Client, site: Site, host: Fake) -> None:
     lock = write_lock(to, REVIEW)
     site.move("ann/review", "production", "2.0.0")
     host.requests.clear()
-    assert to.run("lock").status == 0 and lock.read_text() == REVIEW and not host.requests
+    assert to.run("lock").status == 0 and lock.read_text() == REVIEW
+    assert paths(host) == [WITHDRAWN]
     assert to.run("lock", "ann/review@production", "prompts/review.md").out == b""
     assert lock.read_text() == REVIEW
     # Another ref for the same file.
@@ -291,7 +293,7 @@ def test_a_sync_offline(to: Client, site: Site, host: Fake) -> None:
     # Locked versions are in the cache.
     assert to.run("sync", "--offline").status == 0
     (to.work / "old.md").unlink()
-    assert to.run("sync").status == 0 and not host.requests
+    assert to.run("sync").status == 0 and paths(host) == [WITHDRAWN]
     site.is_up = False
     (to.work / "old.md").unlink()
     assert to.run("sync").status == 0
@@ -313,13 +315,61 @@ def test_labels_are_never_read_from_old_copies(to: Client, site: Site, host: Fak
     assert lock.read_text() == locked and files(to) == {}
 
 
-def test_a_version_that_was_withdrawn(to: Client, site: Site) -> None:
-    write_lock(to, PINNED, REVIEW, TALE)
+def paths(host: Fake) -> list[str]:
+    return [one.path for one in host.requests]
+
+
+def gone(name: str, version: str | None, reason: str, note: str = "") -> bytes:
+    """A line of the list of withdrawals."""
+    what = {"owner": "ann", "name": name, "version": version, "at": MOVED}
+    line = what | {"reason": reason, "note": note}
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+def test_versions_that_were_withdrawn(each: Client, site: Site, host: Fake) -> None:
+    to = each.to(host.url)
+    lock = write_lock(to, PINNED, REVIEW, TALE)
     to.run("sync")
-    assert to.run("sync", "--check").status == 0
+    site.files[WITHDRAWN] = (
+        gone("review", "1.0.1", "error")
+        + gone("review", "1.0.0", "secret", 'Use "2.0.0", {ann}.\n\x1b[31mNow.')
+        + gone("story", None, "legal")
+        + gone("story-2", None, "owner")
+    )
+    told = (
+        'ann/review 1.0.0 was withdrawn on 2026-10-01 because it contained a secret: Use "2.0.0", '
+        "{ann}. ?[31mNow.\nann/story 1.0.0 was withdrawn on 2026-10-01 for legal reasons\n"
+        "run `hub update`, or change the lines of pinned versions in prompts.lock\n"
+    )
+    before = files(to)
+    (to.work / "prompts/review.md").unlink()
+    for command in (["sync"], ["sync", "--check"], ["lock"], ["update"]):
+        done = to.run(*command)
+        assert done.status == 1 and told in done.err, command
+        assert lock.read_text() == PINNED + REVIEW + TALE
+    host.requests.clear()
+    assert to.run("sync", "--offline").status == 0 and not host.requests
+    assert files(to) == before
+    # What was withdrawn is known only where the hub says so.
+    for site.is_up, body in ((False, b""), (True, b""), (True, b"<h1>Sign in</h1>"), (True, None)):
+        site.files[WITHDRAWN] = body
+        assert to.run("sync") == (0, b"", "every file is as prompts.lock says\n")
+
+
+def test_one_request_says_what_was_withdrawn_of_many(to: Client, site: Site, host: Fake) -> None:
+    lines = [f"ann/p-{n} 1.0.0 1.0.0 {sha256(ONE)} p/{n}.md\n" for n in range(300)]
+    write_lock(to, *lines)
+    for n in range(300):
+        (to.work / "p").mkdir(exist_ok=True)
+        (to.work / f"p/{n}.md").write_bytes(ONE)
+    site.files[WITHDRAWN] = gone("p-7", "1.0.0", "error")
+    done = to.run("sync", "--check")
+    assert done.status == 1 and done.err.startswith("ann/p-7 1.0.0 was withdrawn on 2026-10-01 bec")
+    assert done.err.count("was withdrawn") == 1 and paths(host) == [WITHDRAWN]
+
+
+def test_a_version_that_was_withdrawn_is_not_read(to: Client, site: Site) -> None:
     site.gone["ann/review/versions/1.0.0."] = told = "ann/review 1.0.0 was withdrawn: a secret."
-    # A pinned version is requested only when it is fetched.
-    assert to.run("sync", "--check").status == 0
     for command in (["cat", "ann/review@1.0.0"], ["lock", "ann/review@1.0.0", "b.md"]):
         done = to.run(*command)
         assert (done.status, done.out) == (3, b"") and told in done.err, command
@@ -345,8 +395,14 @@ def test_a_label_that_is_gone(to: Client, site: Site) -> None:
         "ann/review@production is gone. Change the line in prompts.lock",
         "ann/story is now 2.0.0, not 1.0.0. Run `hub update`",
     ]
+    note = "Version 1.1.0 was withdrawn on 2026-10-01 because it was wrong."
+    site.move("ann/review", "production", None, note=note)
+    done = to.run("sync", "--check")
+    assert f"ann/review@production is gone. {note} Change the line" in done.err
+    assert note in to.run("cat", "ann/review@production").err
     # All or nothing.
     done = to.run("update")
+    assert note in done.err
     assert (done.status, done.out) == (3, b"") and lock.read_text() == REVIEW + TALE
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hub_prompts import Got, Hub
+from hub_prompts import WITHDRAWALS, Got, Hub
 
 from tests.support.servers import in_thread
 
@@ -69,7 +69,8 @@ class FakeHub:
 
     @property
     def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
+        """The paths of prompts that were requested."""
+        return [path for path, _ in self.asked if path != WITHDRAWALS]
 
     def has(self, path: str, body: bytes = b"", status: int = 200, **headers: str) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -1,12 +1,24 @@
 """``lock=``: prompts that are read at exactly the version and hash of a lock file."""
 
 import hashlib
+import json
+import queue
+import time
 from pathlib import Path
 
 import pytest
-from hub_prompts import Hub, LockError, Unavailable
+from hub_prompts import (
+    WITHDRAWALS,
+    WITHDRAWALS_SECONDS,
+    Got,
+    Hub,
+    LockError,
+    Unavailable,
+    Withdrawn,
+)
 
-from tests.clients.python.fake import LATEST, PINNED, FakeHub, answer, record
+from tests.clients.python.fake import LATEST, PINNED, Clock, FakeHub, answer, record
+from tests.support.servers import DEADLINE_SECONDS
 
 SHA256 = record()["sha256"]
 
@@ -116,3 +128,53 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path):
     for name in ("none", "binary", "."):
         with pytest.raises(LockError, match="Cannot read"):
             Hub("http://127.0.0.1:1", lock=tmp_path / name)
+
+
+def gone(name: str, version: str | None, reason: str = "secret", note: str = "") -> bytes:
+    """A line of the list of withdrawals."""
+    at = "2026-11-28T09:00:00Z"
+    fields = {"owner": "ada", "name": name, "version": version, "at": at}
+    return json.dumps(fields | {"reason": reason, "note": note}).encode() + b"\n"
+
+
+def test_locked_versions_that_were_withdrawn_are_reported_once(
+    fake: FakeHub, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    reported: queue.Queue[Got] = queue.Queue()
+
+    def on_get(got: Got) -> None:
+        if got.source == "withdrawn":
+            reported.put(got)
+
+    fake.has(PINNED, answer())
+    note = "Use 1.0.1.\n\x1b[31m"
+    fake.has(WITHDRAWALS, gone("hello", "1.0.0", "error", note) + gone("other", "9.0.0"))
+    path = lock(
+        tmp_path,
+        f"ada/hello production 1.0.0 {SHA256} a.md",
+        f"ada/other latest 1.0.0 {SHA256} b.md",
+    )
+    hub = Hub(fake.url, lock=path, on_get=on_get)
+    hub.get("ada/hello")
+    got = reported.get(timeout=DEADLINE_SECONDS)
+    why = "ada/hello 1.0.0 was withdrawn on 2026-11-28 (error). Use 1.0.1.[31m"
+    assert (got.repo, got.version, str(got.error)) == ("ada/hello@1.0.0", "1.0.0", why)
+    assert isinstance(got.error, Withdrawn) and why in caplog.text
+    # A prompt that the program has not read, withdrawn whole.
+    fake.has(WITHDRAWALS, gone("hello", "1.0.0") + gone("other", None, "legal"))
+    clock.added += WITHDRAWALS_SECONDS + 1
+    hub.get("ada/hello")
+    got = reported.get(timeout=DEADLINE_SECONDS)
+    assert str(got.error) == "ada/other 1.0.0 was withdrawn on 2026-11-28 (legal)."
+    assert reported.empty()
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]\n", b'{"owner":1}\n', b"\xff"])
+def test_a_broken_list_of_withdrawals_disturbs_nothing(fake: FakeHub, tmp_path: Path, body: bytes):
+    fake.has(PINNED, answer())
+    fake.has(WITHDRAWALS, body)
+    hub = Hub(fake.url, lock=lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} x.md"))
+    assert hub.get("ada/hello").version == "1.0.0"
+    while WITHDRAWALS not in [path for path, _ in fake.asked]:
+        time.sleep(0.01)
+    assert hub.get("ada/hello").version == "1.0.0"

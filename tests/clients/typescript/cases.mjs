@@ -786,6 +786,43 @@ test("names the line of a lock file that cannot be used", async () => {
   assert.deepEqual(parseLock(""), []);
 });
 
+test("reports locked versions that were withdrawn, once", async () => {
+  const host = await startHost((response) => send(response, record()));
+  const gone = (name, version, note = "") =>
+    `${JSON.stringify({ owner: "ada", name, version, at: "2026-11-28T09:00:00Z", reason: "error", note })}\n`;
+  host.withdrawn = gone("code-review", "1.2.0", "Use 1.3.0.\u001b[31m") + gone("other", "9.0.0");
+  const lock = `${lockLine(record(), "latest")}\n${lockLine(record()).replace("code-review", "other")}`;
+  const hub = hubOf(host, { lock });
+  const reported = () => hub.told.filter(({ source }) => source === "withdrawn");
+  const warned = await warningsOf(async () => {
+    await hub.get(ID);
+    await until(() => reported().length, "the report");
+  });
+  assert.equal(warned.length, 1);
+  const { repo, version, error } = reported()[0];
+  assert.deepEqual([repo, version, error.name], [`${ID}@1.2.0`, "1.2.0", "Withdrawn"]);
+  assert.equal(error.message, "ada/code-review 1.2.0 was withdrawn on 2026-11-28 (error). Use 1.3.0. [31m");
+  // A prompt that the program has not read, withdrawn whole.
+  host.withdrawn += gone("other", null);
+  pass(301);
+  await warningsOf(async () => {
+    await hub.get(ID);
+    await until(() => reported().length === 2, "the second report");
+  });
+  assert.match(reported()[1].error.message, /^ada\/other 1\.2\.0 was withdrawn on 2026-11-28 \(error\)\.$/);
+});
+
+test("a broken list of withdrawals disturbs nothing", async () => {
+  for (const withdrawn of ["{", "[]\n", '{"owner":1}\n', undefined]) {
+    const host = await startHost((response) => send(response, record()));
+    host.withdrawn = withdrawn;
+    const hub = hubOf(host, { lock: lockLine(record()) });
+    await hub.get(ID);
+    await until(() => host.looks, "the look");
+    assert.equal((await hub.get(ID)).version, "1.2.0");
+  }
+});
+
 // Fallbacks and filling in ---------------------------------------------------------------------------
 
 test("a fallback stands for whatever fails", async () => {

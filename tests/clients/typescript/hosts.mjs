@@ -37,11 +37,16 @@ export function refuse(response, status, code, message = "Told by the hub.", hea
 
 const open = [];
 
-/** Starts a host whose `answer(response, request)` may be replaced. `paths` are those asked for. */
+/** Starts a host whose `answer(response, request)` may be replaced. `paths` are those of prompts asked for;
+ * `withdrawn` is the list of withdrawals, asked for `looks` times. */
 export async function startHost(answer) {
   const paths = [];
-  const host = { answer, paths, asked: [] };
+  const host = { answer, paths, asked: [], looks: 0 };
   const server = createServer((request, response) => {
+    if (request.url === "/api/v1/withdrawn.jsonl") {
+      host.looks += 1;
+      return host.withdrawn === undefined ? refuse(response, 404, "not_found") : send(response, host.withdrawn);
+    }
     paths.push(request.url);
     host.asked.push(request.headers);
     response.on("error", () => {}); // whoever stops reading

@@ -12,7 +12,7 @@ const store: Store = {
   delete: async () => {},
 };
 const onGet = ({ repo, version, source, seconds }: Got): void => {
-  const told: [string, string | null, "memory" | "disk" | "network" | "fallback", number] = [repo, version, source, seconds];
+  const told: [string, string | null, "memory" | "disk" | "network" | "fallback" | "withdrawn", number] = [repo, version, source, seconds];
   console.log(told);
 };
 const hub = new Hub("https://prompts.example.org", { lock: locks, timeout: 2.5, store, onGet, headers: { a: "b" } });
