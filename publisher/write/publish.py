@@ -26,7 +26,6 @@ from publisher.write.durable import NewVersion
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.folders import Folder, tell_kept
 from publisher.write.idempotency import KeptAnswer
-from publisher.write.labels import Events, hash_event
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
 from publisher.write.quotas import Quotas
 from publisher.write.rendering import render, render_version
@@ -200,14 +199,10 @@ def _answer_again(
         record = msgspec.json.decode(raw, type=VersionFile)
     except (FileNotFoundError, ValueError):
         return None
-    if kept.label_number:
-        written = hash_event(root, owner, name, kept.label_number)
-    else:
-        written = hashlib.sha256(raw).digest()
-    if kept.record_sha256 not in (None, written):
+    if kept.record_sha256 not in (None, hashlib.sha256(raw).digest()):
         return None
     _, warnings = resolve(draft, name, None, front_matter=front_matter)
-    if kept.writes and kept.previous_version and not kept.label_number:
+    if kept.writes and kept.previous_version:
         with contextlib.suppress(ContentError):  # withdrawn since
             before = Version.parse(kept.previous_version)
             previous = content.read_version(root, owner, name, before)
@@ -221,6 +216,15 @@ def _published(
 ) -> Published:
     if record.files and draft.files is UNSET:
         warnings = [*warnings, tell_kept(record.files)]
+    labels = sorted(draft.labels) or UNSET
+    if labels and not kept.writes:
+        # A job that runs again must not undo a rollback.
+        warnings = [
+            *warnings,
+            f"{kept.version} is not a new version, so no label was moved. To move "
+            f"{', '.join(labels)}, change the label itself.",
+        ]
+        labels = UNSET
     return Published(
         owner=owner,
         name=name,
@@ -231,9 +235,9 @@ def _published(
         size=len(draft.content.encode()),
         publisher=record.publisher,
         published_at=record.published_at,
-        unchanged=not kept.writes or kept.label_number is not None,
+        unchanged=not kept.writes,
         warnings=bounded(warnings),
-        labels=sorted(draft.labels) or UNSET,
+        labels=labels,
         files=record.files,
         content_sha256=record.content_sha256,
     )
@@ -270,15 +274,10 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
         and folder.whole_sha256 == previous[0].whole_sha256
         and _is_same(metadata, previous[0])
     ):
-        events = _plan_events(
-            there, len(listing.events), draft.labels, str(repo.latest), moment, publisher
-        )
         before = repo.versions[-2] if len(repo.versions) > 1 else None
-        number, written = events[-1] if events else (None, None)
-        kept = _kept(repo.latest, before, written, number)
+        kept = _kept(repo.latest, before, None)
         published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
-        decision = labels.write_events(repo.owner, repo.name, events, kept, published)
-        return Preview(decision, folder, metadata, previous, NO_STEP)
+        return Preview(Decision(published, kept, None), folder, metadata, previous, NO_STEP)
     if previous and terms.create_only:
         raise _not_owner(repo)
     step = step_after(previous, metadata, draft.content)
@@ -323,7 +322,7 @@ def _decide_version(
         content_sha256=folder.content_sha256,
     )
     raw = render_version(record)
-    kept = _kept(version, repo.latest, raw, None)
+    kept = _kept(version, repo.latest, raw)
     published = _published(repo.owner, repo.name, kept, record, draft, warnings)
     needs = Quotas(int(repo.is_new), 1, published.size + len(raw) + folder.size)
 
@@ -336,34 +335,17 @@ def _decide_version(
     return Decision(published, kept, write, needs), record
 
 
-def _kept(
-    version: Version, previous: Version | None, written: bytes | None, label_number: int | None
-) -> KeptAnswer:
-    """Returns what is kept of a publication whose last file, ``written``, is a record or a change
-    of a label.
-    """
+def _kept(version: Version, previous: Version | None, record: bytes | None) -> KeptAnswer:
+    """Returns what is kept of a publication that writes ``record``, or nothing."""
     return KeptAnswer(
         version=str(version),
         previous_version=previous and str(previous),
-        record_sha256=written and hashlib.sha256(written).digest(),
-        label_number=label_number,
+        record_sha256=record and hashlib.sha256(record).digest(),
     )
 
 
 def _not_owner(repo: Repo) -> RequestError:
     return RequestError("not_owner", f"{repo.owner}/{repo.name} exists, and may not be updated.")
-
-
-def _plan_events(
-    there: Labels, files: int, wanted: list[str], version: str, at: str, by: str
-) -> Events:
-    """Returns the changes of those ``wanted`` labels that do not name this version yet. The repo
-    has ``files`` files of changes.
-    """
-    names_now = there.versions()
-    moved = [label for label in wanted if names_now.get(label) != version]
-    labels.check_room(there, moved, files + len(moved), "labels")
-    return labels.plan_events(there, moved, version, at, by)
 
 
 def _check_base(draft: Draft, latest: Version | None) -> None:

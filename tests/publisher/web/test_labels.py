@@ -90,7 +90,7 @@ def test_a_publication_with_labels(hub: Hub):
     put(hub, {"version": "1.0.0"})
     again = hub.post({"content": "Three.", "labels": ["production", "canary"]})
     assert (again.status_code, again.json["data"]["unchanged"]) == (200, True)
-    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.2"}
+    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.0"}
     assert "labels" not in hub.post({"content": "Four."}).json["data"]
 
 

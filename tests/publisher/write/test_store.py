@@ -236,17 +236,6 @@ def test_a_label_moves_after_the_moves_that_were_faster(store: Shared, database:
     assert move(store, "1.0.2").unchanged
 
 
-def test_labels_that_move_to_the_latest_version_move_once(store: Shared, database: Database):
-    key = key_in(database, "k")
-    store.faster = [lambda: move(Folder(store.root), "1.0.0")]
-    done = put(store, "One.", labels=["canary", "production"], idempotency_key=key)
-    assert done.unchanged
-    move(Folder(store.root), "1.0.0")
-    assert put(store, "One.", labels=["canary", "production"], idempotency_key=key) == done
-    assert read_labels(store.root, *REPO).versions() == {"canary": "1.0.0", "production": "1.0.0"}
-    assert [*check(store.root)] == []
-
-
 def test_a_withdrawal_was_faster(store: Shared):
     put(store, "Two.")
     store.faster = [lambda: take_back(Folder(store.root), "1.0.0")]
