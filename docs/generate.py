@@ -228,16 +228,6 @@ def trusted_github() -> str:
     return _trusted("github", "publish-prompts.yml", "hub", "staging")
 
 
-def release_github() -> str:
-    """Returns the workflow of GitHub Actions that moves a label."""
-    return _trusted("github", "release-prompt.yml", "production", "production")
-
-
-def release_gitlab() -> str:
-    """Returns the job of GitLab that moves a label."""
-    return _trusted("gitlab", ".gitlab-ci.yml", "production", "production")
-
-
 def trusted_gitlab() -> str:
     """Returns the job of GitLab that needs no stored token."""
     return _trusted("gitlab", ".gitlab-ci.yml", "", "staging")
@@ -268,7 +258,6 @@ PARTS = {
     for part in (
         endpoints, caching, pages, statuses, reserved, rules, publish_fields, publish_limits, tools,
         commands, client, metrics, settings, trusted_github, trusted_gitlab,
-        release_github, release_gitlab,
     )
 }  # fmt: skip
 

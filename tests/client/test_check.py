@@ -109,14 +109,14 @@ def test_pushes(client: Client, publishing: Hub) -> None:
     major = "major: tone is a new required variable"
     assert (done.status, done.text) == (0, f"{repo} 1.0.0 → 2.0.0 ({major})\n")
     text = FOLDER[tone]
-    done = hub.run(*push, "-", "--path", "a/tone.md", "--strict", "--bump=auto", stdin=text)
+    done = hub.run(*push, "-", "--strict", "--bump=auto", stdin=text)
     assert done.status == 5 and done.out == b""
-    assert done.err.startswith("a/tone.md: warning: ")
+    assert done.err.startswith("standard input: warning: ")
     assert hub.run(*push, tone, "", "minor", "--bump", "auto").status == 2
     assert hub.run(*push, tone, "--label", "latest").status == 2
     assert hub.run(*push, tone, "", "--bump", "auto").text == f"{repo} 2.0.0\n"
-    assert "a/b.md:3: error: The front" in (
-        hub.run(*push, "-", "--path=a/b.md", stdin=FOLDER["prompts/broken.md"]).err
+    assert "standard input:3: error: The front" in (
+        hub.run(*push, "-", stdin=FOLDER["prompts/broken.md"]).err
     )
 
 

@@ -31,7 +31,11 @@ OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
     "--json", "--help", "--trusted", "--label", "--at", "--expected",
     "--remove", "--file", "--check", "--body", "--as", "--strict", "--markdown", "--bump",
-    "--path", "--no-files",
+    "--no-files", "--since", "--replace",
+    # of git
+    "--verify", "--is-shallow-repository", "--name-only", "--name-status", "--find-renames",
+    "--relative", "--stdin", "--prefix", "--show-prefix", "--max-count", "--format", "--no-merges",
+    "--is-ancestor", "--unshallow",
 }  # fmt: skip
 
 

@@ -14,14 +14,13 @@ import yaml
 from publisher.accounts.database import Database
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
-from publisher.trusted.publishers import TrustedPublishers
+from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+from publisher.web.pages.snippets import workflow
 from tests.support.issuer import TestIssuer
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server
 
 DOCUMENT = (PROJECT / "docs/use/publish-from-ci.md").read_text(encoding="utf-8")
-GITHUB, GITHUB_RELEASE, GITLAB, GITLAB_RELEASE = (
-    yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
-)
+GITHUB, GITLAB = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL))
 # Fields of the account settings, and the values to enter to publish and to release, for GitHub and
 # GitLab.
 FIELDS = {
@@ -34,6 +33,14 @@ FIELDS = {
 }
 # Values that a reader replaces.
 ADDRESS, HANDLE = "https://prompts.example.org", "ada"
+GITHUB_RELEASE, GITLAB_RELEASE = (
+    yaml.safe_load(workflow(ADDRESS, kind, TrustedPublisher(
+        id="", owner=HANDLE, repo="", issuer="", project="", project_id="", workflow="", branch="",
+        environment=FIELDS["Environment"][at], labels=FIELDS["Labels"][at],
+        added_at=0, used_at=None,
+    )))
+    for kind, at in (("github", 2), ("gitlab", 3))
+)  # fmt: skip
 
 SHELLS = {"github": ["bash", "-e"], "gitlab": ["dash", "-e"], "alpine": ["busybox", "sh", "-e"]}
 NOTHING = "0" * 40
@@ -80,7 +87,9 @@ def github_job(workflow: dict[str, Any], name: str) -> Job:
 def gitlab_job(file: dict[str, Any], name: str) -> Job:
     job = file[name]
     base = file.get(job.get("extends"), {})
-    (shell,) = job["script"]
+    install, *fetch = base["before_script"]
+    assert install == "apk add --no-cache curl git"
+    shell = "\n".join([*fetch, *job["script"]])
     variables = base.get("variables", {}) | job.get("variables", {})
     audience = job.get("id_tokens", {}).get("HUB_ID_TOKEN", {}).get("aud", "")
     return Job(shell, variables, job.get("environment", ""), audience)
@@ -94,6 +103,16 @@ def printed_job(platform: str, kind: str) -> Job:
     return gitlab_job(GITLAB | GITLAB_RELEASE, names[kind])
 
 
+def evaluate(text: str, known: dict[str, str]) -> str:
+    """Fill in what the document's jobs have of GitHub's expressions."""
+
+    def value(found: re.Match[str]) -> str:
+        name, _, otherwise = found[1].partition(" || ")
+        return known[name] or otherwise.strip("'")
+
+    return re.sub(r"\$\{\{ (.+?) \}\}", value, text)
+
+
 class Project:
     """A user's repository of prompts, its remote, and jobs for pushes to it."""
 
@@ -102,6 +121,7 @@ class Project:
         self.url, self.owner = url, owner
         self.work, self.origin = folder / "work", folder / "origin.git"
         self.tools = folder / "tools"  # found before the real ones
+        self.commit_run = ""  # the commit of the last job
         for made in (self.work, self.tools):
             made.mkdir()
         git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(self.origin))
@@ -133,13 +153,21 @@ class Project:
         """Run the job as the platform does for a push."""
         known = {
             "github.event.before": before, "github.sha": after, "github.ref_name": "main",
-            "CI_COMMIT_BEFORE_SHA": before, "CI_COMMIT_SHA": after, "CI_COMMIT_BRANCH": "main",
+            "CI_COMMIT_BEFORE_SHA": before or NOTHING, "CI_COMMIT_SHA": after,
+            "CI_COMMIT_BRANCH": "main",
         }  # fmt: skip
         return self.run_job(platform, "publish", known, after, depth)
 
-    def check(self, platform: str, commit: str) -> Done:
-        """Run the job as the platform does for a pull request."""
-        return self.run_job(platform, "check", {}, commit)
+    def check(self, platform: str, commit: str, base: str = "origin/main") -> Done:
+        """Run the job as the platform does for a request to merge ``commit`` into ``base``."""
+        known = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": git(self.work, "merge-base", base, commit)}
+        if platform == "github":
+            git(self.work, "checkout", "--quiet", "--detach", base)
+            git(self.work, "merge", "--quiet", "--no-ff", "-m", f"Merge {commit}", commit)
+            commit = git(self.work, "rev-parse", "HEAD")
+            git(self.work, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/merge")
+            git(self.work, "checkout", "--quiet", "-")
+        return self.run_job(platform, "check", known, commit)
 
     def run_job(
         self,
@@ -154,19 +182,19 @@ class Project:
         shallow = [f"--depth={depth}"] if depth else []
         git(self.folder, "clone", "--quiet", *shallow, f"file://{self.origin}", str(clone))
         git(clone, "checkout", "--quiet", "--detach", commit)
-        job = self.job(platform, kind)
+        job, self.commit_run = self.job(platform, kind), git(clone, "rev-parse", "HEAD")
         script, summary = clone.with_suffix(".sh"), clone.with_suffix(".md")
-        script.write_text(job.shell)
+        temporary = clone.with_suffix(".tmp")
+        temporary.mkdir()
+        script.write_text(job.shell.replace("/tmp", str(temporary)))
         summary.touch()
         given = {"CI": "true"} | self.rights(platform, kind, job)
         if platform == "github":
             given |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
-            given |= {
-                name: re.sub(r"\$\{\{ (\S+) \}\}", lambda found: known[found[1]], value)
-                for name, value in job.variables.items()
-            }
+            given |= {"RUNNER_TEMP": str(temporary), "GITHUB_WORKSPACE": str(clone)}
+            given |= {name: evaluate(value, known) for name, value in job.variables.items()}
         else:
-            given |= known
+            given |= known | {"CI_PROJECT_DIR": str(clone)}
             given |= {
                 name: string.Template(value).substitute(known)
                 for name, value in job.variables.items()
@@ -242,8 +270,10 @@ class TrustedProject(Project):
     def job(self, platform: str, kind: str) -> Job:
         job = printed_job(platform, kind)
         mine = {ADDRESS: self.url, HANDLE: self.owner}
-        assert set(mine) <= set(job.variables.values())
+        assert ADDRESS in job.variables.values()
         variables = {name: mine.get(value, value) for name, value in job.variables.items()}
+        if "PROMPT" in variables:
+            variables["PROMPT"] = variables["PROMPT"].replace(f"{HANDLE}/", f"{self.owner}/")
         return job._replace(variables=variables, audience=job.audience and self.url)
 
     def rights(self, platform: str, kind: str, job: Job) -> dict[str, str]:
@@ -256,7 +286,7 @@ class TrustedProject(Project):
             self._trusting.github.job = {
                 "repository": path, "repository_id": str(self.number),
                 "workflow_ref": workflow, "job_workflow_ref": workflow,
-                "environment": job.environment,
+                "environment": job.environment, "sha": self.commit_run,
             } | self.claims  # fmt: skip
             return self._trusting.github.env()
         return {"HUB_ID_TOKEN": self.id_token or self.ask_gitlab(job.environment)}
@@ -268,7 +298,7 @@ class TrustedProject(Project):
         claims = {
             "aud": self.url, "project_path": path, "project_id": str(self.number),
             "ci_config_ref_uri": f"{gitlab}/{path}//.gitlab-ci.yml@refs/heads/main",
-            "environment": environment or None,
+            "environment": environment or None, "sha": self.commit_run,
         }  # fmt: skip
         return self._trusting.gitlab.gitlab_token(**claims | self.claims)
 

@@ -22,23 +22,25 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
     (run.parent / "link").symlink_to("/etc/passwd")
     files = {
         "prompts/tool/SKILL.md": "Run it.",
-        "prompts/tool/run.sh": b"#!/bin/sh\r\n",
+        "prompts/tool/run.sh": b"#!/bin/sh\n",
         "prompts/tool/a/README.md": "Read.",
         "prompts/tool/.env": "SECRET=1",
         "prompts/plain.md": "P",
         "prompts/README.md": "Read.",
         "prompts/other/PROMPT.md": "O.",
         "prompts/other/moved.bin": b"\0\xff",
-        ".gitattributes": "* text eol=crlf\nmoved.bin -text\n",
+        ".gitattributes": "prompts/** -text\n",
     }
+    empty = trusted.push_files("Begin", {"README.md": ""})
     first = trusted.push_files("Begin", files)
-    said = trusted.check(platform, first)
+    said = trusted.check(platform, first, empty)
+    assert "hub: leaves out prompts/tool/.env: hidden\n" in said.output
     assert said.status == 0 and f"{trusted.owner}/tool" in said.output + said.summary.replace(
         "\\", ""
     )
     done = trusted.run(platform, NOTHING, first)
     assert done.status == 0, done.output
-    assert "hub: leaves out .env: hidden\n" in done.output
+    assert "hub: leaves out prompts/tool/.env: hidden\n" in done.output
     assert text(hub, trusted, "tool") == b"Run it."
     kept = {"run.sh": (b"#!/bin/sh\n", True), "a/README.md": (b"Read.", False)}
     assert files_of(hub, trusted, "tool") == kept
@@ -52,10 +54,10 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
     assert files_of(hub, trusted, "other") == {}
     assert versions(hub, trusted, "other") == {"1.0.1": "Move", "1.0.0": "Begin"}
     done = trusted.run(platform, NOTHING, first)
-    assert "prompts/tool: a later push has changed it" in done.output
+    assert f"tool 1.0.1 is from commit {second}, which is not in" in done.output
     third = trusted.push_files("Wrong", {"prompts/tool/café 1": "x", "prompts/plain.md": "Q"})
     done = trusted.run(platform, second, third)
-    assert done.status == 1 and "hub: prompts/tool: " in done.output
+    assert done.status == 5 and "prompts/tool/SKILL.md: error: " in done.output
     assert "is not a portable path" in done.output
     assert list(versions(hub, trusted, "tool")) == ["1.0.1", "1.0.0"]
     assert text(hub, trusted, "plain") == b"Q"

@@ -10,7 +10,7 @@ from builder.model.service_urls import CHECK_URL
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts, Grant
-from tests.docs.ci import NOTHING, SHELLS, TrustedProject, Trusting, git, versions
+from tests.docs.ci import NOTHING, SHELLS, Done, TrustedProject, Trusting, git, versions
 from tests.support.catalogues import settings_in
 from tests.support.servers import Server, serving
 
@@ -61,9 +61,8 @@ def test_from_a_pull_request_to_production(
     assert "tone is a new required variable" in shown
     assert "prompts/sub/x.md" in done.output
     if platform == "github":
-        assert "Unchanged: 9" in shown and "<details>" in shown and THOUGHT in shown
-    else:
-        assert "\n9 unchanged\n" in shown
+        assert "<details>" in shown and THOUGHT in shown
+    assert "prompt-1" not in shown
     # Nothing has happened.
     assert traces(hub) == before
     assert THOUGHT not in hub.process.text
@@ -77,7 +76,7 @@ def test_from_a_pull_request_to_production(
     done = trusted.run(platform, first, merged)
     assert done.status == 0, done.output
     assert f"{owner}/triage@staging 2.0.0\n" in done.output
-    assert "prompts/sub/x.md: not published" in done.output
+    assert "prompts/sub/x.md: warning: not the file of a prompt" in done.output
     assert labels(hub, trusted, "triage") == {"production": "1.0.0", "staging": "2.0.0"}
     assert versions(hub, trusted, "triage")["2.0.0"] == "Ask for the tone"
 
@@ -85,7 +84,8 @@ def test_from_a_pull_request_to_production(
     done = trusted.release(platform, "triage", "2.0.0", "none")
     assert done.status != 0 and "Expected production to name no version" in done.output
     done = trusted.release(platform, "triage", "2.0.0", "1.0.0")
-    assert (done.status, done.output) == (0, f"hub: OK\n{owner}/triage@production 2.0.0\n")
+    needs = f"hub: {owner}/triage 2.0.0: It needs new variables: {{{{tone}}}}\n"
+    assert done == Done(0, f"hub: OK\n{owner}/triage@production 2.0.0\n{needs}")
     assert trusted.release(platform, "triage", "1.0.0", "2.0.0").status == 0
     assert labels(hub, trusted, "triage") == {"production": "1.0.0", "staging": "2.0.0"}
     history = hub.get(f"/api/v1/repos/{owner}/triage/labels/production/history").json()["data"]
@@ -125,7 +125,7 @@ def test_a_fork_is_checked_without_a_token(
     assert trusted.run(platform, NOTHING, first).status == 0
     before = traces(trusting.server)
     fork = trusted.push_files("Theirs", {"prompts/triage.md": "Sort.\n", "prompts/new.md": "N"})
-    done = trusted.check(platform, fork)
+    done = trusted.check(platform, fork, first)
     assert done.status == 0, done.output
     shown = (done.summary + done.output).replace("\\", "")
     assert "1.0.0 → 2.0.0" in shown and f"{trusted.owner}/new" in shown
