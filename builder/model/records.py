@@ -79,7 +79,8 @@ FilePath = Annotated[
 FileSize = Annotated[int, Meta(ge=0, le=version_files.BYTES_MAX)]
 Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
-Description = Annotated[str, Meta(max_length=2000)]
+DESCRIPTION_CHARS_MAX = 2000
+Description = Annotated[str, Meta(max_length=DESCRIPTION_CHARS_MAX)]
 Changelog = Annotated[str, Meta(max_length=CHANGELOG_BYTES_MAX)]
 License = Annotated[str, Meta(min_length=1, max_length=100)]
 WebUrl = Annotated[str, Meta(pattern="^https?://", max_length=500)]

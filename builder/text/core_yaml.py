@@ -35,6 +35,9 @@ _TAG = "tag:yaml.org,2002:"
 # An escaped half of a surrogate pair. `json.dumps` writes characters beyond U+FFFF as such pairs,
 # which libyaml refuses.
 _half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
+# A line that begins with a key, and what follows its colon instead of a space; no address.
+_unspaced = re.compile(r"[ ]*(?:- )?[\w.$-]+:(?!//)([^ \t\r])")
+_spaced = re.compile(r"[ ]*(?:- )?[^:#]+:(?:[ \t\r]|$)")
 
 
 class YamlError(ValueError):
@@ -70,8 +73,26 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
         problem = error.problem or "malformed"
         if problem.startswith("mapping values are not allowed"):
             problem = "a second colon; put a text that has one in quotes"
-        raise _error(problem, mark.line, mark.column) from None
+        elif not problem.startswith("could not find expected ':'"):
+            raise _error(problem, mark.line, mark.column) from None
+        raise _error(*_cause(problem, text.split("\n"), mark.line, mark.column)) from None
     return value, _tell_repeated(reader.repeated)
+
+
+def _cause(problem: str, lines: list[str], line: int, column: int) -> tuple[str, int, int]:
+    """The cause of a problem with a key, and its place. It may be in a line before: without a space
+    after its colon, a key is the beginning of a text of several lines.
+    """
+    first = _spaced.match(lines[line])
+    # Another colon in a line that begins with a key is its own fault.
+    for number in range(line, -1, -1) if not first or column < first.end() else ():
+        if found := _unspaced.match(lines[number]):
+            sign = "no " if found[1].isprintable() else f"U+{ord(found[1]):04X} instead of "
+            what = f"{sign}space after the colon; put a plain one there"
+            return what, number, found.start(1)
+        if number < line and _spaced.match(lines[number]):
+            break
+    return problem, line, column
 
 
 def _tell_repeated(keys: list[str]) -> list[str]:

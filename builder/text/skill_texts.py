@@ -12,6 +12,11 @@ KEYS = frozenset({"name", "allowed-tools", "compatibility", "metadata"})
 _WRITTEN = frozenset({"title", "author", "version"})
 
 
+def looks_like_skill(front: Mapping[str, Any]) -> bool:
+    """True if the front matter has the keys that every skill has."""
+    return isinstance(front.get("name"), str) and isinstance(front.get("description"), str)
+
+
 def is_skill(name: str, front: Mapping[str, Any]) -> bool:
     """True if the front matter has the name of the prompt and a description, as a whole skill does.
     False if it declares variables, which need a section that asks for them. False also if a hub

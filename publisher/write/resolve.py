@@ -10,8 +10,10 @@ from builder.model.records import Variable, Variables, VersionFile
 from builder.model.request_bodies import Draft
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
-from builder.text.skill_texts import KEYS, is_skill
+from builder.text.secret_shapes import tell_secrets
+from builder.text.skill_texts import KEYS, looks_like_skill
 from builder.text.summary import first_sentence, title_of
+from builder.text.unworkable import tell_unworkable
 from builder.text.values import as_text, inexact_integers
 from publisher.write.fields import METADATA_FIELDS, parse_loosely
 
@@ -52,7 +54,7 @@ def resolve(
                 "content with an empty line to publish it as text",
             )
         )
-    declared, warnings = _read_front(name, document) if front_matter else ({}, [])
+    declared, warnings = _read_front(document) if front_matter else ({}, [])
     for field in METADATA_FIELDS:
         if getattr(draft, field) is not UNSET:
             declared[field] = getattr(draft, field)
@@ -76,7 +78,15 @@ def resolve(
     size = len(draft.content.encode()) - len(document.body.encode())
     metadata = Metadata(**values, front_matter_bytes=size)
     foreign = tell_foreign(find_foreign(document.body) + find_single(document.body))
-    return metadata, [*warnings, *notes, *_tell_inexact(metadata), *foreign]
+    warnings = [*warnings, *notes, *_tell_inexact(metadata), *foreign]
+    return metadata, [*warnings, *_tell_of_files(draft, name, document)]
+
+
+def _tell_of_files(draft: Draft, name: str, document: Document) -> Iterator[str]:
+    """Yields warnings about secrets, and about what will not work."""
+    files = [(one.path, one.data, one.executable) for one in draft.files or ()]
+    yield from tell_unworkable(name, document.front or {}, files)
+    yield from tell_secrets(draft.content, [(path, data) for path, data, _ in files])
 
 
 def _tell_inexact(metadata: Metadata) -> Iterator[str]:
@@ -98,9 +108,9 @@ def _tell_inexact(metadata: Metadata) -> Iterator[str]:
             )
 
 
-def _read_front(name: str, document: Document) -> tuple[dict[str, Any], list[str]]:
+def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
     front = document.front or {}
-    if is_skill(name, front):
+    if looks_like_skill(front):
         front = {key: value for key, value in front.items() if key not in KEYS}
     fields, notes = parse_loosely(front)
     return fields, document.warnings + [f"Front matter: {note}" for note in notes]

@@ -90,6 +90,13 @@ def test_a_number_that_json_lacks_may_be_a_text(number):
     ("text", "message"),
     [
         ("a: b: c", "line 1, column 5: a second colon; put a text that has one in quotes"),
+        ("x: 1\na:\xa0b\nc: d", "line 2, column 3: U+00A0 instead of space after the colon"),
+        ("x: 1\na:b\nc: d", "line 2, column 3: no space after the colon; put a plain one there"),
+        ("a: b\nhttp://x: c: d", "line 2, column 12: a second colon"),
+        ("a:b\nc: d\ne: f: g", "line 1, column 3: no space after the colon"),
+        ("c: d\ne: f\ng: h: i", "line 3, column 5: a second colon"),
+        ("c: d\n\nbare\ne: f", "could not find expected"),
+        ("a: b:\xa0c: d", "line 1, column 8: a second colon"),
         ("a: 1\nb: \x7f", "line 2, column 4: the character U+007F is not allowed"),
         ("a: *nowhere", "line 1, column 4: aliases"),
         ("a: !!python/object/apply:os.system [id]", "line 1, column 4: the tag !!python"),

@@ -173,3 +173,15 @@ def test_token_format():
     wrong = "a" if token[10] != "a" else "b"
     assert not is_token(token[:10] + wrong + token[11:])
     assert not is_token(token + "\n")
+
+
+def test_a_pointer_of_git_lfs_is_refused_with_its_path():
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    files = [
+        {"path": "a/model.bin", "content": pointer},
+        {"path": "b.md", "content": "x" + pointer},
+    ]
+    error = refusal({"content": "x", "files": files})
+    assert error.code == "validation_failed"
+    assert [one.field for one in error.details] == ["files[a/model.bin]"]
+    assert "git lfs pull" in str(error)
