@@ -127,7 +127,7 @@ SKILL_FILE = ".agents/skills/review/SKILL.md"
 
 
 def skill_line(site: Site, ref: str, version: str, text: bytes, path: str = SKILL_FILE) -> str:
-    skill = site.files[f"/ann/review/{version}/SKILL.md"]
+    skill = site.files[f"ann/review/versions/{version}.skill.md"]
     return f"ann/review {ref} {version} {sha256(text)} {sha256(skill)} {path}\n"
 
 
@@ -137,7 +137,7 @@ def test_a_file_called_skill_is_a_skill(each: Client, site: Site, host: Fake) ->
     assert to.run("lock").status == 0
     assert lock.read_text() == skill_line(site, "production", "1.1.0", TWO)
     assert to.run("sync").status == to.run("sync", "--check").status == 0
-    assert files(to) == {SKILL_FILE: site.files["/ann/review/1.1.0/SKILL.md"]}
+    assert files(to) == {SKILL_FILE: site.files["ann/review/versions/1.1.0.skill.md"]}
     assert to.run("lock").err == "prompts.lock is up to date\n"
     # An older version is no change of one's own, also where no copy of it is kept.
     site.move("ann/review", "production", "2.0.0")
@@ -146,7 +146,7 @@ def test_a_file_called_skill_is_a_skill(each: Client, site: Site, host: Fake) ->
     shutil.rmtree(to.cache)
     assert "is not ann/review 2.0.0" in to.run("sync", "--check").err
     assert to.run("sync").status == 0
-    assert files(to) == {SKILL_FILE: site.files["/ann/review/2.0.0/SKILL.md"]}
+    assert files(to) == {SKILL_FILE: site.files["ann/review/versions/2.0.0.skill.md"]}
     (to.work / SKILL_FILE).write_text('---\n  version: "1.0.0"\n---\nMine.\n')
     assert "has your own changes" in to.run("sync").err
 
@@ -162,7 +162,7 @@ def test_a_folder_from_which_agents_load_no_skill(to: Client) -> None:
 
 def test_a_skill_that_is_not_what_was_locked(to: Client, site: Site) -> None:
     write_lock(to, skill_line(site, "1.0.0", "1.0.0", ONE, "SKILL.md"))
-    site.files["/ann/review/1.0.0/SKILL.md"] += b"Evil."
+    site.files["ann/review/versions/1.0.0.skill.md"] += b"Evil."
     done = to.run("sync")
     assert done.status == 6 and "its SHA-256 differs. Try again, or lock it again" in done.err
     assert files(to) == {}
