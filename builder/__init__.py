@@ -12,6 +12,8 @@ from importlib import metadata
 DISTRIBUTION = "prompt-hub"
 # Version of the public interface: of the client ``hub``, the API's document and the tools.
 VERSION = "1.0.0"
+# No version is published before this release was made: an earlier clock is wrong.
+RELEASED = "2026-11-01T00:00:00Z"
 
 
 @cache

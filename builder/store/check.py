@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from builder.model import names
 from builder.model.errors import ContentError, Fault
@@ -11,6 +12,7 @@ from builder.model.labels import FOLDER as LABELS
 from builder.model.labels import Move, find_faults, move_of, moves_with
 from builder.model.ordinals import Counted, count_withdrawn
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
+from builder.model.plural import counted
 from builder.model.records import VersionFile
 from builder.model.version_files import FOLDER_SUFFIX
 from builder.model.withdrawn import FOLDER as WITHDRAWN
@@ -36,6 +38,9 @@ from builder.store.restored import read_restored
 from builder.store.sqlite import folder_lock
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, file_name, read_parts
 from builder.text.prompts import parse_document, variable_names
+
+# Clocks of nodes and clients differ by minutes, and time zones by a day.
+AHEAD_DAYS_MIN = 1
 
 
 def check(root: str) -> Iterator[Fault]:
@@ -163,6 +168,13 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
     file = f"{stem}.json"
     if record.published_at < before:
         yield Fault(file, "published_at is earlier than that of the version before")
+    ahead = (datetime.fromisoformat(record.published_at) - datetime.now(UTC)).days
+    if ahead >= AHEAD_DAYS_MIN:
+        reason = (
+            f"published_at is {counted(ahead, 'day')} ahead of this machine's clock; one of the "
+            "clocks is or was wrong, and the next versions of this prompt get no earlier time"
+        )
+        yield Fault(file, reason, is_warning=True)
     if not text.strip():
         yield Fault(f"{stem}.md", "no text")
     if "\0" in text:

@@ -7,7 +7,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, cut
+from builder.text.json_keys import Pairs, load_pairs, repeated_keys
 from moving.importers.items import Columns, Item, Rejection, decode_text, make_item
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -15,6 +16,8 @@ JSON_SUFFIX = ".json"
 JSON_BYTES_MAX = 64 * 1024 * 1024
 # More bytes than any prompt with its metadata has. A longer line is rejected.
 LINE_BYTES_MAX = 2 * 1024 * 1024
+# A warning about repeated keys shows so many characters of them.
+KEYS_CHARS_MAX = 200
 
 
 def read_lines(path: str, columns: Columns) -> Iterator[Item | Rejection]:
@@ -40,18 +43,26 @@ def read_json(path: str, columns: Columns) -> Iterator[Item | Rejection]:
     with open(path, "rb") as file:
         raw = file.read()
     try:
-        value = msgspec.json.decode(decode_text(raw).removeprefix("\ufeff"))
+        text = decode_text(raw).removeprefix("\ufeff")
+        value, pairs = msgspec.json.decode(text), load_pairs(text)
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"{path} is not JSON: {error}.") from None
-    lists = value.values() if isinstance(value, dict) else [value]
-    lists = [one for one in lists if isinstance(one, list) and one and _is_of_objects(one)]
+    if isinstance(pairs, Pairs) and pairs.repeated:
+        raise OperatorError(f"{path} has the key {pairs.repeated[0]!r} twice. Rename one of them.")
+    lists, twins = _lists_in(value), _lists_in(pairs)
     if len(lists) != 1:
         raise OperatorError(
             f"{path} has {len(lists)} lists of objects. Pass a file that is a list of prompts, or "
             "an object with one such list."
         )
-    for number, row in enumerate(lists[0], start=1):
-        yield _read_row(f"entry {number}", row, columns)
+    for number, (row, twin) in enumerate(zip(lists[0], twins[0], strict=True), start=1):
+        yield _read_row(f"entry {number}", row, columns, twin)
+
+
+def _lists_in(value: Any) -> list[list[dict[str, Any]]]:
+    """The lists of objects that a document is or has."""
+    lists = value.values() if isinstance(value, dict) else [value]
+    return [one for one in lists if isinstance(one, list) and one and _is_of_objects(one)]
 
 
 def _is_of_objects(rows: list[Any]) -> bool:
@@ -68,16 +79,21 @@ def _next_line(file: BinaryIO) -> bytes:
 
 def _read_line(where: str, line: bytes, columns: Columns) -> Item | Rejection:
     try:
-        row = msgspec.json.decode(line)
+        row, twin = msgspec.json.decode(line), load_pairs(line)
     except (ValueError, RecursionError) as error:
         return Rejection(where, f"not JSON: {error}")
     if not isinstance(row, dict):
         return Rejection(where, "not a JSON object")
-    return _read_row(where, row, columns)
+    return _read_row(where, row, columns, twin)
 
 
-def _read_row(where: str, row: dict[str, Any], columns: Columns) -> Item | Rejection:
+def _read_row(where: str, row: dict[str, Any], columns: Columns, twin: Pairs) -> Item | Rejection:
+    """The item of a row; ``twin`` is the same row as Pairs."""
     try:
-        return make_item(where, row, columns.find(row))
+        item = make_item(where, row, columns.find(row))
+        if twice := ", ".join(dict.fromkeys(map(repr, repeated_keys(twin)))):
+            note = f"Repeated keys; the last one counts: {cut(twice, KEYS_CHARS_MAX)}."
+            item = item._replace(warnings=[*item.warnings, note])
+        return item
     except OperatorError as error:
         return Rejection(where, str(error))

@@ -1,5 +1,6 @@
 """The exchange of a CI job's ID token for a token of the hub, over HTTP."""
 
+import json
 import re
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -13,6 +14,7 @@ from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.request_bodies import TrustedExchange
 from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
+from builder.text.json_keys import only_once
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import Token, format_time
 from publisher.trusted.claims import Job
@@ -100,6 +102,7 @@ def read_exchange(request: Request) -> tuple[str, str]:
     body = read_json_body(request, VISITOR_BYTES_MAX, "send only the ID token and the repo")
     try:
         sent = _decode(body)
+        json.loads(body, object_pairs_hook=only_once)
     except msgspec.ValidationError as error:
         raise _wrong(str(error)) from None
     except (ValueError, RecursionError):
@@ -142,5 +145,6 @@ def _is_scope(text: str) -> bool:
 
 def _not_an_object() -> RequestError:
     return RequestError(
-        "invalid_json", 'Send a JSON object in UTF-8: {"token": "…", "repo": "ada/code-review"}.'
+        "invalid_json",
+        'Send a JSON object in UTF-8, each key once: {"token": "…", "repo": "ada/code-review"}.',
     )

@@ -18,6 +18,7 @@ from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_
 from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, NOTE_BYTES_MAX
 from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
+from builder.text.json_keys import only_once
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
@@ -112,7 +113,10 @@ def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
         # Not msgspec, which refuses half of a surrogate pair as invalid JSON: here the field's
         # parser reports it, with the name of the field.
         fields = json.loads(
-            raw.decode("utf-8"), parse_constant=_parse_number, parse_float=_parse_number
+            raw.decode("utf-8"),
+            parse_constant=_parse_number,
+            parse_float=_parse_number,
+            object_pairs_hook=only_once,
         )
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from msgspec import UNSET, Struct
 
+from builder import RELEASED
 from builder.model import names, records
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.labels import Labels, Move, event_file, fold
@@ -119,8 +120,14 @@ def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) 
 
 def time_of_next(labels: Labels, now: datetime | None) -> str:
     """Returns the time of the next change: now, but no earlier than the last one, in case a clock
-    was set back.
+    was set back. Raises RequestError ``unavailable`` if the clock is before this release.
     """
+    if now is None and (shown := records.format_time(datetime.now(UTC))) < RELEASED:
+        raise RequestError(
+            "unavailable",
+            f"The clock of this server is wrong: it shows {shown}, and this release was made after "
+            f"{RELEASED}. Set the clock, then try again.",
+        )
     last = max((past[0].moved_at for past in labels.history.values()), default="")
     return max(records.format_time(now or datetime.now(UTC)), last)
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from builder.text.json_keys import only_once
+
 _whole = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -52,7 +54,7 @@ def read_json(text: str) -> Any:
     invalid.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"This is not valid JSON: check line {error.lineno} from character {error.colno}."
@@ -72,6 +74,14 @@ def read_number(text: str) -> int | float:
     if not math.isfinite(number):
         raise ValueError("Enter a number, such as 0.7.")
     return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    try:
+        return only_once(pairs)
+    except ValueError as error:
+        sentence = str(error)
+        raise ValueError(f"{sentence[:1].upper()}{sentence[1:]}. Remove one of them.") from None
 
 
 def _refuse_constant(name: str) -> Any:

@@ -4,12 +4,14 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
+from builder.model.records import format_time
 from builder.store import content
 from builder.store.check import check, stray_texts
 from builder.store.content import (
@@ -365,3 +367,14 @@ def test_texts_that_are_no_prompts_are_named_with_the_command_that_publishes_the
     # Beside the owners' folders a file does no harm; elsewhere it is a fault.
     faults = {fault.path: fault.is_warning for fault in check(str(root))}
     assert {file: faults[file] for file in strays} == {file: "/" not in file for file in strays}
+
+
+@pytest.mark.parametrize(("days", "is_told"), [(30, True), (0.5, False), (-1, False)])
+def test_a_version_ahead_of_the_clock_is_a_warning(root: Path, days: float, is_told: bool):
+    at = format_time(datetime.now(UTC) + timedelta(days=days, minutes=5))
+    write_version(root, "ann", "review", "9.0.0", "Later.\n", published_at=at)
+    found = [fault for fault in check(str(root)) if "ahead of this machine's clock" in str(fault)]
+    assert [(fault.path, fault.is_warning) for fault in found] == (
+        [("ann/review/9.0.0.json", True)] if is_told else []
+    )
+    assert not found or f"{days} days ahead" in found[0].reason

@@ -177,12 +177,25 @@ def test_a_command_is_a_name_and_a_title_where_there_is_none(root):
     assert record.variables == [Variable("n", type="number", default=3)]
 
 
+@pytest.mark.parametrize("file", ["a.json", "a.jsonl"])
+def test_a_key_that_is_given_twice_is_a_warning(root, file):
+    twice = '{"title": "A", "prompt": "one", "prompt": "two", "parameters": {"n": 1, "n": 2}}'
+    other = '{"title": "B", "prompt": "one"}'
+    outcome = bring_text(
+        root, file, f"[{twice},{other}]" if file == "a.json" else f"{twice}\n{other}"
+    )
+    assert latest(root, "imported/a")[1] == "two"
+    told = [one for one in outcome.warnings if "Repeated keys" in str(one)]
+    assert len(told) == 1 and "the last one counts: 'prompt', 'n'." in str(told[0])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "is not JSON"), ("[" * 100_000, "is not JSON"), ("[]", "has 0 lists of objects"),
         ('{"a": [{}], "b": [{}]}', "has 2 lists of objects"), ('["x"]', "has 0 lists"),
         ('"x"', "has 0 lists"), ('{"a": [1]}', "has 0 lists"),
+        ('{"a": [{}], "a": [{}]}', "has the key 'a' twice"),
     ],
 )  # fmt: skip
 def test_json_without_a_list_of_prompts(root, text, message):

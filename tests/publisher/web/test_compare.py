@@ -58,7 +58,10 @@ def test_it_shows_what_changed(shared: Hub):
     assert f"<title>1.0.0 to stable · Compare versions · {RELEASED}" in page.text
     words = words_of(page)
     assert "The released prompt 1.0.0 → 1.1.0 Now Be very kind to {{whom}}. From" in words
-    assert "1 line removed, 1 line added. Nothing changes for callers. Words In one" in words
+    assert (
+        "1 line removed, 1 line added. Callers pass the same variables as before. Words In one"
+        in words
+    )
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
     assert "Versions 1.1.0 2025-02-13 Label stable 1.0.0 2025-02-11 All" in words
     gap, *_, changed = Table(page.text).rows[1:]
@@ -142,7 +145,10 @@ def test_files_and_what_they_can_do(shared: Hub):
 
 def test_metadata_alone(shared: Hub):
     page = ask(shared, RELEASED).text
-    sentences = "The text is unchanged. The metadata differs: title. Nothing changes for callers."
+    sentences = (
+        "The text is unchanged. The metadata differs: title. "
+        "Callers pass the same variables as before."
+    )
     assert sentences in page and 'class="sides"' not in page
     assert "<dt>Published by</dt><dd><p>many</p></dd>" in page and 'id="words"' not in page
 

@@ -55,7 +55,8 @@ def test_full_draft():
 
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"\xff", b"[]", b'"x"', b"null", b'{"content": NaN}', b"[" * 100_000,
-            b'{"content": "x", "parameters": {"seed": 1e999}}', b"\xef\xbb\xbf{}"],
+            b'{"content": "x", "parameters": {"seed": 1e999}}', b"\xef\xbb\xbf{}",
+            b'{"content": "x", "content": "x"}', b'{"content": "x", "parameters": {"n":1, "n":1}}'],
 )  # fmt: skip
 def test_not_a_json_object(raw: bytes):
     assert refusal(raw).code == "invalid_json"

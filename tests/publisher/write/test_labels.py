@@ -1,7 +1,7 @@
 """Moving labels: what is stored, what is refused, and what a fault may leave."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from builder.model.errors import HubError, RequestError
 from builder.store import content
 from builder.store.check import check
 from publisher.accounts.database import Database
+from publisher.write import labels
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, parse_label_draft
 from publisher.write.idempotency import IdempotencyKey
@@ -21,7 +22,7 @@ from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store_protocol import Folder
 from tests.publisher.write.labelling import NOON, REPO, events, history, move, put, versions
 from tests.support.calls import at, watched
-from tests.support.catalogues import write_label
+from tests.support.catalogues import read_tree, write_label
 
 
 @pytest.fixture
@@ -36,6 +37,27 @@ def code_of(act: Callable[[], object]) -> str:
     with pytest.raises(RequestError) as caught:
         act()
     return caught.value.code
+
+
+@pytest.mark.parametrize("change", ["publish", "label"])
+def test_a_clock_before_the_release_changes_nothing(
+    root: str, change: str, monkeypatch: pytest.MonkeyPatch
+):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(1970, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(labels, "datetime", Clock)
+    before = read_tree(root)
+    with pytest.raises(RequestError, match="it shows 1970-01-01T00:00:00Z") as caught:
+        if change == "label":
+            change_label(
+                Folder(root), *REPO, "x", parse_label_draft(b'{"version": "1.0.0"}'), by="ann"
+            )
+        else:
+            publish(Folder(root), *REPO, make_draft({"content": "New."}), publisher="ann")
+    assert caught.value.status == 503 and read_tree(root) == before
 
 
 def test_a_label_that_moves(root: str):
