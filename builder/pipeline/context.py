@@ -110,6 +110,9 @@ class Context:
     removed: int = 0
     faults: list[Fault] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.site.noted = self.state.files.noted
+
     @property
     def settings(self) -> Settings:
         return self.request.settings

@@ -25,9 +25,8 @@ from builder.model.settings import Settings
 from builder.render.pages import pages_of
 from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
-from builder.store.state.repos import RepoRow
 from builder.write.history import Task
-from builder.write.repo import render_repo
+from builder.write.repo import Rendered, render_repo
 
 # Starting a process costs as much as rendering some hundred repos. With fewer repos, one process
 # less is started.
@@ -40,12 +39,12 @@ _PR_SET_PDEATHSIG = 1
 
 log = logging.getLogger("hub.build")
 
-Rendered = tuple[list[RepoRow], list[Fault]]
+Batch = tuple[list[Rendered], list[Fault]]
 Workers = dict[Connection, BaseProcess]
 
 
-def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[RepoRow]:
-    """Write the files of these repos and yield their rows as they are finished, in any order.
+def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[Rendered]:
+    """Write the files of these repos and yield each as it is finished, in any order.
 
     Raises ContentError with all faults found, once the faultless repos are written.
     """
@@ -61,7 +60,7 @@ def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[
     faults.check()
 
 
-def _render(tasks: list[Task], settings: Settings, site: Site) -> Rendered:
+def _render(tasks: list[Task], settings: Settings, site: Site) -> Batch:
     rows, faults = [], Faults()
     for task in tasks:
         with faults:
@@ -71,7 +70,7 @@ def _render(tasks: list[Task], settings: Settings, site: Site) -> Rendered:
 
 def _render_in_workers(
     tasks: list[Task], settings: Settings, site: Site, count: int
-) -> Iterator[Rendered]:
+) -> Iterator[Batch]:
     """Yield the results of batches. This process renders the batches that workers do not finish.
 
     A worker gets a batch once it has answered the last one. So memory holds at most one answer per
@@ -103,8 +102,9 @@ def _render_in_workers(
                 if isinstance(answer, OperatorError):
                     raise answer
                 give(connection)
-                result, tally = answer
+                result, tally, noted = answer
                 site.tally.add(tally)
+                site.noted.update(noted)
                 yield result
         for batch in batches:  # All workers have died.
             yield _render(batch, settings, site)
@@ -178,9 +178,9 @@ def _work(connection: Connection, lock: Connection | None, settings: Settings, s
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             batch = connection.recv()
-            site.tally = Tally()
+            site.tally, site.noted = Tally(), {}
             try:
-                answer = _render(batch, settings, site), site.tally
+                answer = _render(batch, settings, site), site.tally, site.noted
             except OperatorError as error:
                 answer = error
             connection.send(answer)

@@ -78,7 +78,8 @@ def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
     old = {repo_id: row for repo_id in batch if (row := state.repos.get(repo_id))}
     tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
     try:
-        for done, row in enumerate(render_repos(tasks, context.settings, context.site), start):
+        rendered = render_repos(tasks, context.settings, context.site)
+        for done, (row, _) in enumerate(rendered, start):
             context.request.progress("Updating pulls", done, total)
             context.rendered += 1
             _put(state, row, old[row.id])

@@ -8,13 +8,14 @@ publish.
 
 import time
 
+from builder.model.matching import match_file
 from builder.pipeline.context import Context
 from builder.pipeline.recount import is_behind, recount
 from builder.search import index as search_index
 from builder.store.state.work import Work
 from builder.write.catalogue import write_home, write_hub, write_lines, write_llms
+from builder.write.left import Wanted, is_urgent
 from builder.write.lists import find_stale, write_page
-from builder.write.orphans import Expected
 from builder.write.sitemap import write_sitemap
 
 # A build whose lists are behind by this time continues with them even if others wait: for a slice
@@ -169,13 +170,16 @@ class Settling:
     def _remove_orphans(self) -> None:
         """Remove files that were orphans after the last build; note those of this build."""
         context, state, site = self.context, self.context.state, self.context.site
-        expected = Expected(state, has_langfuse=context.settings.langfuse)
+        state.files.flush()
+        wanted = Wanted(state)
         if context.is_fresh and not site.is_new:
             # Nothing is remembered of an existing site's files.
-            state.orphans.add(file for file in site.files() if file not in expected)
+            unwanted = [file for file in site.files() if file not in wanted]
+            state.orphans.add(unwanted)
+            site.remove(*(one for one in unwanted if (at := match_file(one)) and is_urgent(at)))
         kept = []
         for file, is_old in state.orphans.files().items():
-            if file in expected:
+            if file in wanted:
                 continue
             if not is_old or self._has_removed:
                 kept.append(file)

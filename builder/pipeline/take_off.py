@@ -5,17 +5,16 @@ gone.
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from builder.model.errors import OperatorError
+from builder.model.matching import Match
 from builder.model.names import LATEST
-from builder.model.routes import ROUTES
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.work import Work
-from builder.write import langfuse_files
-from builder.write.withdrawn import files_of, folders_left
+from builder.write.left import files_left
 
 
 def take_off(
@@ -41,26 +40,20 @@ def take_off(
     with build_lock(state, on_wait):
         count_build(state)
         _forget(state, f"{owner}/{name}")
-        files = [*_files(owner, name, versions, labels)]
-        # Only their content shows which of these have the text, so all are removed.
-        files += langfuse_files.files_left(site, owner, name)
-        for version in versions:
-            files += folders_left(site, owner, name, version)
-        return site.remove(*files)
+        found = files_left(site, owner, name)
+        return site.remove(*(file for file, one in found if _shows(one, versions, labels)))
 
 
-def _files(
-    owner: str, name: str, versions: Collection[str], labels: Collection[str]
-) -> Iterator[str]:
-    at = {"owner": owner, "name": name}
-    for version in versions:
-        yield from files_of("version", **at, version=version)
-    for route in ROUTES:
-        if route.scope == "label" and "{label}" in route.file and route.name != "label_history":
-            yield from (route.file_for(**at, label=label) for label in labels)
-    if LATEST in labels:
-        yield from files_of("repo", **at)
-        yield from files_of("versions", **at)
+def _shows(match: Match, versions: Collection[str], labels: Collection[str]) -> bool:
+    """True if a file may have the text of one of these versions."""
+    route, at = match
+    if route.scope in ("langfuse", "withdrawn"):
+        return route.scope == "langfuse"  # Only their content shows which of these have the text.
+    if "version" in at:
+        return at["version"] in versions
+    if route.scope == "label":
+        return at.get("label") in labels and route.name != "label_history"
+    return LATEST in labels
 
 
 def _forget(state: str, repo_id: str) -> None:

@@ -10,22 +10,27 @@ from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
+from builder.write import withdrawn
 from builder.write.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
 from builder.write.fixed import write_fixed_files
 from builder.write.history import Task
+from builder.write.left import files_left, is_urgent
 from builder.write.lists import StalePage, find_stale_first, write_page
-from builder.write.orphans import files_left, lost_archives, lost_files, new_files
-from builder.write.owner import write_owner
-from builder.write.withdrawn import WithdrawnFiles, files_of, lines_of
+from builder.write.owner import owner_files, write_owner
+from builder.write.withdrawn import lines_of
 
 
 def make_visible(context: Context, found: Changes) -> None:
     """Write what has changed, and note the remaining work. Raises ContentError."""
     state = context.state
-    _note_begun(context, found)
+    begun = _note_begun(context, found)
     _write_withdrawn(context, found.withdrawn)
     archives = _write_repos(context, found.tasks)
     _forget_repos(state, found.removed)
+    undone = state.todo.names(Work.REPO)
+    for owner, name in (repo_id.split("/") for repo_id in begun):
+        if f"{owner}/{name}" not in undone:
+            _note_left(context, owner, name)
     if context.is_fresh:
         state.add_indexes()
         _note_lists(state, [tag for tag, _ in state.tags.counts()])
@@ -41,7 +46,7 @@ def make_visible(context: Context, found: Changes) -> None:
     for owner in {task.owner for task in found.withdrawn}:
         if state.owners.mark(owner) is None:
             # The owner had only withdrawn prompts, and the profile showed them.
-            context.site.remove(*files_of("owner", owner=owner))
+            context.site.remove(*owner_files(owner))
     context.site.remove(*archives)  # The marketplaces do not name them any more.
     if context.is_fresh:
         write_fixed_files(context.settings, context.site)
@@ -54,8 +59,10 @@ def make_visible(context: Context, found: Changes) -> None:
     state.checkpoint()
 
 
-def _note_begun(context: Context, found: Changes) -> None:
-    """Commit the list of repos to write, before the first file is touched."""
+def _note_begun(context: Context, found: Changes) -> set[str]:
+    """Commit the list of repos to write, before the first file is touched. Returns the ids of those
+    whose last build did not end.
+    """
     state = context.state
     if found.home:
         state.put_home(*found.home)
@@ -65,15 +72,11 @@ def _note_begun(context: Context, found: Changes) -> None:
     tasks = [*found.tasks, *found.withdrawn]
     repos = {task.id for task in tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
+    begun = state.todo.names(Work.REPO)
     if not context.is_fresh:
-        # Files that a killed build wrote for labels removed since then.
-        for repo_id in state.todo.names(Work.REPO):
-            state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
-        for task in tasks:
-            old = task.old or state.repos.get(task.id)
-            state.orphans.add(new_files(task, old))
     state.checkpoint()
+    return begun
 
 
 def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
@@ -82,10 +85,17 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
     for task in tasks:
         with faults:
             parts = read_parts(context.settings.content, task.id, task.withdrawn)
-            files = WithdrawnFiles(context.site, context.pages, task.owner, task.name)
-            files.write_repo(parts)
+            at = {"owner": task.owner, "name": task.name}
+            context.site.put(at, withdrawn.files_of_repo(context.pages, parts, **at))
+            context.site.remove(
+                *(
+                    file
+                    for file, match in files_left(context.site, **at)
+                    if not match.route.name.startswith("withdrawn_repo")
+                )
+            )
             context.rendered += 1
-            _forget_repo(state, task.id)
+            _forget_repo(state, task.id, [task.id])
             lines = lines_of(task.owner, task.name, parts)
             state.withdrawn.put(task.id, task.mark, len(parts.versions), lines)
             state.todo.add(Work.WITHDRAWN)
@@ -98,21 +108,21 @@ def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
     state, archives = context.state, []
     known = {task.id: task.old for task in tasks}
     try:
-        for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
+        rendered = render_repos(tasks, context.settings, context.site)
+        for done, (row, objects) in enumerate(rendered):
             context.request.progress("Writing prompts", done, len(tasks))
             context.rendered += 1
             old = None if context.is_fresh else known[row.id] or state.repos.get(row.id)
             state.repos.put(row, old)
             if context.is_fresh:
+                state.files.flush()
                 continue  # All lists will be written.
             state.withdrawn.remove(row.id)
             if not old or old.search_digest != row.search_digest:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):
                 _note_change(state, old, row)
-            if old:
-                state.orphans.add(lost_files(old, row))
-                archives += lost_archives(old, row)
+            archives += _drop_lost(context, row.id, objects)
             state.todo.done(Work.REPO, [row.id])
     except ContentError as error:
         context.note_faults(error.faults)
@@ -121,21 +131,48 @@ def _write_repos(context: Context, tasks: list[Task]) -> list[str]:
 
 def _forget_repos(state: State, removed: list[str]) -> None:
     for repo_id in removed:
-        _forget_repo(state, repo_id)
+        _forget_repo(state, repo_id, [])
         if state.withdrawn.remove(repo_id):
             state.todo.add(Work.WITHDRAWN)
-            owner, name = repo_id.split("/")
-            state.orphans.add(files_of("withdrawn", owner=owner, name=name))
     state.todo.done(Work.REPO, removed)
 
 
-def _forget_repo(state: State, repo_id: str) -> None:
+def _forget_repo(state: State, repo_id: str, kept: list[str]) -> None:
+    """Remove a repo from lists. The files of its objects become orphans, except those ``kept``."""
+    for lost in state.files.replace(repo_id, kept).values():
+        state.orphans.add(lost)
     old = state.repos.get(repo_id)
     if old:
         state.repos.remove(old)
         state.todo.add(Work.INDEX_REPO, [repo_id])
         _note_change(state, old, None)
-        state.orphans.add(lost_files(old, None))
+
+
+def _drop_lost(context: Context, repo_id: str, objects: list[str]) -> list[str]:
+    """Drop the files that the objects of a repo no longer have: those of labels and refs at once,
+    because a removed label must not be found after its removal. Returns archives of skills, which
+    their owners' old files name.
+    """
+    archives = []
+    for object_id, files in context.state.files.replace(repo_id, objects).items():
+        what = object_id.partition(" ")[2].partition(" ")[0]
+        if what in ("label", "ref"):
+            context.site.remove(*files)
+            continue
+        context.state.orphans.add(files)
+        if what == "archive":
+            archives += files
+    return archives
+
+
+def _note_left(context: Context, owner: str, name: str) -> None:
+    """Find the files of a killed build that the repo no longer has."""
+    wanted = context.state.files.of_repo(f"{owner}/{name}")
+    for file, match in files_left(context.site, owner, name):
+        if file not in wanted:
+            if is_urgent(match):
+                context.site.remove(file)
+            context.state.orphans.add([file])
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:

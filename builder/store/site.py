@@ -5,22 +5,26 @@ same is left alone, with its time. A site can be rebuilt from the content, so no
 disk.
 """
 
+import contextlib
 import gzip
+import hashlib
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from builder.model.answers import Hub
 from builder.model.errors import OperatorError
-from builder.model.routes import BY_NAME, WELL_KNOWN
+from builder.model.objects import SITE, Digests, id_of, named
+from builder.model.routes import BY_NAME, WELL_KNOWN, Route
 
 Mark = tuple[int, int, int]
 
 _TEMPORARY = ".tmp"
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+# Never an existing file, which may be another name of one that readers have.
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 ONE_SECOND_NS = 1_000_000_000
 GZIP_LEVEL = 6
 # Larger files (the catalogue of some thousand repos) are compressed at level 1, which takes a fifth
@@ -100,7 +104,9 @@ class Tally:
 
 
 class Site:
-    """The folder of generated files. ``dry``: write and remove nothing, only record differences."""
+    """The folder of generated files. ``dry``: write and remove nothing, only record differences.
+    ``noted``: the digests of the files of each object that was written.
+    """
 
     def __init__(self, root: str, *, dry: bool = False) -> None:
         self.root = root.rstrip("/") or "/"
@@ -108,11 +114,37 @@ class Site:
         self.tally = Tally()
         # On an empty site there is nothing to compare with.
         self.is_new = _is_empty(root)
+        self.noted: dict[str, Digests] = {}
+        # The first file of a repo with some bytes, by their digest, and that repo.
+        self._first: dict[bytes, str] = {}
+        self._first_of: tuple[object, object] | None = None
 
-    def write(self, file: str, data: bytes, *, not_before: str = "") -> None:
+    def put(
+        self,
+        at: Mapping[str, object],
+        files: Iterable[tuple[str, bytes]],
+        *,
+        not_before: str = "",
+    ) -> None:
+        """Write the files of an object, in their order, and note their digests. Each has the name
+        of its route, or a path. Equal files of a repo are links to one. Raises OperatorError.
+        """
+        repo = at.get("owner"), at.get("name")
+        if repo != self._first_of:
+            self._first, self._first_of = {}, repo
+        digests: Digests = {}
+        for name, data in files:
+            key, file = named(name, at)
+            digests[key] = digest = _digest(data)
+            same = self._first.setdefault(digest, file)
+            self.write(file, data, not_before=not_before, same=same)
+        self.noted[id_of(at)] = digests
+
+    def write(self, file: str, data: bytes, *, not_before: str = "", same: str = "") -> None:
         """Make ``file`` (relative to the site) have these bytes. Raises OperatorError.
 
-        A new file gets a time no earlier than that of the file ``not_before``.
+        A new file gets a time no earlier than that of the file ``not_before``. ``same``: a file
+        with these bytes; it gets another name if that fits.
         """
         path = f"{self.root}/{file}"
         old_ns = None
@@ -125,9 +157,10 @@ class Site:
             if self.dry:
                 (self.tally.missing if old_ns is None else self.tally.differing).append(file)
                 return
-            if old_ns is None and not_before and not self.is_new:
+            if old_ns is None and not_before not in ("", file) and not self.is_new:
                 old_ns = os.stat(f"{self.root}/{not_before}").st_mtime_ns - ONE_SECOND_NS
-            _replace(path, data, old_ns)
+            if same in ("", file) or not _link(f"{self.root}/{same}", path, old_ns):
+                _replace(path, data, old_ns)
         except OSError as error:
             raise OperatorError(
                 f"Cannot write {path}: {error.strerror}. The old file is still there. "
@@ -141,11 +174,16 @@ class Site:
         one. Raises OperatorError.
         """
         row = BY_NAME[route]
-        self.write(row.file, data)
+        self._write_noted(row, data)
         if row.compressed:
             level = GZIP_LEVEL if len(data) <= GZIP_CAREFUL_BYTES_MAX else 1
             # The time in gzip's header would make every copy different.
-            self.write(row.compressed.file, gzip.compress(data, level, mtime=0))
+            self._write_noted(row.compressed, gzip.compress(data, level, mtime=0))
+
+    def _write_noted(self, route: Route, data: bytes) -> None:
+        self.write(route.file, data)
+        key, _ = named(route.name, {})
+        self.noted.setdefault(SITE, {})[key] = _digest(data)
 
     def read(self, file: str) -> bytes | None:
         """The bytes of a file of the site; None if it does not exist."""
@@ -186,6 +224,17 @@ class Site:
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(path, name), self.root)
 
+    def files_named(self, folder: str, name: str) -> Iterator[str]:
+        """The files of a folder whose names are ``name``, an ending or a ref; and those below the
+        folder ``name``.
+        """
+        path = os.path.join(self.root, folder)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for one in sorted(os.listdir(path)):
+                if one.startswith((f"{name}.", f"{name}@")) or one == name:
+                    below = f"{folder}{one}"
+                    yield from self.files(below) if os.path.isdir(path + one) else (below,)
+
     def remove_temporary_files(self) -> None:
         """Remove the temporary files of a killed build."""
         for path, name in list(self._walk()):
@@ -221,6 +270,43 @@ def _read(path: str) -> tuple[bytes | None, int | None]:
         os.close(descriptor)
 
 
+def _link(same: str, path: str, old_ns: int | None) -> bool:
+    """Make ``path`` another name of the file ``same``, if that is new enough to replace a file of
+    this time; false if not, or if the file system cannot.
+    """
+    try:
+        if old_ns is None:
+            os.link(same, path)
+            return True
+        if os.stat(same).st_mtime_ns < old_ns + ONE_SECOND_NS:
+            return False
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        return _link(same, path, old_ns) if os.path.exists(same) else False
+    except OSError:
+        return False
+    return _link_over(same, path)
+
+
+def _link_over(same: str, path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}{_TEMPORARY}"
+    try:
+        os.link(same, temporary)
+    except OSError:
+        return False
+    try:
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return True
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=12).digest()
+
+
 def _replace(path: str, data: bytes, old_ns: int | None) -> None:
     folder, _, name = path.rpartition("/")
     temporary = f"{folder}/.{name}{_TEMPORARY}"
@@ -228,6 +314,9 @@ def _replace(path: str, data: bytes, old_ns: int | None) -> None:
         descriptor = os.open(temporary, _FLAGS, 0o644)
     except FileNotFoundError:
         _make_folder(folder)
+        descriptor = os.open(temporary, _FLAGS, 0o644)
+    except FileExistsError:
+        os.unlink(temporary)
         descriptor = os.open(temporary, _FLAGS, 0o644)
     try:
         try:

@@ -61,7 +61,7 @@ class _KnownVersion(ListedVersion, gc=False):
 class Remembered(msgspec.Struct, array_like=True, gc=False):
     """A version whose files are on the site: its mark, its entry, the labels on its page.
     ``is_counted``: its record stores its number of publication. ``refs``: its refs for Langfuse's
-    SDKs. ``files``: the paths of its files.
+    SDKs.
     """
 
     version: str
@@ -70,16 +70,6 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     shown: list[str]
     is_counted: bool
     refs: list[str] = []
-    files: list[str] = []
-
-
-class LabelNames(NamedTuple):
-    """The labels of a repo that have files: those that name a version, and all that ever
-    existed.
-    """
-
-    current: list[str]
-    history: list[str]
 
 
 class Place(NamedTuple):
@@ -110,7 +100,6 @@ class History(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_versions = msgspec.msgpack.Decoder(list[Remembered]).decode
-_decode_labels = msgspec.msgpack.Decoder(tuple[LabelNames, msgspec.Raw]).decode
 _decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
 
 encode_versions = _encode
@@ -121,28 +110,9 @@ def remembered_versions(row: RepoRow | None) -> list[str]:
     return row.names.split() if row else []
 
 
-def remembered_files(row: RepoRow | None) -> dict[str, list[str]]:
-    """The paths of the files that the last build put on the site, by version. A version without
-    files has no entry.
-    """
-    known = _decode_versions(row.versions) if row else []
-    return {one.version: one.files for one in known if one.files}
-
-
 def remembered_withdrawn(row: RepoRow | None) -> set[str]:
     """The versions that were withdrawn at the last build."""
     return {*row.withdrawn.split()} if row else set()
-
-
-def remembered_refs(row: RepoRow | None) -> set[str]:
-    """The refs of the last build's versions for Langfuse's SDKs."""
-    known = _decode_versions(row.versions) if row and row.langfuse else []
-    return {ref for one in known for ref in one.refs}
-
-
-def remembered_labels(row: RepoRow | None) -> LabelNames:
-    """The labels that the last build put on the site, at a cost that does not grow with moves."""
-    return _decode_labels(row.labels)[0] if row and row.labels else LabelNames([], [])
 
 
 def read_known(row: RepoRow | None) -> dict[str, Remembered]:
@@ -150,14 +120,13 @@ def read_known(row: RepoRow | None) -> dict[str, Remembered]:
     return {one.version: one for one in _decode_versions(row.versions)} if row else {}
 
 
-def encode_moves(labels: Labels, moves: list[Marked]) -> bytes:
-    """The value for ``RepoRow.labels``; ``labels`` is the result of the moves."""
-    names = LabelNames([*labels.current], [*labels.history])
-    return _encode((names, msgspec.Raw(_encode(moves)))) if moves else b""
+def encode_moves(moves: list[Marked]) -> bytes:
+    """The value for ``RepoRow.labels``."""
+    return _encode(moves) if moves else b""
 
 
 def _read_moves(row: RepoRow | None) -> list[Marked]:
-    return _decode_moves(_decode_labels(row.labels)[1]) if row and row.labels else []
+    return _decode_moves(row.labels) if row and row.labels else []
 
 
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:

@@ -5,8 +5,9 @@ the settings, the content and the state's row of this repo, so it runs in severa
 """
 
 import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -39,7 +40,7 @@ from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import langfuse_files
+from builder.write import langfuse_files, withdrawn
 from builder.write.history import (
     History,
     Place,
@@ -52,8 +53,12 @@ from builder.write.history import (
     read_known,
     remembered_withdrawn,
 )
-from builder.write.withdrawn import WithdrawnFiles, files_of, lines_of
+from builder.write.langfuse_files import NO_REF_ID
+from builder.write.left import files_left
+from builder.write.withdrawn import lines_of
 
+# Files of an object: each the name of its route, or its path, and its bytes.
+Files = Iterator[tuple[str, bytes]]
 # A repo with this many versions has something to compare, and a list of versions.
 COMPARED_MIN = 2
 # The most versions cached while a repo is rendered.
@@ -62,7 +67,14 @@ TEXTS_KEPT = 32
 SKILLS_KEPT = 8
 
 
-def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
+class Rendered(NamedTuple):
+    """The state's row of a repo, and the ids of all its objects on the site."""
+
+    row: RepoRow
+    objects: list[str]
+
+
+def render_repo(task: Task, settings: Settings, site: Site) -> Rendered:
     """Write the files of a repo with readable versions. Raises ContentError."""
     try:
         return _RepoFiles(task, settings, site).write()
@@ -71,8 +83,8 @@ def render_repo(task: Task, settings: Settings, site: Site) -> RepoRow:
         if not found.versions or found.withdrawn == task.withdrawn:
             raise
     # A version was withdrawn after it was listed. The next build checks the repo again.
-    versions, events, withdrawn, _ = found
-    task = task._replace(mark="", versions=versions, events=events, withdrawn=withdrawn)
+    versions, events, gone, _ = found
+    task = task._replace(mark="", versions=versions, events=events, withdrawn=gone)
     return _RepoFiles(task, settings, site).write()
 
 
@@ -123,42 +135,120 @@ class _RepoFiles:
         self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
         self.latest_text: prompt_pages.Shown | None = None
 
-    def write(self) -> RepoRow:
-        """Write the files that are not up to date on the site. Raises ContentError."""
+    def write(self) -> Rendered:
+        """Write the files that are not up to date on the site: versions, labels, refs, the repo.
+        Raises ContentError.
+        """
         root, task = self.settings.content, self.task
         known = read_known(task.old)
         gone = read_parts(root, task.id, task.withdrawn)
         self._withdraw(gone, known)
         history = read_history(root, task, known, gone, self.read_record)
         rows, renewed = self._write_versions(history)
-        latest = self.skill(task.versions[-1])
-        if not latest.files:
-            # Others without files have none. A marketplace names that of the latest.
-            at = {**self.at, "version": task.versions[-1]}
-            self._write("version_skill_archive", latest.archive, at)
-        entries = self._with_withdrawn(history, [row.entry for row in rows])
-        if history.labels.history:
-            self._write_labels(history, rows, renewed)
+        latest = rows[-1].version
+        skill = self.skill(task.versions[-1])
+        if not skill.files and (latest in renewed or [*known][-1:] != [latest]):
+            file = BY_NAME["version_skill_archive"].file_for(**self.at, version=latest)
+            self.site.put({**self.at, "archive": latest}, [(file, skill.archive)])
+        self._write_labels(history, rows, renewed)
         if self.settings.langfuse:
-            langfuse_files.write_repo(self.site, task, rows, history, self.read)
-        return self._write_repo(history, rows, entries)
+            langfuse_files.write_repo(self.site, task, rows, self.read)
+        row = self._write_repo(history, rows)
+        objects = {
+            "version": [row.version for row in rows] + [str(one.version) for one in gone.versions],
+            "archive": [] if skill.files else [latest],
+            "label": history.labels.history,
+            "ref": [ref or NO_REF_ID for row in rows for ref in row.refs],
+        }
+        ids = [f"{task.id} {what} {name}" for what, names in objects.items() for name in names]
+        return Rendered(row, [task.id, *ids])
+
+    # The files of each object, in the order of writing: a file comes after those that it links to.
+
+    def files_of_version(
+        self, version: VersionRecord, stored: Stored, older: Stored | None, labels: list[str]
+    ) -> Files:
+        """The text first, the record last, because it links to all others."""
+        at = {**self.at, "version": version.version}
+        skill = self.skill(stored.version)
+        yield "version_raw", stored.content.encode()
+        yield "version_body", stored.body.encode()
+        since = None
+        if older:
+            since, diff = self._since(older, stored, skill)
+            yield "diff", diff
+        text = prompt_pages.shown(self.pages, version, version.version)
+        if stored.version == self.task.versions[-1]:
+            self.latest_text = text
+        found = self._found(stored)
+        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
+        yield "version_page", page
+        yield "version_skill", skill.text
+        if skill.files:
+            yield "version_skill_archive", skill.archive
+            yield "version_plugin", skill.plugin
+        for path, raw, _ in skill.files:
+            yield version_file(**at, path=path).file, raw
+        yield "version", envelopes.single(envelopes.json_bytes(version))
+
+    def files_of_label(self, moves: list[LabelMove], version: VersionRecord | None) -> Files:
+        """A label that names no version has a history alone."""
+        yield "label_history", envelopes.whole_list(moves)
+        if version is None:
+            return
+        skill = self.skill(Version.parse(version.version))
+        yield "label_raw", version.content.encode()
+        yield "label_body", version.body.encode()
+        yield "label_skill", skill.text
+        yield "label_skill_index", skill.listed
+        labelled = derive.labelled_version(version, moves[0].label, moves[0].moved_at)
+        yield "label", envelopes.single(envelopes.json_bytes(labelled))
+
+    def files_of_repo(
+        self, repo: Repo, latest: Stored, entries: list[ListedVersion], history: History, about: str
+    ) -> Files:
+        """``entries``: all versions as they are listed, oldest first."""
+        labels, skill = history.labels, self.skill(latest.version)
+        if labels.history:
+            yield "labels", envelopes.whole_list([*labels.current.values()])
+        yield "raw", latest.content.encode()
+        yield "body", latest.body.encode()
+        yield "versions", envelopes.whole_list(entries[::-1])
+        yield "repo", envelopes.single(envelopes.json_bytes(repo))
+        readable = [one for one in reversed(entries) if not one.withdrawn]
+        yield "repo_feed", feeds.repo_feed(self.settings, repo, readable, labels)
+        if len(entries) >= COMPARED_MIN:
+            yield "compare_page", prompt_pages.compare_page(self.pages, **self.at)
+            yield "versions_page", prompt_pages.versions_page(self.pages, repo, entries, labels)
+        found = self._found(latest)
+        by_day = self.task.pulls.by_day if self.task.pulls else ()
+        # The page of the latest version, if it was written, has the same text.
+        text = self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version)
+        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, text, found, by_day)
+        yield "repo_page", page
+        yield "skill", skill.text
+        yield "skill_index", skill.listed
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """This comes before anything else, because the withdrawn text may be a secret."""
-        if not gone.versions:
-            return
-        files = WithdrawnFiles(self.site, self.pages, **self.at)
         before = remembered_withdrawn(self.task.old)
-        for one in gone.versions:
-            if str(one.version) not in before:
-                files.write_version(one)
-                if old := known.get(str(one.version)):
-                    self.site.remove(*langfuse_files.files_of_version(old, **self.at))
-        if gone.versions[0].version < self.task.versions[0]:
+        new = {str(one.version): one for one in gone.versions if str(one.version) not in before}
+        for version, one in new.items():
+            files = withdrawn.files_of_version(self.pages, one, **self.at)
+            self.site.put({**self.at, "version": version}, files)
+        if new:
+            refs = [str(known[version].entry.ordinal) for version in new if version in known]
             # The first version has no diff, but may have had one from a withdrawn version.
-            self.site.remove(BY_NAME["diff"].file_for(**self.at, version=self.task.versions[0]))
-        if not self.task.old:
-            self.site.remove(*files_of("withdrawn", **self.at))
+            first = str(self.task.versions[0])
+            self.site.remove(
+                *(
+                    file
+                    for file, (route, at) in files_left(self.site, **self.at)
+                    if (at.get("version") in new and route.scope != "withdrawn")
+                    or at.get("ref") in (*new, *refs)
+                    or (route.name == "diff" and at["version"] == first)
+                )
+            )
 
     def _previous(self, version: Version) -> Version | None:
         """The readable version below this one."""
@@ -199,50 +289,30 @@ class _RepoFiles:
         return rows, renewed
 
     def _write_version(self, place: Place, labels: list[str], ordinal: int) -> Remembered:
-        at = {**self.at, "version": place.name}
         previous = self._previous(place.version)
         older = self.read(previous) if previous else None
         stored = self.read(place.version)
         version = derive.version_record(stored, previous, ordinal, self.links)
-        self._write("version_raw", stored.content.encode(), at)
-        self._write("version_body", stored.body.encode(), at)
-        skill = self.skill(place.version)
-        since = self._write_diff(older, stored, skill) if older else None
-        text = prompt_pages.shown(self.pages, version, place.name)
-        if place.version == self.task.versions[-1]:
-            self.latest_text = text
-        found = self._found(stored)
-        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
-        self._write("version_page", page, at)
-        self._write("version_skill", skill.text, at)
-        if skill.files:
-            self._write("version_skill_archive", skill.archive, at)
-            self._write("version_plugin", skill.plugin, at)
-        for path, raw, _ in skill.files:
-            self.site.write(version_file(**at, path=path).file, raw)
-        # The record comes last, because it links to the other files.
-        self._write("version", envelopes.single(envelopes.json_bytes(version)), at)
+        files = self.files_of_version(version, stored, older, labels)
+        self.site.put({**self.at, "version": place.name}, files)
         entry = derive.version_entry(version)
-        is_counted = bool(stored.record.ordinal)
-        paths = [one.path for one in stored.record.files or ()]
-        return Remembered(place.name, place.mark, entry, labels, is_counted, files=paths)
+        return Remembered(place.name, place.mark, entry, labels, bool(stored.record.ordinal))
 
-    def _write_diff(self, older: Stored, stored: Stored, skill: Skill) -> Since:
-        """Write the changes since the previous version."""
+    def _since(self, older: Stored, stored: Stored, skill: Skill) -> tuple[Since, bytes]:
+        """The changes since the previous version, for its page and as a diff."""
         changes = line_diff.LineDiff(older.content, stored.content)
         names = (f"{self.task.id}/{one.version}.md" for one in (older, stored))
         files = self._file_changes(older, stored, skill)
-        at = {**self.at, "version": stored.version}
-        self._write("diff", (changes.unified(*names) + unified(files)).encode(), at)
+        diff = (changes.unified(*names) + unified(files)).encode()
         sides = (interface_of(one.record, one.content) for one in (older, stored))
         rows = hunks(changes)
         # Only the note on equal texts names it.
         metadata = "" if rows else metadata_changes(older.record, stored.record)
         since = Since(changes_for_callers(*sides), rows, files, None, metadata)
         if not _is_examined(older) and not _is_examined(stored):
-            return since
+            return since, diff
         found = abilities.compare(self.find(older.version), self.find(stored.version))
-        return since._replace(found=[*found])
+        return since._replace(found=[*found]), diff
 
     def _found(self, stored: Stored) -> Findings | None:
         """The abilities of a version; None if it is only a text."""
@@ -256,85 +326,36 @@ class _RepoFiles:
         listed = older.record.files or (), stored.record.files or ()
         return compare_files(*listed, read, lambda one: data[one.path])
 
-    def _write_labels(
-        self,
-        history: History,
-        rows: list[Remembered],
-        renewed: set[str],
-    ) -> None:
+    def _write_labels(self, history: History, rows: list[Remembered], renewed: set[str]) -> None:
         """Write the files of labels whose moves or whose version have changed."""
         ordinals = {row.version: row.entry.ordinal for row in rows}
         for label, moves in history.labels.history.items():
             named = moves[0].version
             if label in history.moved or named in renewed:
                 version = self._record(named, ordinals[named]) if named else None
-                self._write_label(label, moves, version)
-        self._write("labels", envelopes.whole_list([*history.labels.current.values()]))
-
-    def _write_label(
-        self, label: str, moves: list[LabelMove], version: VersionRecord | None
-    ) -> None:
-        """Write the files of a label, which names this version since the first of its moves."""
-        history, record, raw, body, skill_file, index = (
-            BY_NAME[f"label{what}"].file_for(**self.at, label=label)
-            for what in ("_history", "", "_raw", "_body", "_skill", "_skill_index")
-        )
-        self.site.write(history, envelopes.whole_list(moves))
-        if version is None:
-            # Immediate, because a removed label must not be found after its removal.
-            self.site.remove(record, raw, body, skill_file, index)
-            return
-        skill = self.skill(Version.parse(version.version))
-        labelled = derive.labelled_version(version, label, moves[0].moved_at)
-        # A removed label that returns may have had files in this same second; the history's time
-        # shows it.
-        for file, data in (
-            (raw, version.content.encode()),
-            (body, version.body.encode()),
-            (skill_file, skill.text),
-            (index, skill.listed),
-            (record, envelopes.single(envelopes.json_bytes(labelled))),
-        ):
-            self.site.write(file, data, not_before=history)
+                # A removed label that returns may have had files in this same second; the
+                # history's time shows it.
+                at = {**self.at, "label": label}
+                first = BY_NAME["label_history"].file_for(**at)
+                self.site.put(at, self.files_of_label(moves, version), not_before=first)
 
     def _record(self, name: str, ordinal: int) -> VersionRecord:
         version = Version.parse(name)
         stored, previous = self.read(version), self._previous(version)
         return derive.version_record(stored, previous, ordinal, self.links)
 
-    def _write_repo(
-        self, history: History, rows: list[Remembered], entries: list[ListedVersion]
-    ) -> RepoRow:
-        """Write the repo's own files; ``entries`` are all its versions, oldest first."""
+    def _write_repo(self, history: History, rows: list[Remembered]) -> RepoRow:
+        """Write the repo's own files."""
         labels = history.labels
         latest = self.read(self.task.versions[-1])
+        entries = self._with_withdrawn(history, [row.entry for row in rows])
         pulls = self.task.pulls[0] if self.task.pulls else None
         repo = derive.repo_record(latest, entries, pulls, self.links, labels)
-        repo_json = envelopes.json_bytes(repo)
         shown = {row.version: row.shown for row in rows}
         for one in entries:
             one.labels = shown.get(one.version, []) if labels.history else UNSET
-        self._write("raw", latest.content.encode())
-        self._write("body", latest.body.encode())
-        versions = envelopes.whole_list(entries[::-1])
-        self._write("versions", versions)
-        self._write("repo", envelopes.single(repo_json))
-        readable = [row.entry for row in reversed(rows)]
-        self._write("repo_feed", feeds.repo_feed(self.settings, repo, readable, labels))
         about = summarize(repo.description, repo.body)
-        if len(entries) >= COMPARED_MIN:
-            self._write("compare_page", prompt_pages.compare_page(self.pages, **self.at))
-            page = prompt_pages.versions_page(self.pages, repo, entries, labels)
-            self._write("versions_page", page)
-        found = self._found(latest)
-        by_day = self.task.pulls.by_day if self.task.pulls else ()
-        # The page of the latest version, if it was written, has the same text.
-        text = self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version)
-        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, text, found, by_day)
-        self._write("repo_page", page)
-        skill = self.skill(latest.version)
-        self._write("skill", skill.text)
-        self._write("skill_index", skill.listed)
+        self.site.put(self.at, self.files_of_repo(repo, latest, entries, history, about))
         return self._row(history, rows, entries, repo, about)
 
     def _row(
@@ -366,7 +387,7 @@ class _RepoFiles:
             mark=task.mark,
             names=" ".join(row.version for row in rows),
             versions=encode_versions(rows),
-            labels=encode_moves(history.labels, history.moves),
+            labels=encode_moves(history.moves),
             withdrawn=" ".join(sorted(str(one.version) for one in history.gone.versions)),
             gone=lines_of(task.owner, task.name, history.gone),
             versions_count=len(entries),
@@ -385,6 +406,3 @@ class _RepoFiles:
             langfuse=meta,
             skill=skills.remembered(self.skill(task.versions[-1]), task.owner, self.links),
         )
-
-    def _write(self, route: str, data: bytes, at: dict[str, str] | None = None) -> None:
-        self.site.write(BY_NAME[route].file_for(**(at or self.at)), data)

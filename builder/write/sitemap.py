@@ -10,6 +10,7 @@ from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from builder.model.links import Links
+from builder.model.objects import id_of
 from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
 from builder.store.site import Site
@@ -48,11 +49,14 @@ def write_sitemap(settings: Settings, state: State, site: Site) -> None:
             # Stored before the file exists, so that a killed build cannot lose track of it.
             state.lists.put_page(None, PARTS, number, b"")
             state.checkpoint()
-        site.write(route.file_for(page=number), _document("urlset", "url", part))
+        site.put({"page": number}, [(route.name, _document("urlset", "url", part))])
         index.append(_Url(links.page(route.name, page=number), max(url.updated for url in part)))
-    state.orphans.add(route.file_for(page=number) for number in known if number > len(index))
+    for number in known:
+        if number > len(index):
+            state.files.remove(id_of({"page": number}))
+            state.orphans.add([route.file_for(page=number)])
     state.lists.drop_pages_after(None, PARTS, len(index))
-    site.write(BY_NAME["sitemap"].file, _document("sitemapindex", "sitemap", index))
+    site.write_fixed("sitemap", _document("sitemapindex", "sitemap", index))
 
 
 def urls_per_part(base_url: str) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from builder.model.settings import Settings
 from builder.store.database import boot_id, connect, find_damage
+from builder.store.state.files import Files
 from builder.store.state.repos import Ids, Lists, Repos, Tags
 from builder.store.state.schema import INDEXES, LASTING, SCHEMA, SCHEMA_VERSION
 from builder.store.state.tables import Meta, Orphans, Owners, SitePulls, Withdrawn
@@ -45,6 +46,7 @@ class State:
         self.owners = Owners(db)
         self.pulls = SitePulls(db)
         self.orphans = Orphans(db)
+        self.files = Files(db)
 
     @staticmethod
     def path_in(folder: str) -> str:
@@ -110,6 +112,7 @@ class State:
 
     def checkpoint(self) -> None:
         """Commit the build's progress, and continue."""
+        self.files.flush()
         if not self._is_one_transaction:
             self._db.execute("COMMIT")
             self._db.execute("BEGIN IMMEDIATE")
@@ -124,6 +127,7 @@ class State:
 
     def end(self, stamp: str, site_mark: str) -> None:
         """Commit a finished build; work left over is in ``todo``."""
+        self.files.flush()
         self._meta.put("clean", _clean(stamp, site_mark))
         self._meta.drop("running")
         self._db.execute("COMMIT")

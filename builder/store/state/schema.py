@@ -2,6 +2,8 @@
 
 import zlib
 
+from builder.model.routes import ROUTES
+
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE repo (
@@ -60,6 +62,11 @@ CREATE TABLE page (
     digest BLOB NOT NULL,             -- empty: may be on the site, and with any rows
     PRIMARY KEY (tag, sort, number)
 ) WITHOUT ROWID;
+-- What is on the site (``model.objects``), and what `--check`, healing and deployments compare.
+CREATE TABLE object (
+    id TEXT PRIMARY KEY,
+    files BLOB NOT NULL               -- their digests, by number of route or path
+) WITHOUT ROWID;
 -- Which counts of pulls the site has or is about to get, in one row; no row: none.
 CREATE TABLE pulls (serial INTEGER NOT NULL, nonce TEXT);
 -- What is begun. Committed before the first file of it is touched, so a build that dies is
@@ -99,4 +106,4 @@ CREATE INDEX tag_new ON tag (name, created DESC, id);
 
 # Tables that survive a reset, as long as the schema is the same.
 LASTING = ("orphan",)
-SCHEMA_VERSION = zlib.crc32((SCHEMA + INDEXES).encode()) >> 1
+SCHEMA_VERSION = zlib.crc32(f"{SCHEMA}{INDEXES}{[route.name for route in ROUTES]}".encode()) >> 1

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,13 @@ from hypothesis.stateful import invariant, precondition, rule, run_state_machine
 
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
+from builder.model.routes import ROUTES
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.rules import search_rules
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
-from builder.write.withdrawn import files_of
 from tests.builder.pipeline.contents import Contents, names, numbers, owners
 from tests.builder.pipeline.sites import Stopped
 from tests.support.catalogues import read_tree, wait_for_tick
@@ -115,21 +116,22 @@ class Builds(Contents):
     def stop_a_build(self, renames, is_killed, is_full, is_hinted):
         wait_for_tick(self.folder)
         with pytest.MonkeyPatch.context() as patch:
-            rename, unlink = os.rename, os.unlink
+            rename, link, unlink = os.rename, os.link, os.unlink
             left = renames
 
-            def stop(*args):
+            def stop(function, *args):
                 nonlocal left
                 left -= 1
                 if not left:
                     raise Stopped
-                return rename(*args)
+                return function(*args)
 
             def unlink_while_alive(path):
                 if left > 0 or not is_killed:
                     unlink(path)
 
-            patch.setattr(os, "rename", stop)
+            patch.setattr(os, "rename", partial(stop, rename))
+            patch.setattr(os, "link", partial(stop, link))
             patch.setattr(os, "unlink", unlink_while_alive)
             hint = self.touched if is_hinted and self.is_hint_complete else None
             try:
@@ -259,7 +261,8 @@ class Builds(Contents):
         for path in self.withdrawals():
             owner, name = path.parts[-4:-2]
             for version in json.loads(path.read_text())["versions"]:
-                files = files_of("version", owner=owner, name=name, version=version)
+                at = {"owner": owner, "name": name, "version": version}
+                files = [route.file_for(**at) for route in ROUTES if route.scope == "version"]
                 assert not [file for file in files if Path(self.settings.out, file).exists()]
                 assert not list(path.parents[1].glob(f"{version}.*"))
                 assert not list(

@@ -1,0 +1,50 @@
+"""Objects of the site, whose files are made together: what the parameters of routes name.
+
+That is the site, an owner, a page of a list, a repo, and its versions, labels and refs. The id of
+an object has its parameters: ``ada/review version 1.0.0``, ``ada/``, ``/ sort top page 2``.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from builder.model.matching import Match
+from builder.model.routes import BY_NAME, ROUTES, SORTS, Route
+
+SITE = "/"
+# The digest of each file of an object, by the number of its route. Files that other parameters
+# name have their path.
+Digests = dict[int | str, bytes]
+
+_NUMBERS = {route.name: number for number, route in enumerate(ROUTES)}
+
+
+def id_of(at: Mapping[str, object]) -> str:
+    """The id of the object that these parameters name."""
+    rest = "".join(f" {key} {at[key]}" for key in at if key not in ("owner", "name"))
+    return f"{at.get('owner', '')}/{at.get('name', '')}{rest}"
+
+
+def files_of(object_id: str, names: Iterable[int | str]) -> list[str]:
+    """The paths of files of an object, from the keys of its digests."""
+    repo, *rest = object_id.split(" ")
+    owner, name = repo.split("/")
+    at = {"owner": owner, "name": name, **dict(zip(rest[::2], rest[1::2], strict=True))}
+    return [one if isinstance(one, str) else ROUTES[one].file_for(**at) for one in names]
+
+
+def named(name: str, at: Mapping[str, object]) -> tuple[int | str, str]:
+    """The key in an object's digests, and the path, of a file of a route; or of this path."""
+    return (name, name) if "/" in name else (_NUMBERS[name], BY_NAME[name].file_for(**at))
+
+
+def object_of(match: Match) -> str:
+    """The id of the object of a file that is not a repo's."""
+    route, at = match
+    if route.scope in ("list", "langfuse") and at:
+        at = {"sort": SORTS[0], "page": "1"} | dict(at)
+        at = {key: at[key] for key in ("tag", "sort", "page") if key in at}
+    return id_of(at)
+
+
+def routes_of(scope: str) -> list[Route]:
+    """The routes of files of a scope."""
+    return [route for route in ROUTES if route.scope == scope]
