@@ -20,6 +20,8 @@ from cli.standard_error import say, say_some, say_waiting
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference
 
+# A build looks so long for files that the site has lost; the next one goes on from there.
+CHECK_SECONDS = 1.0
 SHOWN_FILES = 20
 ON_WAIT = partial(say_waiting, "build")
 
@@ -70,7 +72,12 @@ def build(
             difference = compare(settings, progress)
         else:
             report = build_site(
-                settings, full=full, index=index, progress=progress, on_wait=ON_WAIT
+                settings,
+                full=full,
+                index=index,
+                progress=progress,
+                on_wait=ON_WAIT,
+                check_seconds=CHECK_SECONDS,
             )
     if is_check:
         tell_difference(difference, settings)

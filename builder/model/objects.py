@@ -7,7 +7,7 @@ an object has its parameters: ``ada/review version 1.0.0``, ``ada/``, ``/ sort t
 from collections.abc import Iterable, Mapping
 
 from builder.model.matching import Match
-from builder.model.routes import BY_NAME, ROUTES, SORTS, Route
+from builder.model.routes import BY_NAME, ROUTES, SORTS
 
 SITE = "/"
 # The digest of each file of an object, by the number of its route. Files that other parameters
@@ -23,11 +23,17 @@ def id_of(at: Mapping[str, object]) -> str:
     return f"{at.get('owner', '')}/{at.get('name', '')}{rest}"
 
 
-def files_of(object_id: str, names: Iterable[int | str]) -> list[str]:
-    """The paths of files of an object, from the keys of its digests."""
+def params_of(object_id: str) -> dict[str, str]:
+    """The parameters that name an object. Inverse of ``id_of``."""
     repo, *rest = object_id.split(" ")
     owner, name = repo.split("/")
-    at = {"owner": owner, "name": name, **dict(zip(rest[::2], rest[1::2], strict=True))}
+    at = {key: value for key, value in (("owner", owner), ("name", name)) if value}
+    return at | dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+def files_of(object_id: str, names: Iterable[int | str]) -> list[str]:
+    """The paths of files of an object, from the keys of its digests."""
+    at = params_of(object_id)
     return [one if isinstance(one, str) else ROUTES[one].file_for(**at) for one in names]
 
 
@@ -43,8 +49,3 @@ def object_of(match: Match) -> str:
         at = {"sort": SORTS[0], "page": "1"} | dict(at)
         at = {key: at[key] for key in ("tag", "sort", "page") if key in at}
     return id_of(at)
-
-
-def routes_of(scope: str) -> list[Route]:
-    """The routes of files of a scope."""
-    return [route for route in ROUTES if route.scope == scope]

@@ -20,6 +20,7 @@ class Batch:
     # As in ``build``.
     serial: int | None = None
     covers_serial: bool = True
+    check_seconds: float = 0.0
 
     @property
     def is_waited_for(self) -> bool:

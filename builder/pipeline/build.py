@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 import builder
 from builder import installed_version
 from builder.model.errors import ContentError, OperatorError, PullsError
+from builder.model.plural import counted
 from builder.model.progress import Progress
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.changes import Changes, find_changes
 from builder.pipeline.context import Context, Named, Request, ShownPulls, Visible, newest
+from builder.pipeline.heal import check_site
 from builder.pipeline.settle import Settling
 from builder.pipeline.visible import make_visible
 from builder.search import index as search_index
@@ -44,7 +46,8 @@ class Built(NamedTuple):
     the oldest change that lists do not have. ``changed``: the (owner, name) of the repos whose
     files differ from the remembered state, and (owner, None) for owners with a changed profile.
     ``touched``: the files of the site that were written or removed; None if they are many.
-    ``number``: the build's (``count_build``).
+    ``number``: the build's (``count_build``). ``is_checked``: all files were looked for that the
+    site should have, or none had to be; ``lost``: the number of objects that lacked some.
     """
 
     repos: int
@@ -60,6 +63,8 @@ class Built(NamedTuple):
     changed: tuple[Named, ...] = ()
     touched: frozenset[str] | None = None
     number: int = 0
+    is_checked: bool = True
+    lost: int = 0
 
 
 class Difference(NamedTuple):
@@ -98,6 +103,13 @@ def build(
             request = request._replace(is_wanted=lambda: is_wanted() or is_lock_wanted())
         with _explained_state_errors(settings):
             report = _build_despite_damage(request)
+            if report.lost and request.is_wanted is None:
+                log.warning(
+                    "The site had lost files of %s. Writing them again.",
+                    counted(report.lost, "object"),
+                )
+                again = _build_despite_damage(request._replace(changed=[], check_seconds=0.0))
+                report = again._replace(lost=report.lost)
     return report._replace(seconds=time.perf_counter() - started, number=number)
 
 
@@ -174,6 +186,8 @@ def _run(context: Context) -> Built:
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in context.faults)
         context.request.on_visible(Visible(context.serial, faulty))
         is_settled = Settling(context, busy_seconds=time.monotonic() - started).run()
+        seconds = context.request.check_seconds
+        is_checked = not seconds or context.is_fresh or check_site(context, seconds)
         state.note_settings(context.settings)
         state.end(current, site.mark())
         if context.faults:
@@ -190,11 +204,13 @@ def _run(context: Context) -> Built:
         site.tally.unchanged,
         context.removed,
         context.indexed,
-        is_settled,
+        is_settled and not context.lost,
         state.passes.behind_seconds(),
         0.0,
         found.named(),
         touched=None if site.tally.touched is None else frozenset(site.tally.touched),
+        is_checked=is_checked,
+        lost=len(context.lost),
     )
 
 

@@ -76,7 +76,8 @@ class Request(NamedTuple):
     not urgent to the next one. By default a build leaves nothing. ``serial``: the serial for
     hub.json and ``on_visible``, by default the number of publications. ``covers_serial``: true if
     all changes that it counts are in ``changed`` or already built. If not, or if some have faults,
-    hub.json keeps its serial.
+    hub.json keeps its serial. ``check_seconds``: look for files that the site has lost, for so long
+    (see ``heal``).
     """
 
     settings: Settings
@@ -89,6 +90,7 @@ class Request(NamedTuple):
     is_wanted: Callable[[], bool] | None = None
     serial: int | None = None
     covers_serial: bool = True
+    check_seconds: float = 0.0
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Context:
 
     ``is_fresh``: nothing is remembered, so everything has to be built. ``rendered`` and ``indexed``
     count repos, ``removed`` counts files. ``faults``: the reasons why some repos and owners stay
-    unchanged.
+    unchanged. ``lost``: objects with missing files.
     """
 
     request: Request
@@ -109,6 +111,7 @@ class Context:
     indexed: int = 0
     removed: int = 0
     faults: list[Fault] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.site.noted = self.state.files.noted

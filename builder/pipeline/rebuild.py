@@ -49,6 +49,9 @@ LOOK_LATE_SECONDS = 10.0
 BATCH_WAIT_SECONDS = 0.02
 # The interval between checks for pulls that other processes have counted.
 COUNTS_SECONDS = 5.0
+# A slice of the look for files that the site has lost, and the pause before each: for a while after
+# the start, a tenth of a core.
+CHECK_SECONDS, CHECK_PAUSE_SECONDS = 0.05, 0.5
 # The interval between checks for a stop of the service, while the content is not complete.
 WAKE_SECONDS = 0.2
 # The shortest time between two checks of the caches after a reader could not use them. Failures
@@ -99,6 +102,7 @@ class Rebuilder(Background):
         # pulls; monotonic.
         self._look_at = self._settle_at = math.inf
         self._count_at = 0.0
+        self._check_at = time.monotonic() + CHECK_PAUSE_SECONDS
         self._cache_check_at = 0.0
         self._counts: tuple[int, ...] | None = None
         self._failures = 0
@@ -239,6 +243,8 @@ class Rebuilder(Background):
                 if self._is_stopping and not self._next.repos:
                     return None
                 wake_at = min(self._settle_at, self._look_at, self._count_at)
+                if wake_at == self._count_at:
+                    wake_at = min(wake_at, self._check_at)
                 if self._next.repos:
                     wake_at = self._begin_at()
                 self._changed.wait(wake_at - now)
@@ -273,6 +279,8 @@ class Rebuilder(Background):
             counts, self._counts = self._counts, pulls_mark(self._settings.state)
             if counts != self._counts:
                 return Batch()
+        if self._check_at <= now and self._look_at == self._settle_at == math.inf:
+            return Batch(check_seconds=CHECK_SECONDS)
         return None
 
     def _build(self, batch: Batch) -> None:
@@ -295,6 +303,7 @@ class Rebuilder(Background):
                 is_wanted=is_wanted,
                 serial=batch.serial,
                 covers_serial=batch.covers_serial,
+                check_seconds=batch.check_seconds,
             )
         except _Stopped:
             pass  # As after a kill: the next start continues.
@@ -314,6 +323,9 @@ class Rebuilder(Background):
         with self._changed:
             self._fails_publications = False
             self._totals = report.repos, report.versions
+            if batch.check_seconds:
+                is_over = report.is_checked
+                self._check_at = math.inf if is_over else time.monotonic() + CHECK_PAUSE_SECONDS
             self._settle_at = math.inf if report.is_settled else time.monotonic() + QUIET_SECONDS
             self._last_build = {
                 "ended_at": format_time(datetime.now(UTC)),

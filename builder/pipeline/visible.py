@@ -48,8 +48,9 @@ def make_visible(context: Context, found: Changes) -> None:
             # The owner had only withdrawn prompts, and the profile showed them.
             context.site.remove(*owner_files(owner))
     context.site.remove(*archives)  # The marketplaces do not name them any more.
-    if context.is_fresh:
+    if context.is_fresh or state.todo.has(Work.FIXED):
         write_fixed_files(context.settings, context.site)
+        state.todo.done(Work.FIXED)
     if tags:
         _write_first_pages(context, pages)
     if tags or state.todo.has(Work.HOME):
@@ -161,7 +162,9 @@ def _drop_lost(context: Context, repo_id: str, objects: list[str]) -> list[str]:
             continue
         context.state.orphans.add(files)
         if what == "archive":
-            archives += files
+            # A version that has got files has an archive of its own.
+            kept = context.state.files.of(object_id.replace(" archive ", " version "))
+            archives += {*files} - {*kept}
     return archives
 
 

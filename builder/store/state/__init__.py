@@ -142,6 +142,13 @@ class State:
         self._meta.put("home mark", mark)
         self._meta.put("home text", text)
 
+    def checked(self) -> str:
+        """The last object whose files were looked for; empty at the beginning."""
+        return self._meta.get("checked") or ""
+
+    def put_checked(self, object_id: str) -> None:
+        self._meta.put("checked", object_id)
+
     def note_settings(self, settings: Settings) -> None:
         """Store the settings of this build's site, without its folders."""
         fields = {key: value for key, value in settings._asdict().items() if key not in _FOLDERS}

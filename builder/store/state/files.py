@@ -74,8 +74,14 @@ class Files(Table):
         """The files of an object."""
         return files_of(object_id, self.get(object_id))
 
-    def all(self) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-        """Each object, with the path and the digest of its files."""
+    def after(self, object_id: str, limit: int) -> list[tuple[str, list[str]]]:
+        """The files of some objects, those after this one in the order of ids."""
+        sql = "SELECT id, files FROM object WHERE id > ? ORDER BY id LIMIT ?"
+        rows = self._db.execute(sql, (object_id, limit))
+        return [(one, files_of(one, _decode(files))) for one, files in rows]
+
+    def all(self) -> Iterator[tuple[str, bytes]]:
+        """Each file of the site, with its digest."""
         for object_id, found in self._db.execute("SELECT id, files FROM object ORDER BY id"):
             digests = _decode(found)
-            yield object_id, [*zip(files_of(object_id, digests), digests.values(), strict=True)]
+            yield from zip(files_of(object_id, digests), digests.values(), strict=True)

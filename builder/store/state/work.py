@@ -35,6 +35,7 @@ class Work(StrEnum):
     TAGS = auto()
     WITHDRAWN = auto()
     HOME = auto()
+    FIXED = auto()  # files that depend on code and settings alone
     CATALOGUE = auto()  # in each pass, all of the following
     SITEMAP = auto()
     LLMS = auto()
