@@ -20,6 +20,7 @@ import click
 
 from builder.model.errors import HubError, OperatorError
 from builder.text.likeness import alike
+from cli.groups import SettingArgument
 
 FILE_NAME = "hub.toml"
 BYTES_MAX = 64 * 1024
@@ -91,7 +92,7 @@ def schema_of(group: click.Group) -> Schema:
     other: dict[str, str] = {}
     for words, command in [*_commands(group), (("publish-service",), publish_service)]:
         for option in command.params:
-            if not isinstance(option, click.Option):
+            if not isinstance(option, click.Option | SettingArgument):
                 continue
             setting = Setting(words, command, option)
             is_secret = _secret.search(setting.key) and not is_path(option)

@@ -24,9 +24,8 @@ def doctor(
 
     Checks folders, disks, databases, content, site, tokens and backups. Then asks the hub at its
     base URL as readers do: certificate, address, clock, service, answers, queries, publishing.
-    HUB_TOKEN has the token for a private hub, HUB_BACKUP the place of the backups. Changes nothing.
-    Run it as the user who runs the hub, with the same settings. Exits 1 if there is a problem;
-    warnings alone exit 0.
+    HUB_TOKEN has the token for a private hub. Changes nothing. Run it as the user who runs the hub,
+    with the same settings. Exits 1 if there is a problem; warnings alone exit 0.
 
     \b
       hubctl doctor --base-url https://prompts.example.org
@@ -41,9 +40,9 @@ def doctor(
     service = service_settings(*places.folders)
     known = service or noted
     url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
-    given = map(os.environ.get, ("HUB_BACKUP", "HUB_ENDPOINT_URL", "HUB_TOKEN"))
+    token = os.environ.get("HUB_TOKEN")
     settings = Settings(*places.folders, url)
-    subject = Subject(settings, noted, service, places.database_url, *given)
+    subject = Subject(settings, noted, service, places.database_url, token)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline):

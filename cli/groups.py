@@ -38,6 +38,16 @@ def grouped(name: str, make: Callable[..., Any], *options: Callable) -> Callable
     return decorate
 
 
+class SettingArgument(click.Argument):
+    """An argument that can also be set in the environment, by ``envvar``, and so in hub.toml."""
+
+    is_flag = multiple = False
+
+    def __init__(self, *names: Any, help: str, **rest: Any) -> None:
+        super().__init__(*names, **rest)
+        self.help = help
+
+
 def setting(flag: str, *names: str, variable: str = "", **rest: Any) -> Callable:
     """An option that can also be set in the environment, as HUB_FLAG unless ``variable`` says so,
     and so in hub.toml. Help shows its default, if it has one.

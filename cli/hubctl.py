@@ -13,13 +13,15 @@ from builder.model.errors import HubError
 from cli.config import find_file, read_config
 from cli.standard_error import lose_what_cannot_be_written
 
-# Each command is the function of its name in the module of its name. ``import`` is in ``imports``,
-# since Python reserves the word. Modules load on demand: the server's libraries take longer to load
+# Each command is the function of its name in the module of its name, except those of MODULES.
+# Modules load on demand: the server's libraries take longer to load
 # than a small build takes.
 COMMANDS = (
     "backup build check deploy doctor export hosts import init label mcp owner publish "
     "restore serve stats store token withdraw".split()
 )
+# Python reserves the word ``import``.
+MODULES = {"import": "imports", "restore": "backup"}
 
 
 class _Group(click.Group):
@@ -40,8 +42,8 @@ class _Group(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        name = "imports" if name == "import" else name
-        return getattr(import_module(f"cli.{name}"), name)
+        module = MODULES.get(name, name)
+        return getattr(import_module(f"cli.{module}"), "imports" if name == "import" else name)
 
     def invoke(self, context: click.Context) -> object:
         try:

@@ -161,7 +161,6 @@ def rate_limit_option(name: str) -> Callable:
     )
 
 
-# Used by the help of `hubctl deploy` and `hubctl backup`, and of `hubctl serve`.
 _ENDPOINT_URL = {
     "metavar": "URL",
     "help": "Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
@@ -200,22 +199,6 @@ def upload_options(*prefixes: str) -> Callable:
             "there.",
         ),
     )
-
-
-class Reach(NamedTuple):
-    """Settings of the access to a backup. ``jobs``: files at a time."""
-
-    endpoint_url: str | None
-    jobs: int
-
-
-# As ``reach``: Reach.
-reach_options = grouped(
-    "reach",
-    Reach,
-    setting("--endpoint-url", **_ENDPOINT_URL),
-    setting("--jobs", variable="HUB_BACKUP_JOBS", default=8, help="Files at a time.", **_JOBS),
-)
 
 
 def address_of_serve(context: click.Context) -> str:

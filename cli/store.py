@@ -3,22 +3,21 @@
 import contextlib
 import os
 import shutil
-from datetime import UTC, datetime
+import sqlite3
 
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
-from builder.model.records import format_time
 from builder.store import check as content_check
+from builder.store import sqlite
 from builder.store.content import STORE_FILE
-from builder.store.restored import RESTORED_FILE, Restored, parse_restored
+from builder.store.restored import RESTORED_FILE, parse_restored
 from builder.store.site import read_hub
 from cli.options import Places, content_option, database_option, places_options
 from cli.progress import Progress
 from cli.standard_error import say
 from cli.stores import open_store
-from operate.backup.databases import check_unused
 from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
@@ -57,7 +56,7 @@ def copy(places: Places, target: str) -> None:
             # Loaded late: its library is optional.
             from publisher.nodes.transfer import copy_in
 
-            check_unused(state)
+            _check_unused(state)
             _check_sound(content)
             hub = read_hub(out)
             shown_serial = hub.serial or 0 if hub else 0
@@ -72,6 +71,23 @@ def _copy_accounts(state: str, database: Database) -> None:
     if os.path.exists(f"{state}/{ACCOUNTS_FILE}"):
         with Database(state) as old:
             copy_accounts(old, database)
+
+
+def _check_unused(state: str) -> None:
+    """Raises OperatorError if another process has the accounts of the state folder open."""
+    path = f"{state}/{ACCOUNTS_FILE}"
+    # SQLite removes the write-ahead log only when no other connection is open
+    # (https://www.sqlite.org/wal.html).
+    try:
+        if os.path.exists(path):
+            with contextlib.closing(sqlite3.connect(path, timeout=0)) as db:
+                db.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.Error as error:  # otherwise it is damaged, not in use
+        if sqlite.primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise OperatorError(
+                f"Another process uses {path}. Stop `hubctl serve` and all other commands of this "
+                "hub, then try again."
+            ) from error
 
 
 def _check_sound(content: str) -> None:
@@ -141,7 +157,12 @@ def check(database_url: str | None) -> None:
     default=0,
     help="Highest number that an earlier run printed, if the database was restored again since.",
 )
-def skip_numbers(database_url: str | None, above: int) -> None:
+@click.option(
+    "--end-access",
+    is_flag=True,
+    help="Also end all sessions and revoke all tokens, since some may have ended since.",
+)
+def skip_numbers(database_url: str | None, above: int, end_access: bool) -> None:
     """Skip all version numbers that may have been used, after the database lost changes.
 
     Run it after a restore of the database to an earlier moment, or after a standby took over that
@@ -154,6 +175,7 @@ def skip_numbers(database_url: str | None, above: int) -> None:
     """
     # Loaded late: other commands import this module to read its options.
     from operate.backup.floor import floor_above, highest_number
+    from publisher.accounts.people import distrust
     from publisher.nodes.transfer import numbered_records, put_hub_file
 
     with Database(_needed(database_url)) as database:
@@ -162,9 +184,10 @@ def skip_numbers(database_url: str | None, above: int) -> None:
             is_floor = path == RESTORED_FILE
             number = parse_restored(record).floor if is_floor else highest_number(path, record)
             highest = max(highest, number)
-        now = datetime.now(UTC)
-        restored = Restored(floor_above(highest), int(now.timestamp()), format_time(now))
+        restored = floor_above(highest)
         put_hub_file(database, RESTORED_FILE, render(restored))
+        if end_access:
+            distrust.end_access(database, restored.at)
     say(
         f"New versions get numbers from {restored.floor:,} on, so no number is given twice. After "
         f"another restore of the database, run this with --above {restored.floor}."

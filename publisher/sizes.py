@@ -23,12 +23,16 @@ DATABASE_SIZE = Gauge(
     "Size of a database with its log.",
     database=("accounts", "pulls", "build"),
 )
+LAST_BACKUP = Gauge(
+    "hub_last_backup_timestamp_seconds",
+    "Time at which `hubctl backup` last succeeded, in seconds since 1970. 0: never.",
+)
 INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
 
 
 def size_readings(settings: Settings) -> Iterator[Reading]:
-    """Yields the gauges of disks, databases and the search index; none of files that do not
-    exist.
+    """Yields the gauges of disks, databases, the search index and the last backup; none of files
+    that do not exist.
     """
     for name, path in settings.folders.items():
         with contextlib.suppress(OSError):
@@ -45,8 +49,21 @@ def size_readings(settings: Settings) -> Iterator[Reading]:
         sizes = [_size(file) for file in (path, f"{path}-wal")]
         if sizes[0]:
             yield Reading(DATABASE_SIZE, sum(sizes), (name,))
+    yield Reading(LAST_BACKUP, last_backup_time(settings.state))
     with contextlib.suppress(FileNotFoundError), os.scandir(index_folder(settings)) as files:
         yield Reading(INDEX_SIZE, sum(_size(file.path) for file in files))
+
+
+def last_backup_file(state: str) -> str:
+    """The file that each backup replaces in a state folder, with the backup's header."""
+    return f"{state}/backup.json"
+
+
+def last_backup_time(state: str) -> float:
+    """The time of the last backup, in seconds since 1970; 0 if there was none."""
+    with contextlib.suppress(OSError):
+        return os.stat(last_backup_file(state)).st_mtime
+    return 0.0
 
 
 def _size(path: str) -> int:

@@ -1,205 +1,191 @@
-"""A restore: choose a snapshot, collect and verify it, put it in place.
+"""A restore: verify a backup, collect it beside its place, and put it in place.
 
-A snapshot does not know what happened after it. So new versions skip every number that may have
+A backup does not know what happened after it. So new versions skip every number that may have
 been given since (``floor``), and sessions and tokens that may have ended since are ended
 (``distrust``).
+
+Everything is collected in the folders ``.restoring`` of the content and ``restoring`` of the state
+folder. Once it is on the disk, the report is written there, and then the files get their places, by
+renames. No command of the hub works on a content with ``.restoring``. So a restore can be killed at
+any moment and run again.
 """
 
 import contextlib
-import hashlib
+import functools
 import os
+import shutil
 import sqlite3
-import time
-from collections.abc import Callable
-from typing import NamedTuple
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
-from builder.model.errors import ContentError, OperatorError
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.store.content import FORMAT_FILE
+from builder.model import errors
+from builder.model.errors import OperatorError
+from builder.model.plural import counted
+from builder.store import database
 from builder.store.locks import build_lock
-from builder.store.restored import RESTORED_FILE, Restored, read_restored
-from operate.backup import databases, snapshots
-from operate.backup.floor import highest_number, take_floor
-from operate.backup.objects import DamagedBackup, Objects, StoredFile
-from operate.backup.places import Place
-from operate.backup.snapshots import Snapshot
-from operate.backup.staging import Staging, explained, write_file
-from operate.folders import lock
-from operate.parallel import Work
+from builder.store.privacy import is_marked
+from builder.store.restored import RESTORED_FILE, RESTORING, read_restored
+from builder.store.state import State
+from operate.backup import archive
+from operate.backup.floor import floor_above, highest_number
+from operate.backup.take import DATABASES, STREAM, backups_in
+from operate.backup.tree import MARKS
 from publisher.accounts.database import Database
-from publisher.accounts.people.distrust import Ended, end_access
+from publisher.accounts.people.distrust import end_access
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.write.durable import FORMAT_TEXT
 from publisher.write.rendering import render
+from publisher.write.synced_files import remove, unlink, write_new
 
-
-class Options(NamedTuple):
-    """``snapshot_id``: None for the newest. ``complete``: nothing happened after the snapshot, so
-    numbers and access continue from it. ``revoke_tokens``: also personal ones. ``replace``: move
-    the old files aside. ``accounts``: the URL of their database if they are not in the state
-    folder.
-    """
-
-    snapshot_id: str | None = None
-    complete: bool = False
-    revoke_tokens: bool = True
-    replace: bool = False
-    accounts: str | None = None
-
-
-class Report(NamedTuple):
-    """The result of a restore. ``floor``: of new numbers; 0: they continue from the snapshot's.
-    ``ended``: sessions and tokens; None: all are valid as before. ``aside``: folders with the old
-    files.
-    """
-
-    id: str
-    at: str
-    files: int
-    bytes: int
-    floor: int
-    ended: Ended | None
-    aside: list[str]
-    seconds: float
+_explained = functools.partial(
+    errors.explained, "restore", then="Fix that, and run the same command again.", is_inside=True
+)
 
 
 def restore(
-    place: Place,
+    source: str,
     content: str,
     state: str,
-    options: Options,
     *,
-    work: Work,
+    complete: bool = False,
+    above: int = 0,
     on_wait: Callable[[], None] = lambda: None,
-) -> Report:
-    """Put a snapshot in place of the content and the databases.
+) -> list[str]:
+    """Put a backup into empty folders; returns what it did, in lines. ``source``: a file, STREAM
+    for standard input, or a folder, whose newest backup is taken. ``complete``: nothing happened
+    after the backup, so numbers and access continue from it. ``above``: the floor of an earlier
+    restore that is noted nowhere.
 
-    Raises OperatorError. Until everything is collected and verified, it changes only the folders
-    for that; after an error or a crash, the same call continues.
+    Raises OperatorError. After an error or a crash, the same call begins again; or it ends a
+    restore that was verified, whatever the source is then.
     """
-    started = time.perf_counter()
-    snapshot = snapshots.choose(place, options.snapshot_id)
-    for file in snapshot.databases:
-        if file.path not in databases.FILES:
-            raise DamagedBackup(
-                f"{place.name}: the snapshot has a database {file.path!r}, which no hub has."
-            )
-    ended, floor = None, 0
-    with lock(f"{state}/backup", on_wait):
-        databases.check_unused(state)
-        with build_lock(state, on_wait):
-            staging = Staging(content, state, snapshot.id)
-            if staging.is_filling:
-                if not options.replace:
-                    staging.check_empty()
-                highest = _fill(place, snapshot, staging.files, work)
-                ended = _fill_databases(place, snapshot, staging.databases, options)
-                if not options.complete:
-                    floor = _skip_numbers(place, highest, content, staging.files)
-                staging.give_to_owners()
-                if options.accounts:
-                    ended = _end_access(options.accounts, snapshot, options)
-            aside = staging.put_in_place()
-    return Report(
-        snapshot.id,
-        snapshot.at,
-        snapshot.files,
-        snapshot.bytes,
-        floor,
-        ended,
-        aside,
-        time.perf_counter() - started,
-    )
+    staged, beside = f"{content}/{RESTORING}", f"{state}/restoring"
+    report = f"{staged}/report"
+    with _explained(content), build_lock(state, on_wait):
+        os.makedirs(content, exist_ok=True)
+        if not os.path.exists(report):
+            _check_empty(content, state)
+            with contextlib.ExitStack() as failing:
+                for folder in (staged, beside):
+                    remove(folder)  # from a killed restore
+                    failing.callback(shutil.rmtree, folder, ignore_errors=True)
+                    os.mkdir(folder, 0o700)
+                os.mkdir(f"{staged}/content")
+                with _opened(source, staged) as (file, name), archive.telling(name):
+                    summary = archive.verify(file, name)
+                    highest = _collect(file, name, staged, beside)
+                has = f"{counted(summary.prompts, 'prompt')}, {counted(summary.owners, 'owner')}"
+                lines = [f"Restored the backup of {summary.at}: {has}."]
+                lines += _check_databases(beside, summary.at, complete)
+                if not complete:
+                    folder = "" if source == STREAM else os.path.dirname(name)
+                    lines += _skip_numbers(max(highest, above), folder, f"{staged}/content")
+                if is_marked(f"{staged}/content"):
+                    os.chmod(content, 0o700)
+                os.sync()
+                write_new(f"{report}.new", "\n".join(lines).encode())
+                os.rename(f"{report}.new", report)
+                failing.pop_all()
+        with open(report) as reading:
+            lines = reading.read().split("\n")
+        _put_in_place(content, state)
+        return lines
 
 
-def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> int:
-    """Collect the content, except files that a killed restore has collected; returns its highest
-    number. If versions have files, writes the format of the content that older releases refuse.
-    """
-    objects = Objects(place)
-    with contextlib.suppress(FileNotFoundError):  # from a killed restore
-        os.unlink(f"{root}/{RESTORED_FILE}")
-
-    def fill(sha256: str) -> tuple[int, int]:
-        highest = 0
-        files = snapshots.read_list(objects, sha256)
-        for file in files:
-            _check_path(place, file.path)
-            path = f"{root}/{file.path}"
-            if not _has(path, file):
-                write_file(path, objects.read(file))
-            if path.endswith(".json"):
-                with open(path, "rb") as opened:
-                    highest = max(highest, highest_number(file.path, opened.read()))
-        if any(f"{FOLDER_SUFFIX}/" in file.path for file in files):
-            write_file(f"{root}/{FORMAT_FILE}", [FORMAT_TEXT])
-        return highest, len(files)
-
-    results = [*work.each("Restoring", fill, snapshot.lists.values())]
-    listed = sum(count for _, count in results) + len(snapshot.databases)
-    if listed != snapshot.files:
-        raise DamagedBackup(
-            f"{place.name}: snapshot {snapshot.id} has {snapshot.files:,} files, and lists "
-            f"{listed:,}. Restore another snapshot."
-        )
-    return max((highest for highest, _ in results), default=0)
-
-
-def _check_path(place: Place, path: str) -> None:
-    """Raises DamagedBackup for a path that leads out of the content."""
-    if not all(part and part[0] != "." and "\0" not in part for part in path.split("/")):
-        raise DamagedBackup(
-            f"{place.name}: the snapshot has the path {path[:200]!r}, which no content has. "
-            "An attacker may have changed the backup. Restore another snapshot."
-        )
-
-
-def _has(path: str, file: StoredFile) -> bool:
-    """True if a killed restore has collected the file."""
-    with explained(path), contextlib.suppress(FileNotFoundError), open(path, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
-    return False
-
-
-def _fill_databases(
-    place: Place, snapshot: Snapshot, folder: str, options: Options
-) -> Ended | None:
-    """Collect the databases, verify them, and end access that may have ended since."""
-    objects, ended = Objects(place), None
-    for file in snapshot.databases:
-        if file.path not in databases.names(has_accounts=not options.accounts):
-            continue
-        path = f"{folder}/{file.path}"
-        write_file(path, objects.read(file), mode=0o600)
-        kind = databases.FILES[file.path](folder)
-        # The last connection removes the write-ahead log when it closes
-        # (https://www.sqlite.org/wal.html).
-        with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
-            kind.check_sound(db)
-        if file.path == ACCOUNTS_FILE:
-            ended = _end_access(folder, snapshot, options)
-    return ended
-
-
-def _end_access(where: str, snapshot: Snapshot, options: Options) -> Ended | None:
-    # Opening a database also rejects one of a newer release.
-    with Database(where) as database:
-        if options.complete:
-            return None
-        return end_access(database, snapshot.at, tokens=options.revoke_tokens)
-
-
-def _skip_numbers(place: Place, highest: int, content: str, files: str) -> int:
-    """Take a floor for the content in ``files``, which will replace ``content``."""
-    restored = take_floor(place, highest, [_restored_in(content), _restored_in(files)])
-    write_file(f"{files}/{RESTORED_FILE}", [render(restored)])
-    return restored.floor
-
-
-def _restored_in(root: str) -> Restored | None:
-    try:
-        return read_restored(root)
-    except ContentError as error:
+def _check_empty(content: str, state: str) -> None:
+    """Raises OperatorError if the folders hold anything that the restore would replace."""
+    there = [f"{content}/{name}" for name in os.listdir(content) if not name.startswith(".")]
+    there += filter(os.path.lexists, (f"{state}/{name}" for name in DATABASES))
+    if there:
         raise OperatorError(
-            f"{error} It says which numbers an earlier restore took. Repair it, and restore again."
-        ) from error
+            f"{min(there)} exists. Nothing was changed. Stop the hub, move the old folders aside "
+            f"(`mv {content} {content}.old`, `mv {state} {state}.old`), and restore again."
+        )
+
+
+@contextlib.contextmanager
+def _opened(source: str, staged: str) -> Iterator[tuple[BinaryIO, str]]:
+    """The backup and its name; what comes by standard input is stored first."""
+    if source == STREAM:
+        with open(f"{staged}/stream", "w+b") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+            yield file, "Standard input"
+        return os.unlink(f"{staged}/stream")
+    path = os.path.realpath(os.path.expanduser(source))
+    if os.path.isdir(path):
+        path = [path, *backups_in(path)][-1]
+    with contextlib.ExitStack() as held:
+        with errors.explained("read", path, "Name a file that `hubctl backup` wrote."):
+            file = held.enter_context(open(path, "rb"))
+        yield file, path
+
+
+def _collect(file: BinaryIO, name: str, staged: str, beside: str) -> int:
+    """Write the files of a backup into the two folders; returns the highest number in them."""
+    highest = 0
+    for member, source in archive.members(file, name):
+        top, _, path = member.partition("/")
+        target = f"{staged}/{member}"
+        if top == "state" and path in DATABASES:
+            target = f"{beside}/{path}"
+        elif top != "content" or not _is_path(path):
+            raise archive.DamagedBackup(
+                f"{name} has the path {member[:200]!r}, which no hub has. An attacker may have "
+                "changed the backup. Use another one."
+            )
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(target, flags, 0o644 if top == "content" else 0o600), "w+b") as copy:
+            shutil.copyfileobj(source, copy)
+            if top == "content" and path.endswith(".json"):
+                copy.seek(0)
+                highest = max(highest, highest_number(path, copy.read()))
+    return highest
+
+
+def _is_path(path: str) -> bool:
+    """True for the path of a file in a content; False for one that leads out of it."""
+    parts = path.split("/")
+    return path in MARKS or all(part and part[0] != "." and "\0" not in part for part in parts)
+
+
+def _check_databases(folder: str, at: str, complete: bool) -> Iterator[str]:
+    """Verify the databases, and end access that may have ended since the backup. Raises
+    OperatorError, also for a database of a newer release.
+    """
+    for name in os.listdir(folder):
+        file = DATABASES[name](folder)
+        with file.telling(), contextlib.closing(sqlite3.connect(file.path)) as db:
+            file.check_sound(db)
+    if os.path.exists(f"{folder}/{ACCOUNTS_FILE}"):
+        with Database(folder) as accounts:
+            if not complete:
+                sessions, tokens = end_access(accounts, at)
+                yield f"Ended {counted(sessions, 'session')}, revoked {counted(tokens, 'token')}."
+
+
+def _skip_numbers(highest: int, folder: str, collected: str) -> Iterator[str]:
+    """Take a floor for what is collected, and note it beside the backup, in ``folder``."""
+    roots = [root for root in (folder, collected) if root]
+    restored = floor_above(highest, map(read_restored, roots))
+    for root in roots:
+        new = f"{root}/{RESTORED_FILE}.new"
+        unlink(new)
+        write_new(new, render(restored))
+        os.rename(new, f"{root}/{RESTORED_FILE}")
+    yield f"New versions get numbers from {restored.floor:,} on, so no number is given twice."
+    if not folder:
+        yield f"To restore this hub again today, add `--above {restored.floor}`."
+
+
+def _put_in_place(content: str, state: str) -> None:
+    """Give the files their places; continues after a kill."""
+    database.remove(State.path_in(state))  # a cache of an old content
+    staged, beside = f"{content}/{RESTORING}", f"{state}/restoring"
+    for old, new in ((beside, state), (f"{staged}/content", content)):
+        for name in sorted(os.listdir(old)) if os.path.isdir(old) else ():
+            os.rename(f"{old}/{name}", f"{new}/{name}")
+    os.sync()
+    remove(beside)
+    os.rename(staged, f"{staged}.ended")
+    remove(f"{staged}.ended")

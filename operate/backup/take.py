@@ -1,168 +1,193 @@
-"""A backup: store what changed, commit the snapshot, remove old ones."""
+"""A backup: one stream into a file, a folder of dated files, or a pipe."""
 
+import contextlib
+import glob
+import os
+import shutil
+import sqlite3
+import sys
 import time
-from collections.abc import Callable
-from typing import NamedTuple
-
-import msgspec
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO, NamedTuple
 
 from builder import installed_version
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, explained
+from builder.model.records import format_time
+from builder.stats.database import PULLS_FILE, pulls_file
+from builder.store import sqlite
 from builder.store.content import check_folder
-from operate.backup import databases, snapshots
-from operate.backup.objects import FOLDER as OBJECTS
-from operate.backup.objects import DamagedBackup, Objects, StoredFile, key_of
-from operate.backup.places import Place
-from operate.backup.snapshots import Snapshot
-from operate.backup.tree import find_units, store_unit
+from builder.store.sqlite import DatabaseFile
+from operate.backup.archive import DamagedBackup, Summary, Writer, read_summary
+from operate.backup.tree import add_content
 from operate.folders import lock
-from operate.parallel import Work
+from publisher.accounts.copying import copy_accounts
+from publisher.accounts.database import Database
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
+from publisher.sizes import last_backup_file
+from publisher.write.synced_files import sync_folder, unlink
+
+STREAM = "-"
+# The databases of a state folder that are no caches, by the names of their files.
+DATABASES: dict[str, Callable[[str], DatabaseFile]] = {
+    ACCOUNTS_FILE: accounts_file,
+    PULLS_FILE: pulls_file,
+}
+_COUNTED = {ACCOUNTS_FILE: "owner", PULLS_FILE: "repo"}
+_BUSY_SECONDS = 30.0
+# What stays in a folder: the newest file of each of the last hours, days and months that have any.
+# With the length of the names that these share.
+_KEPT = ((24, len("hub-20260131T09")), (30, len("hub-20260131")), (12, len("hub-202601")))
+_LOST = {"prompts": "prompts", "owners": "accounts", "pulled": "counts of pulls"}
+_THEN = "Fix that, and back up again. Older backups are whole."
 
 
 class Report(NamedTuple):
-    """The result of a backup. ``files`` and ``bytes``: of the snapshot. ``stored`` and
-    ``stored_bytes``: new objects. ``snapshots``: their number now. ``dropped``: removed snapshots.
-    ``removed``: objects that no snapshot needed any more. ``skipped``: paths of the content that
-    are no plain files.
+    """``file``: the path of the backup, or STREAM. ``thinned``: the number of old files that were
+    removed. ``skipped``: as of ``add_content``.
     """
 
-    id: str
+    file: str
+    prompts: int
     files: int
     bytes: int
-    stored: int
-    stored_bytes: int
-    snapshots: int
-    dropped: int
-    removed: int
+    thinned: int
     skipped: list[str]
-    seconds: float
-
-
-class _Shard(NamedTuple):
-    """The files of a shard: their number and size, and the object that lists them."""
-
-    name: str
-    files: int
-    bytes: int
-    listed: str
 
 
 def back_up(
     content: str,
     state: str,
-    place: Place,
+    destination: str,
     *,
-    keep: int,
-    work: Work,
+    apart_from: Iterable[str] = (),
+    database_url: str | None = None,
     on_wait: Callable[[], None] = lambda: None,
-    has_accounts: bool = True,
 ) -> Report:
-    """Store a snapshot of the content and the databases, and keep the newest ``keep``.
+    """Back up a hub to a file, into a folder, or to standard output (STREAM), while others publish.
 
-    Others may publish meanwhile. Without ``has_accounts``, a database of accounts in the state
-    folder is an old one, and left out. ``on_wait`` is called if another backup has to end first.
-    Raises OperatorError; then older snapshots are whole, and the next backup removes the objects
-    that this one left.
+    ``database_url``: of the accounts, if they are not in the state folder. ``apart_from``: folders
+    in which no backup may be. ``on_wait`` is called if another backup has to end first. Raises
+    OperatorError; then all files are as they were, and a stream is incomplete.
     """
-    started = time.perf_counter()
     check_folder(content)
-    # Content before databases. A publication in between leaves its answer in the backup without its
-    # version, and a retry publishes it again. In the other order, the version would be in the
-    # backup without its answer, and a retry would publish it twice.
     with lock(f"{state}/backup", on_wait):
-        snapshots.prepare(place)
-        objects = Objects(place, place.keys(OBJECTS))
-        existing = snapshots.ids(place)
-        last = _last(place, existing)
-        shards, skipped = _store_content(content, objects, last.lists if last else {}, work)
-        stored = databases.store_databases(state, objects, has_accounts)
-        if last:
-            _check_still_there(last, content, state, shards, stored, has_accounts)
-        snapshot = _snapshot(snapshots.next_id(existing), shards, stored)
-        snapshots.commit(place, snapshot)
-        dropped, removed = snapshots.prune(objects, keep, work)
-    return Report(
-        snapshot.id,
-        snapshot.files,
-        snapshot.bytes,
-        objects.written,
-        objects.written_bytes,
-        len(existing) + 1 - dropped,
-        dropped,
-        removed,
-        sorted(skipped),
-        time.perf_counter() - started,
-    )
+        moment_ns, now = time.time_ns(), datetime.now(UTC)
+        path, folder = _place(destination, apart_from)
+        older = backups_in(folder) if folder else [path]
+        path = f"{folder}/hub-{now:%Y%m%dT%H%M%SZ}.tar" if folder else path
+        # Content before databases. A publication in between leaves its answer in the backup without
+        # its version, and a retry publishes it again. In the other order, the version would be in
+        # the backup without its answer, and a retry would publish it twice.
+        with _created(path) as file:
+            writer = Writer(file, path)
+            prompts, skipped = add_content(content, writer, moment_ns)
+            counts = [_add_database(state, name, database_url, writer) for name in DATABASES]
+            summary = Summary(format_time(now), installed_version(), prompts, *counts)
+            _check_not_lost(summary, [*reversed(older), last_backup_file(state)])
+            writer.end(summary)
+        with _created(last_backup_file(state)) as note:
+            Writer(note, last_backup_file(state)).end(summary)
+        thinned = _thin([*older, path]) if folder else 0
+    return Report(path, prompts, writer.files, writer.bytes, thinned, skipped)
 
 
-def _snapshot(named: tuple[str, str], shards: list[_Shard], stored: list[StoredFile]) -> Snapshot:
-    return Snapshot(
-        *named,
-        installed_version(),
-        files=sum(one.files for one in shards) + len(stored),
-        bytes=sum(one.bytes for one in shards) + sum(one.size for one in stored),
-        lists={one.name: one.listed for one in sorted(shards)},
-        databases=stored,
-    )
+def backups_in(folder: str) -> list[str]:
+    """The paths of the backups in a folder, oldest first. Raises OperatorError."""
+    with explained("read", folder, _THEN):
+        names = sorted(os.listdir(folder))
+    return [f"{folder}/{name}" for name in names if name[:5] == "hub-2" and name[-4:] == ".tar"]
 
 
-def _last(place: Place, existing: list[str]) -> Snapshot | None:
-    """The last snapshot, which saves reading; None if it is damaged."""
-    try:
-        return snapshots.load(place, existing[-1]) if existing else None
-    except DamagedBackup:
-        return None
+def _place(destination: str, apart_from: Iterable[str]) -> tuple[str, str | None]:
+    """The path of the destination, and again if it is a folder. Raises OperatorError."""
+    if destination == STREAM:
+        return STREAM, None
+    path = os.path.realpath(os.path.expanduser(destination))
+    for other in map(os.path.realpath, apart_from):
+        if os.path.commonpath([other, path]) == other:
+            raise OperatorError(
+                f"The backup {destination} would be in {other}, which it is a backup of. Choose a "
+                "place outside, best on another disk."
+            )
+    with explained("write into", path, _THEN):
+        if not destination.endswith("/") and not os.path.isdir(path):
+            return path, None
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path, path
 
 
-def _check_still_there(
-    last: Snapshot,
-    content: str,
-    state: str,
-    shards: list[_Shard],
-    stored: list[StoredFile],
-    has_accounts: bool,
-) -> None:
-    """Raises OperatorError if a database or all content is missing: further backups would displace
-    the snapshots that have it.
+@contextlib.contextmanager
+def _created(path: str) -> Iterator[BinaryIO]:
+    """A private file, which gets its name when it is whole; or standard output."""
+    with explained("write", path, _THEN), contextlib.ExitStack() as failing:
+        if path == STREAM:
+            yield sys.stdout.buffer
+            return sys.stdout.buffer.flush()
+        part = f"{path}.part"
+        unlink(part)  # of a killed backup
+        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        failing.callback(unlink, part)
+        with open(opened, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(opened)
+        os.rename(part, path)
+        sync_folder(os.path.dirname(path) or ".")
+        failing.pop_all()
+
+
+def _add_database(state: str, name: str, url: str | None, writer: Writer) -> int:
+    """Add a database as of one moment; returns the number of owners or of prompts with pulls. Adds
+    accounts in PostgreSQL as a file of SQLite. Raises OperatorError, also for a damaged one.
     """
-    there = {file.path for file in last.databases} & databases.names(has_accounts)
-    gone = [f"{state}/{name}" for name in there - {file.path for file in stored}]
-    if last.lists and not shards:
-        gone.append(f"all of {content}")
-    if gone:
-        raise OperatorError(
-            f"Missing since the snapshot {last.id}: {', '.join(sorted(gone))}. Nothing was "
-            "backed up. Check --content and --state, and that their disks are mounted; restore "
-            "what is lost. To start over, back up to another place."
-        )
+    file, is_shared = DATABASES[name](state), bool(url) and name == ACCOUNTS_FILE
+    if not is_shared and not os.path.lexists(file.path):
+        return 0
+    folder = f"{state}/backup.copy"
+    shutil.rmtree(folder, ignore_errors=True)  # from a killed backup
+    with contextlib.ExitStack() as held, file.telling():
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        os.mkdir(folder, 0o700)
+        if is_shared:
+            with Database(url) as shared, Database(folder) as target:
+                copy_accounts(shared, target)
+        copy = held.enter_context(contextlib.closing(sqlite3.connect(f"{folder}/{name}")))
+        if not is_shared:
+            reading = sqlite.open_for_reading(file.path, timeout=_BUSY_SECONDS)
+            with contextlib.closing(reading) as source:
+                source.backup(copy)
+        file.check_sound(copy)
+        with open(f"{folder}/{name}", "rb") as opened:
+            writer.add(f"state/{name}", opened, os.fstat(opened.fileno()).st_size)
+        return copy.execute(f"SELECT count(*) FROM {_COUNTED[name]}").fetchone()[0]
 
 
-def _store_content(
-    content: str, objects: Objects, previous: dict[str, str], work: Work
-) -> tuple[list[_Shard], list[str]]:
-    """The shards, and the paths that were skipped."""
-    units = find_units(content)
-
-    def store(shard: int) -> _Shard:
-        name = f"{shard:02x}"
-        old = _read_old(objects, previous.get(name))
-        files = [
-            file
-            for unit in sorted(units.shards[shard])
-            for file in store_unit(content, unit, old, objects, units.skipped)
-        ]
-        listed = objects.put(msgspec.json.encode(files))
-        return _Shard(name, len(files), sum(file.size for file in files), listed)
-
-    return [*work.each("Backing up", store, units.shards)], units.skipped
+def _check_not_lost(now: Summary, earlier: list[str]) -> None:
+    """Raises OperatorError if all prompts, accounts or counts of the last backup are gone: further
+    backups would displace those that have them.
+    """
+    for path in earlier:
+        with contextlib.suppress(OSError, DamagedBackup), open(path, "rb") as file:
+            last = read_summary(file, path)
+            if lost := [_LOST[key] for key in _LOST if getattr(last, key) > getattr(now, key) == 0]:
+                raise OperatorError(
+                    f"The backup of {last.at} has {' and '.join(lost)}, and this hub has none. "
+                    "Nothing was backed up. Check --content, --state and --database, and that "
+                    "their disks are mounted; restore what is lost. To start over, back up to "
+                    f"another place, and remove {earlier[-1]}."
+                )
+            return
 
 
-def _read_old(objects: Objects, sha256: str | None) -> dict[str, StoredFile]:
-    """The files of a shard in the last snapshot, by path."""
-    if not sha256:
-        return {}
-    try:
-        return {file.path: file for file in snapshots.read_list(objects, sha256)}
-    except DamagedBackup:
-        objects.known.discard(key_of(sha256))  # so it is written again
-        return {}
+def _thin(paths: list[str]) -> int:
+    """Remove old backups of a folder, but not the last path; returns how many."""
+    kept, folder = {paths[-1]}, os.path.dirname(paths[-1])
+    for count, length in _KEPT:
+        newest = {path[: len(folder) + 1 + length]: path for path in sorted(paths)}
+        kept.update([*newest.values()][-count:])
+    old = {*paths} - kept
+    with explained("remove old backups in", folder, _THEN):
+        for path in old | {*glob.glob(f"{glob.escape(folder)}/hub-2*.tar.part")}:
+            os.unlink(path)
+    return len(old)

@@ -1,94 +1,93 @@
-"""The content's files as they are at one moment of each prompt, while others publish.
+"""The content's files as of one moment, while others publish.
 
 A prompt's folder is listed under the lock that publications take, so its texts, records, labels
-and withdrawals belong together. Files of content are never written in place, so they can be read
-after that; if one has been withdrawn by then, the folder is listed again.
+and withdrawals belong together. What began after the moment is left out. Files of content are never
+written in place, so they can be read after that. A withdrawal may remove some meanwhile; its own
+file is read last, and then readers of the backup ignore the texts that it withdraws.
 """
 
 import contextlib
 import fcntl
 import os
+import re
 import stat
 import time
-import zlib
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from builder.model.errors import OperatorError, explained
-from builder.store.content import CLOCK_GRAIN_NS, STORE_FILE
-from builder.store.plain_files import mark_of_files
-from operate.backup.objects import Objects, StoredFile
+from builder.model import labels, withdrawn
+from builder.model.errors import explained
+from builder.store.content import FORMAT_FILE, PRIVATE_FILE, STORE_FILE
+from operate.backup.archive import Writer
 
-# The number of lists of files, by unit. A publication changes one of these.
-SHARDS = 256
-# Attempts to store a unit. An attempt fails only if something was withdrawn meanwhile; after these,
-# the backup fails.
-_ATTEMPTS = 100
+# Files of the content whose names start with a dot, and which belong to a backup.
+MARKS = (FORMAT_FILE, PRIVATE_FILE)
 _GONE = (FileNotFoundError, NotADirectoryError)
-_THEN = "Run the backup as the user who runs the hub."
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# A file of a version or of a label, below the prompt's folder.
+_part = re.compile(rf"((?:{labels.FOLDER}/)?[^/]+)\.(json|md|files)(?:/.*)?")
 
 
-class Units(NamedTuple):
-    """The units to list, by shard: folders of prompts, and files beside them, with paths relative
-    to the content. ``skipped``: anything that is no plain file or folder, or has a name that is not
-    UTF-8.
+def add_content(root: str, writer: Writer, moment_ns: int) -> tuple[int, list[str]]:
+    """Add the content as of a moment (epoch nanoseconds) to a backup. Returns the number of
+    prompts, and the paths that are left out: of what is no plain file or folder, or has a name that
+    is not UTF-8. Raises OperatorError.
     """
-
-    shards: dict[int, list[str]]
-    skipped: list[str]
-
-
-def find_units(root: str) -> Units:
-    """List the folders of the content and of the owners. Raises OperatorError."""
-    units = Units({}, [])
-    with explained("read", root, _THEN, is_inside=True):
-        for path, is_folder in _scan(root, "", units.skipped):
-            inside = _scan(root, path, units.skipped) if is_folder else [(path, False)]
-            for unit, _ in inside:
-                units.shards.setdefault(zlib.crc32(unit.encode()) % SHARDS, []).append(unit)
-    return units
-
-
-def store_unit(
-    root: str, unit: str, old: Mapping[str, StoredFile], objects: Objects, skipped: list[str]
-) -> list[StoredFile]:
-    """Store the files of a unit that differ from ``old``, by path; returns all of them in order.
-
-    Adds to ``skipped``. Raises OperatorError.
-    """
-    for _ in range(_ATTEMPTS):
-        left_out: list[str] = []
-        reading = explained("read", root, _THEN, is_inside=True)
-        with reading, contextlib.suppress(*_GONE):
-            paths = _list(root, unit, left_out)
-            files = [_store(root, path, old.get(path), objects) for path in paths]
-            skipped += left_out
-            return files
-    raise OperatorError(
-        f"{root}/{unit} changes faster than it can be copied. Back up again when it is quiet."
-    )
+    prompts, skipped = 0, []
+    with explained("back up", root, "Run this as the hub's user.", is_inside=True):
+        for name in MARKS:
+            _add(root, name, writer)
+        for owner, is_owner in sorted(_scan(root, "", skipped)):
+            inside = sorted(_scan(root, owner, skipped)) if is_owner else [(owner, False)]
+            for path, is_prompt in inside:
+                prompts += is_prompt
+                if is_prompt:
+                    _add_prompt(root, path, writer, skipped, moment_ns)
+                else:
+                    _add(root, path, writer)
+    return prompts, sorted(skipped)
 
 
-def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
-    """The files of a unit, in order; none if it no longer exists. Raises OSError."""
+def _add_prompt(root: str, folder: str, writer: Writer, skipped: list[str], moment_ns: int) -> None:
+    withdrawals = f"{folder}/{withdrawn.FOLDER}"
+    files = _without_later(root, folder, _list(root, folder, skipped), moment_ns)
+    for path in files:
+        if not path.startswith(f"{withdrawals}/"):
+            _add(root, path, writer)
+    for path, _ in sorted(_scan(root, withdrawals, [])):
+        _add(root, path, writer)
+
+
+def _list(root: str, folder: str, skipped: list[str]) -> list[str]:
+    """The files of a prompt, in order; none if it no longer exists. Raises OSError."""
     try:
-        descriptor = os.open(f"{root}/{unit}", _READ)
+        descriptor = os.open(f"{root}/{folder}", _READ)
     except _GONE:
         return []
     try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            return [unit]
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        found = sorted(_walk(root, unit, skipped))
-        if os.path.lexists(f"{root}/{STORE_FILE}"):
-            # A node applies changes without this lock, but in order. If a second look finds the
-            # same files, none is missing to which another one refers.
-            while (again := sorted(_walk(root, unit, []))) != found:
-                found = again
+        found = sorted(_walk(root, folder, skipped))
+        # A node applies changes without this lock, but in order. If a second look finds the same
+        # files, none is missing to which another one refers.
+        while os.path.lexists(f"{root}/{STORE_FILE}"):
+            if (again := sorted(_walk(root, folder, []))) == found:
+                break
+            found = again
         return found
     finally:
         os.close(descriptor)
+
+
+def _without_later(root: str, folder: str, files: list[str], moment_ns: int) -> list[str]:
+    """The files without versions and moves of labels that began after the moment."""
+    now_ns, later = time.time_ns(), set()
+    parts = {path: _part.fullmatch(path, len(folder) + 1) for path in files}
+    for path, part in parts.items():
+        with contextlib.suppress(*_GONE):
+            is_record = part and part[2] == "json"
+            # A time that is still to come says nothing: some clock was wrong.
+            if is_record and moment_ns < os.stat(f"{root}/{path}").st_mtime_ns <= now_ns:
+                later.add(part[1])
+    return [path for path, part in parts.items() if not part or part[1] not in later]
 
 
 def _walk(root: str, folder: str, skipped: list[str]) -> Iterator[str]:
@@ -114,10 +113,9 @@ def _scan(root: str, folder: str, skipped: list[str]) -> Iterator[tuple[str, boo
                 skipped.append(path)
 
 
-def _store(root: str, path: str, old: StoredFile | None, objects: Objects) -> StoredFile:
-    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
-    mark = mark_of_files((os.stat(f"{root}/{path}", follow_symlinks=False),), settled_ns)
-    if mark and old and old.mark == mark and objects.has(old):
-        return old
-    with open(os.open(f"{root}/{path}", _READ), "rb", buffering=0) as file:
-        return objects.put_file(path, file, mark)
+def _add(root: str, path: str, writer: Writer) -> None:
+    """Add a plain file, unless a withdrawal has removed it."""
+    with contextlib.suppress(*_GONE), open(os.open(f"{root}/{path}", _READ), "rb", 0) as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            writer.add(f"content/{path}", file, status.st_size, int(status.st_mtime))

@@ -22,13 +22,12 @@ from builder.store import check
 from builder.store.site import read_hub
 from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
-from operate.backup import snapshots
-from operate.backup.places import open_place
 from operate.doctor.findings import Finding, Subject, ok, problem, warning
 from publisher.accounts.database import open_postgres
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
 from publisher.accounts.sqlite_engine import accounts_file
 from publisher.outside.private_way import is_loopback
+from publisher.sizes import last_backup_time
 
 BACKUP_DAYS_MAX = 8
 TOKEN_DAYS_MIN = 14
@@ -195,20 +194,15 @@ def _is_inside(address: str) -> bool:
 
 
 def backups(subject: Subject) -> Iterator[Finding]:
-    """The newest snapshot is not old."""
-    settings, name = subject.settings, subject.backup
-    do = "Run `hubctl backup` every day: docs/operate/backups.md#on-a-schedule."
-    if not name:
-        if not is_loopback(urlsplit(settings.base_url).hostname or ""):
-            yield warning("HUB_BACKUP is not set, so backups are not checked.", do)
+    """The last backup is not old."""
+    at = last_backup_time(subject.settings.state)
+    do = "Run `hubctl backup` every hour: docs/operate/backups.md#on-a-schedule."
+    if not at:
+        if not is_loopback(urlsplit(subject.settings.base_url).hostname or ""):
+            yield warning("`hubctl backup` has never backed up this hub.", do)
         return
-    try:
-        newest = snapshots.choose(open_place(name, endpoint_url=subject.endpoint_url)).at
-    except OperatorError as error:
-        yield warning(f"No backup can be read: {error}", do)
-        return
-    days = (datetime.now(UTC) - datetime.fromisoformat(newest)).days
+    days = int((time.time() - at) / DAY_SECONDS)
     if days > BACKUP_DAYS_MAX:
-        yield problem(f"The newest backup in {name} is {counted(days, 'day')} old.", do)
+        yield problem(f"The last backup is {counted(days, 'day')} old.", do)
     else:
-        yield ok(f"the newest in {name} is of {newest}")
+        yield ok(f"the last one is of {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC")

@@ -26,17 +26,14 @@ class Finding(NamedTuple):
 class Subject(NamedTuple):
     """The hub to examine. ``settings`` has the base URL. ``noted``: the settings of the site's last
     build; None if no build has ended. ``service``: those of the service that runs on the folders.
-    ``database_url``: as --database; None: accounts are in the state folder. ``backup`` and
-    ``endpoint_url``: where `hubctl backup` stores snapshots. ``token``: for a hub that only members
-    read.
+    ``database_url``: as --database; None: accounts are in the state folder. ``token``: for a hub
+    that only members read.
     """
 
     settings: Settings
     noted: Settings | None
     service: Settings | None = None
     database_url: str | None = None
-    backup: str | None = None
-    endpoint_url: str | None = None
     token: str | None = None
 
     @property

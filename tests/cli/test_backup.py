@@ -1,6 +1,6 @@
 """``hubctl backup`` and ``hubctl restore``, as people call them."""
 
-import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,66 +8,59 @@ import pytest
 from builder.model.settings import Settings
 from tests.cli.command import run as hubctl
 from tests.support.catalogues import read_tree
+from tests.support.servers import HUBCTL
 
 
-@pytest.fixture
-def there(small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place of the backups; the folders of the hub are in the environment."""
+@pytest.fixture(autouse=True)
+def environment(small: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders of the hub are in the environment."""
     monkeypatch.setenv("HUB_CONTENT", small.content)
     monkeypatch.setenv("HUB_OUT", small.out)
     monkeypatch.setenv("HUB_STATE", small.state)
-    return tmp_path / "backup"
 
 
-def test_from_a_backup_to_a_restored_hub(
-    small: Settings, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HUB_BACKUP", str(there))
-    first = hubctl("backup")
-    assert first.exit_code == 0 and first.stdout.startswith("Snapshot 2")
-    assert "9 files" in first.stdout and "1 snapshot kept" in first.stdout
-    told = json.loads(hubctl("backup", "--json", "--keep", "1").stdout)
-    assert (told["snapshots"], told["dropped"], told["files"]) == (1, 1, 9)
-    assert hubctl("backup", "--list").stdout.split("\t")[::2] == [told["id"], "9"]
-    (listed,) = json.loads(hubctl("backup", "--list", "--json").stdout)
-    assert listed["id"] == told["id"] and listed["files"] == 9
-    assert "No faults in 1 snapshot" in hubctl("backup", "--verify").stdout
-
+def test_from_a_backup_to_a_restored_hub(small: Settings, tmp_path: Path) -> None:
+    done = hubctl("backup", f"{tmp_path}/backups/")
+    assert done.exit_code == 0 and "hub-20" in done.stdout and "3 prompts, 10 files" in done.stdout
     folders = ["--content", tmp_path / "c", "--state", tmp_path / "v"]
-    done = hubctl("restore", *folders)
+    done = hubctl("restore", tmp_path / "backups", *folders)
     assert done.exit_code == 0, done.output
-    assert "New versions get numbers from 20,000 on" in done.stdout
+    assert "New versions get numbers from " in done.stdout and "--above" not in done.stdout
     assert (tmp_path / "c" / "ann" / "story" / "1.0.0.md").is_file()
-    refused = hubctl("restore", *folders)
-    assert refused.exit_code == 1 and "pass --replace" in refused.stderr
-    again = hubctl("restore", *folders, "--replace")
-    assert f"The old files are in {tmp_path}/c/.replaced-" in again.stdout
-    told = json.loads(hubctl("restore", *folders, "--replace", "--complete", "--json").stdout)
-    assert (told["floor"], told["ended"]) == (0, None)
+    refused = hubctl("restore", tmp_path / "backups", *folders)
+    assert refused.exit_code == 1 and f"`mv {tmp_path}/c {tmp_path}/c.old`" in refused.stderr
 
 
-def test_what_is_wrong_is_reported(small: Settings, there: Path) -> None:
+def test_through_a_pipe(small: Settings, tmp_path: Path) -> None:
+    command = f"{HUBCTL} backup - | {HUBCTL} restore - --content c --state v"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "-: 3 prompts, 10 files" in done.stderr
+    assert "To restore this hub again today, add `--above " in done.stdout
+    cut = subprocess.run(
+        ["bash", "-c", f"{HUBCTL} backup - | head -c 6000 | {HUBCTL} restore - --content c2"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert cut.returncode == 1 and "Standard input is cut off" in cut.stderr
+    assert [*(tmp_path / "c2").iterdir()] == []
+
+
+def test_the_destination_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hubctl("backup").exit_code == 2
-    nothing = hubctl("restore", there)
-    assert nothing.exit_code == 1 and "No backup in" in nothing.stderr
-    inside = hubctl("backup", f"{small.content}/backup")
-    assert inside.exit_code == 1 and "overlap" in inside.stderr
-    assert hubctl("backup", "ftp://x/y").exit_code == 1
-    assert hubctl("backup", there).exit_code == 0
-    for snapshot in (there / "snapshots").iterdir():
-        sha256 = next(iter(json.loads(snapshot.read_text())["lists"].values()))
-        (there / "objects" / sha256[:2] / sha256[2:]).write_bytes(b"")
-    broken = hubctl("backup", there, "--verify")
-    assert broken.exit_code == 1
-    assert "is damaged" in broken.stdout and "1 fault in 1 snapshot" in broken.stdout
-    assert json.loads(hubctl("backup", there, "--verify", "--json").stdout)["faults"]
-    missing = hubctl("restore", there, "--snapshot", "../x", "--replace")
-    assert missing.exit_code == 1 and "has no snapshot '../x'" in missing.stderr
+    hub = tmp_path / "hub"
+    hub.mkdir()
+    (hub / "hub.toml").write_text('[backup]\ndestination = "../hub.tar"\n')
+    monkeypatch.chdir(hub)
+    assert hubctl("backup").exit_code == 0 and (tmp_path / "hub.tar").is_file()
+    monkeypatch.setenv("HUB_BACKUP", f"{tmp_path}/2.tar")
+    assert hubctl("backup").exit_code == 0 and (tmp_path / "2.tar").is_file()
 
 
-def test_what_is_left_out_is_reported(small: Settings, there: Path) -> None:
+def test_what_is_left_out_is_reported(small: Settings, tmp_path: Path) -> None:
     for number in range(7):
         Path(small.content, f"link-{number}").symlink_to("/etc")
-    told = hubctl("backup", there).stderr
-    assert "'link-0', 'link-1', 'link-2', 'link-3', 'link-4' and 2 more." in told
-    assert "etc" not in str(read_tree(there))
+    said = hubctl("backup", tmp_path / "hub.tar").stderr
+    assert "'link-0', 'link-1', 'link-2', 'link-3', 'link-4' and 2 more." in said
+    assert b"root:" not in read_tree(tmp_path)["hub.tar"]

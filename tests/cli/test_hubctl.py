@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
-from cli.hubctl import COMMANDS, main
+from cli.hubctl import COMMANDS, MODULES, main
 from tests.support.catalogues import (
     read_tree,
     settings_in,
@@ -366,10 +366,10 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
     heavy |= {"limits", "mcp", "tantivy", "whoosh", "obstore", "prometheus_client", "watchfiles"}
     heavy |= {"redis", "psycopg"}
     heavy |= {"builder.pipeline.build", "builder.pipeline.rebuild", "builder.render.pages"}
-    heavy |= {"publisher.web.app", "operate.doctor.examine", "operate.backup.restore"}
+    heavy |= {"publisher.web.app", "operate.doctor.examine", "operate.backup.take"}
     loaded = loaded_by("from cli.hubctl import main; from cli.config import schema_of; "
                        "schema_of(main)")  # fmt: skip
-    assert {f"cli.{'imports' if name == 'import' else name}" for name in COMMANDS} <= loaded
+    assert {f"cli.{MODULES.get(name, name)}" for name in COMMANDS} <= loaded
     assert not heavy & loaded
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 import stat
 import subprocess
+import tarfile
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ from tests.support.servers import (
 DEPLOY = PROJECT / "deploy"
 HERE = "/srv/hub/venv/bin/hubctl"
 LOGS = ("access.log", "error.log")
-UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
+UNITS = sorted(path.name for path in DEPLOY.glob("*.service") if "@" not in path.name)
 
 
 def commands(unit: str, key: str) -> list[str]:
@@ -58,6 +59,13 @@ def test_systemd_has_nothing_to_say_of_them(tmp_path):
     for path in DEPLOY.iterdir():
         text = path.read_text(encoding="utf-8").replace(HERE, HUBCTL)
         (tmp_path / path.name).write_text(text, encoding="utf-8")
+    # A template is verified as its instance.
+    (tmp_path / "hub-failed@.service").rename(tmp_path / "hub-failed@hub-backup.service")
+    guide = (PROJECT / "docs/operate/monitoring.md").read_text(encoding="utf-8")
+    for kind, text in zip(
+        ("service", "timer"), re.findall(r"```ini\n(.*?)```", guide, re.S), strict=True
+    ):
+        (tmp_path / f"hub-doctor.{kind}").write_text(text.replace(HERE, HUBCTL), encoding="utf-8")
     units = [str(path) for path in sorted(tmp_path.glob("*.service"))]
     units += [str(path) for path in sorted(tmp_path.glob("*.timer"))]
     done = subprocess.run(
@@ -174,10 +182,10 @@ def test_their_commands_make_a_hub(tmp_path):
         repo = Path(variables["HUB_OUT"], BY_NAME["repo"].file_for(owner="ada", name="hello"))
         wait_until(lambda: json.loads(repo.read_bytes())["data"]["pulls"] == 1, "the pull")
         (back_up,) = commands("hub-backup.service", "ExecStart")
-        backup = environment(tmp_path, HUB_BACKUP=f"{tmp_path}-backup")
-        done = subprocess.run(
-            placed(back_up, tmp_path), env=backup, check=True, capture_output=True
-        )
-        assert b"1 snapshot kept" in done.stdout
+        backup = environment(tmp_path, HUB_BACKUP=f"{tmp_path}-backup/")
+        subprocess.run(placed(back_up, tmp_path), env=backup, check=True, capture_output=True)
+        (tar,) = Path(f"{tmp_path}-backup").iterdir()
+        with tarfile.open(tar) as opened:
+            assert "state/accounts.sqlite3" in opened.getnames()
     finally:
         service.stop()

@@ -18,9 +18,9 @@ class Ended(NamedTuple):
     tokens: int
 
 
-def end_access(database: Database, of: str, *, tokens: bool) -> Ended:
-    """Ends all sessions, invitations and tokens of CI jobs, and with ``tokens`` revokes the
-    personal tokens. Notes it in the log of each account. ``of``: the time of the copy, for people.
+def end_access(database: Database, of: str) -> Ended:
+    """Ends all sessions, invitations and tokens of CI jobs, and revokes the personal tokens. Notes
+    it in the log of each account. ``of``: the time of the copy, for people.
 
     Raises RequestError ``storage_unavailable``.
     """
@@ -31,13 +31,11 @@ def end_access(database: Database, of: str, *, tokens: bool) -> Ended:
         database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
         for (owner,) in database.execute("SELECT handle FROM owner"):
             events.note(owner, "restored", note=of)
-        revoked = []
-        if tokens:
-            revoked = database.execute(
-                "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
-                "RETURNING owner, id, name",
-                (clock.seconds(None),),
-            )
+        revoked = database.execute(
+            "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
+            "RETURNING owner, id, name",
+            (clock.seconds(None),),
+        )
         for owner, token, name in revoked:
             events.note(owner, "token_revoked", subject=token, note=name)
     return Ended(len(sessions), len(revoked))

@@ -1,7 +1,6 @@
-"""A hub with prompts, labels, a withdrawal and accounts; a place for its backups."""
+"""A hub with prompts, labels, a withdrawal and accounts, and work that is killed."""
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,12 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from builder.model.settings import Settings
-from builder.store.content import CLOCK_GRAIN_NS
-from operate.backup.places import FolderPlace
-from operate.backup.restore import Options, restore
-from operate.backup.restore import Report as Restored
+from operate.backup.restore import restore
 from operate.backup.take import Report, back_up
-from operate.parallel import Work
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
@@ -24,8 +19,7 @@ from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
-from tests.operate.deploy.conftest import bucket, s3  # noqa: F401
-from tests.support.catalogues import settings_in
+from tests.support.catalogues import read_tree, settings_in
 
 SECRET = "s" * 32
 
@@ -70,20 +64,16 @@ class Hub(NamedTuple):
             terms=Terms(sync=False),
         )
 
-    def back_up(self, place: FolderPlace, **options: Any) -> Report:
-        options = {"keep": 10, "work": Work(2)} | options
-        return back_up(self.settings.content, self.settings.state, place, **options)
+    def back_up(self, destination: str | Path, **options: Any) -> Report:
+        return back_up(self.settings.content, self.settings.state, str(destination), **options)
 
-    def restore(
-        self, place: FolderPlace, *, jobs: int = 2, on_wait: Callable[[], None] = lambda: None,
-        **options: Any,
-    ) -> Restored:  # fmt: skip
-        content, state = self.settings.content, self.settings.state
-        return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
+    def restore(self, source: str | Path, **options: Any) -> list[str]:
+        return restore(str(source), self.settings.content, self.settings.state, **options)
 
-    def shown(self) -> list[str]:
-        """The content folder's files, without those that a restore collects there."""
-        return [name for name in os.listdir(self.settings.content) if name[0] != "."]
+    def shown(self) -> dict[str, bytes]:
+        """The content as a backup has it, without what a restore adds to it."""
+        tree = read_tree(self.settings.content)
+        return {file: data for file, data in tree.items() if file != "restored.json"}
 
     def database(self) -> Database:
         return Database(self.settings.state)
@@ -119,11 +109,6 @@ def fill(hub: Hub) -> None:
         Sessions(database).begin("ann", SECRET, address="192.0.2.1", agent="Firefox")
 
 
-def settle() -> None:
-    """Wait until files are old enough to be known by their marks."""
-    time.sleep(CLOCK_GRAIN_NS / 1e9)
-
-
 @pytest.fixture(autouse=True)
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here cuts the power, and a sync waits for all that the machine writes."""
@@ -139,8 +124,9 @@ def hub(tmp_path: Path) -> Hub:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> FolderPlace:
-    return FolderPlace(str(tmp_path / "backup"))
+def tar(tmp_path: Path) -> Path:
+    """The path of a backup."""
+    return tmp_path / "hub.tar"
 
 
 @pytest.fixture

@@ -1,24 +1,22 @@
 """Restoring: what comes back, what is refused, and kills at any moment."""
 
 import errno
-import hashlib
-import json
+import io
 import os
 import shutil
 import stat
-from collections.abc import Callable
+import tarfile
 from pathlib import Path
+from unittest.mock import Mock
 
-import msgspec
 import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from builder.stats.database import open_for_writing, pulls_file
-from builder.store.content import check_folder, check_format
-from operate.backup import databases, snapshots
-from operate.backup.objects import Objects
-from operate.backup.places import FolderPlace
-from operate.parallel import Work
+from builder.store.content import check_folder
+from builder.store.privacy import MARK
+from operate.backup import archive
+from operate.backup.take import DATABASES, STREAM
 from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.sessions import Sessions
@@ -27,315 +25,220 @@ from tests.operate.backup.conftest import SECRET, Hub, killings
 from tests.support.catalogues import read_tree
 
 
-def restored(hub: Hub) -> dict[str, bytes]:
-    """The content, without what a restore adds to it."""
-    return {
-        file: data for file, data in read_tree(hub.settings.content).items()
-        if file != "restored.json"
-    }  # fmt: skip
+def all_of(hub: Hub) -> dict[str, bytes]:
+    return read_tree(Path(hub.settings.content).parent)
 
 
-def test_all_comes_back(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    database = pulls_file(hub.settings.state)
-    open_for_writing(database).close()
+@pytest.mark.parametrize("source", ["file", "folder", "stream"])
+def test_all_comes_back(
+    hub: Hub, other: Hub, tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_for_writing(pulls_file(hub.settings.state)).close()
+    Path(hub.settings.content, ".hub-private").write_bytes(MARK)
+    before = read_tree(hub.settings.content)
+    if source == "folder":
+        Path(tmp_path, "backups").mkdir()
+        Path(tmp_path, "backups", "hub-20250101T000000Z.tar").touch()  # not the newest
+    place = {"file": f"{tmp_path}/hub.tar", "folder": f"{tmp_path}/backups"}.get(source, STREAM)
+    stream = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", Mock(buffer=stream))
     hub.back_up(place)
-    report = other.restore(place, complete=True)
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
-    assert (report.floor, report.ended, report.aside) == (0, None, [])
-    modes = {
-        name: stat.S_IMODE(Path(other.settings.state, name).stat().st_mode)
-        for name in databases.FILES
-    }
-    assert modes == {"accounts.sqlite3": 0o600, "pulls.sqlite3": 0o600}
+    monkeypatch.setattr("sys.stdin", Mock(buffer=io.BytesIO(stream.getvalue())))
+    (line,) = other.restore(place, complete=True)
+    assert line.endswith("3 prompts, 1 owner.")
+    assert read_tree(other.settings.content) == before
+    assert stat.S_IMODE(os.stat(other.settings.content).st_mode) == 0o700
+    for name in DATABASES:
+        assert stat.S_IMODE(Path(other.settings.state, name).stat().st_mode) == 0o600
     with hub.database() as old, other.database() as new:
         for table in ("owner", "token", "session"):
             select = f"SELECT * FROM {table} ORDER BY 1"
             assert new.execute(select) == old.execute(select) != []
-    # Nothing is left of the restore, and a backup of the copy has nothing new.
+    # Nothing is left of the restore.
     left = [path.name for path in Path(other.settings.state).iterdir() if path.is_dir()]
-    hidden = [name for name in os.listdir(other.settings.content) if name[0] == "."]
-    assert (left, hidden) == ([], [".hub-format"])
+    hidden = sorted(name for name in os.listdir(other.settings.content) if name[0] == ".")
+    assert (left, hidden) == ([], [".hub-format", ".hub-private"])
     assert other.publish("story", "Tell another.").version == "1.0.3"
 
 
-def test_the_format_of_the_content_comes_back(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    """Only a content whose versions have files is one that older releases must not read."""
-    plain = hub.back_up(place).id
-    assert check_format(other.settings.content) == 1
-    hub.withdraw("lint", None)
-    bare = hub.back_up(place).id
-    other.restore(place, snapshot_id=bare)
-    assert check_format(other.settings.content) == 1
-    other.restore(place, snapshot_id=plain, replace=True)
-    assert check_format(other.settings.content) == 2
-
-
-def test_an_older_snapshot(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    before = restored(hub)
-    first = hub.back_up(place)
-    hub.publish("poem", "Write an ode.")
-    hub.back_up(place)
-    assert other.restore(place, snapshot_id=first.id).id == first.id
-    assert restored(other) == before
-    with pytest.raises(OperatorError, match=r"has no snapshot '../x'"):
-        other.restore(place, snapshot_id="../x", replace=True)
-
-
-def test_nobody_gets_in_who_may_not_any_more(hub: Hub, other: Hub, place: FolderPlace) -> None:
+def test_nobody_gets_in_who_may_not_any_more(hub: Hub, other: Hub, tar: Path) -> None:
     with hub.database() as database:
         accounts = Accounts(database)
         text, _ = accounts.create_token("ann", "leaked")
         invitation = Invitations(database).invite("ann")
-    hub.back_up(place)
+    hub.back_up(tar)
     with hub.database() as database:
         Accounts(database).revoke("ann", "leaked")
-    report = other.restore(place)
-    assert report.ended == (1, 2)
+    assert "Ended 1 session, revoked 2 tokens." in other.restore(tar)
     with other.database() as database:
         assert Sessions(database).find(SECRET) is None
         with pytest.raises(RequestError, match="does not know the token"):
             Accounts(database).authenticate(text)
         with pytest.raises(RequestError):
             Invitations(database).look(invitation)
-        kinds = [(row.kind, row.note) for row in Events(database).latest("ann", 3)]
-        assert ("restored", snapshots.load(place, report.id).at) in kinds
-    kept = other.restore(place, revoke_tokens=False, replace=True)
-    assert kept.ended == (1, 0)
-    with other.database() as database:
-        assert Accounts(database).authenticate(text).name == "leaked"
-        assert Sessions(database).find(SECRET) is None
+        kinds = [(row.kind, row.note[:2]) for row in Events(database).latest("ann", 3)]
+        assert ("restored", "20") in kinds
 
 
-def test_it_meets_nothing_else(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    hub.back_up(place)
-    other.publish("mine", "Mine.")
-    other.database().close()
-    before = restored(other)
-    with pytest.raises(OperatorError, match=r"ann exists\. Nothing was changed"):
-        other.restore(place)
-    assert read_tree(other.settings.content) == before
-    report = other.restore(place, replace=True)
-    assert {*shown(other)} == {*shown(hub)}
-    content, state = report.aside
-    assert read_tree(content) == before
-    assert os.listdir(state) == ["accounts.sqlite3"]
-    assert stat.S_IMODE(Path(state).stat().st_mode) == 0o700
-
-
-def test_not_beside_a_service(hub: Hub, place: FolderPlace) -> None:
-    hub.back_up(place)
-    before = read_tree(hub.settings.content)
-    with hub.database() as service:
-        service.execute("SELECT 1 FROM owner")
-        with pytest.raises(OperatorError, match=r"Another process uses .*Stop `hubctl serve`"):
-            hub.restore(place, replace=True)
-        assert service.execute("SELECT handle FROM owner") == [("ann",)]
-    assert read_tree(hub.settings.content) == before
-
-
-def shown(hub: Hub) -> dict[str, bytes]:
-    """The content as readers of the folder see it, without what a restore adds to it."""
-    return {file: data for file, data in restored(hub).items() if file[0] != "."}
+@pytest.mark.parametrize("what", ["prompt", "accounts", "pulls"])
+def test_it_meets_nothing_else(hub: Hub, other: Hub, tar: Path, what: str) -> None:
+    hub.back_up(tar)
+    if what == "prompt":
+        other.publish("mine", "Mine.")
+    elif what == "accounts":
+        other.database().close()
+    else:
+        open_for_writing(pulls_file(other.settings.state)).close()
+    before = all_of(other)
+    with pytest.raises(OperatorError, match=r"exists\. Nothing was changed\..*`mv "):
+        other.restore(tar)
+    assert all_of(other) == before | {
+        name: b"" for name in all_of(other) if name.startswith("state/build.")
+    }
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_killed_at_any_change(hub: Hub, place: FolderPlace, tmp_path: Path, complete: bool) -> None:
+def test_killed_at_any_change(hub: Hub, other: Hub, tar: Path, complete: bool) -> None:
     """No command works on a half restored hub; the same restore continues, and loses nothing."""
-    hub.back_up(place)
-    after = shown(hub)
-    here = Hub(hub.settings._replace(content=f"{tmp_path}/c", state=f"{tmp_path}/v"))
-    Path(here.settings.content).mkdir()
-    here.publish("mine", "Mine.")
-    before = shown(here)
-    count = 0
-    folders = [here.settings.content, here.settings.state]
-    shutil.copytree(folders[0], f"{tmp_path}/saved")
-    for count in killings(lambda: here.restore(place, complete=complete, replace=True)):
-        # Otherwise each kill would leave one more floor for the next restore to read.
-        shutil.rmtree(f"{place.root}/restores", ignore_errors=True)
-        there = shown(here)
-        if there not in (before, after):
-            for act in (lambda: check_folder(folders[0]), lambda: here.publish("mine", "More.")):
+    hub.back_up(tar)
+    after, root = hub.shown(), other.settings.content
+    count = continued = 0
+    for count in killings(lambda: other.restore(tar, complete=complete)):
+        if other.shown() and Path(root, ".restoring").exists():
+            for act in (lambda: check_folder(root), lambda: other.publish("mine", "More.")):
                 with pytest.raises(OperatorError, match="has not ended"):
                     act()
-        if count % 4 == 0:
-            here.restore(place, complete=complete, replace=True)
-            assert shown(here) == after
-            with here.database() as database:
-                assert (Sessions(database).find(SECRET) is not None) == complete
-            # The old content is aside, whole.
-            asides = [read_tree(path) for path in Path(folders[0]).glob(".replaced-*")]
-            assert before in asides
-            assert not Path(folders[0], ".restoring").exists()
-            assert Path(folders[0], "restored.json").exists() != complete
-        if count % 4 == 0 or there == after:
-            for folder in folders:
-                shutil.rmtree(folder)
-            shutil.copytree(f"{tmp_path}/saved", folders[0])
-    assert count > 40
+        if Path(root, ".restoring", "report").exists():
+            continued += 1
+            if count % 2:  # it needs the backup no more
+                other.restore("/nowhere", complete=complete)
+        if Path(root, ".restoring").exists() or not os.path.exists(root) or not os.listdir(root):
+            other.restore(tar, complete=complete)
+        assert {name: data for name, data in other.shown().items() if name[:2] != ".r"} == after
+        with other.database() as database:
+            assert (Sessions(database).find(SECRET) is not None) == complete
+        assert not Path(root, ".restoring").exists()
+        assert Path(root, "restored.json").exists() != complete
+        for folder in (root, other.settings.state):
+            shutil.rmtree(folder)
+        Path(tar.parent, "restored.json").unlink(missing_ok=True)
+    assert count > 40 and continued > 5
 
 
-def test_a_killed_restore_continues(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    hub.back_up(place)
-    lists = {*snapshots.choose(place).lists.values()}
-    reads = []
+def test_a_full_disk(hub: Hub, other: Hub, tar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.back_up(tar)
+    real = os.open
 
-    class Counted(FolderPlace):
-        def get(self, key: str, bytes_max: int) -> bytes | None:
-            reads.append(key)
-            return super().get(key, bytes_max)
-
-    class Cut(Counted):
-        def get(self, key: str, bytes_max: int) -> bytes | None:
-            if len(reads) == len(lists) + 3:
-                raise OperatorError("The line is cut.")
-            return super().get(key, bytes_max)
-
-    with pytest.raises(OperatorError, match="cut"):
-        other.restore(Cut(place.root), complete=True, jobs=1)
-    with pytest.raises(OperatorError, match="has not ended"):
-        check_folder(other.settings.content)
-    reads.clear()
-    other.restore(Counted(place.root), complete=True)
-    assert len(lists) + 2 < len(reads) < len(lists) + 2 + len(read_tree(hub.settings.content))
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
-
-
-def test_a_restore_that_continues_as_complete_keeps_the_numbers(
-    hub: Hub, other: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub.back_up(place)
-
-    def fail() -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    def full(path: str, flags: int, *args: int, **options: int) -> int:
+        if "poem" in str(path) and flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return real(path, flags, *args, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "sync", fail)
-        with pytest.raises(OperatorError, match="Input/output error"):
-            other.restore(place)
-    assert other.restore(place, complete=True).floor == 0
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
+        patched.setattr(os, "open", full)
+        with pytest.raises(OperatorError, match=r"poem.*: No space left on device.*again"):
+            other.restore(tar, complete=True)
+    assert os.listdir(other.settings.content) == []
+    other.restore(tar, complete=True)
+    assert other.shown() == hub.shown()
 
 
-def test_a_full_disk(
-    hub: Hub, other: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub.back_up(place)
-    real, calls = os.makedirs, []
-
-    def full(path: str, *args: object, **options: object) -> None:
-        calls.append(path)
-        if "poem" in path:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(path, *args, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "makedirs", full)
-        with pytest.raises(OperatorError, match=r"No space left on device.*it continues"):
-            other.restore(place, complete=True)
-    other.restore(place, complete=True)
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
-
-
-def rewrite(place: FolderPlace, snapshot_id: str, change: Callable[[dict], None]) -> None:
-    """Change a snapshot by hand."""
-    path = Path(place.root, "snapshots", f"{snapshot_id}.json")
-    snapshot = json.loads(path.read_bytes())
-    change(snapshot)
-    path.write_text(json.dumps(snapshot))
-
-
-def test_a_newer_format_is_refused(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    hub.back_up(place)
-    Path(place.root, snapshots.MARKER).write_text('{"format": 2}')
-    before = read_tree(place.root)
-    for act in (other.restore, hub.back_up):
-        with pytest.raises(OperatorError, match=r"A newer release of hub .*Nothing was changed"):
-            act(place)
-    assert read_tree(place.root) == before
-    assert not os.path.exists(other.settings.state) and not os.listdir(other.settings.content)
-
-
-def test_a_newer_database_is_refused(hub: Hub, other: Hub, place: FolderPlace) -> None:
+def test_a_newer_database_is_refused(hub: Hub, other: Hub, tar: Path) -> None:
     with hub.database() as database:
         database.execute("PRAGMA user_version = 1000")
-    hub.back_up(place)
+    hub.back_up(tar)
     with pytest.raises(OperatorError, match="newer release"):
-        other.restore(place)
-    assert other.shown() == []
+        other.restore(tar)
+    assert other.shown() == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["../evil.md", "/etc/evil", "a/../../evil", "ann/./x", "ann//x", ".git/hooks/x", "", "a/\0"],
-)  # fmt: skip
-def test_hostile_paths(hub: Hub, other: Hub, place: FolderPlace, path: str, tmp_path: Path) -> None:
-    report = hub.back_up(place)
-    objects = Objects(place)
-    data = b"evil"
-    listed = [{"path": path, "size": len(data), "sha256": objects.put(data)}]
-    sha256 = objects.put(msgspec.json.encode(listed))
-    rewrite(place, report.id, lambda snapshot: snapshot["lists"].update(ff=sha256))
-    with pytest.raises(OperatorError, match="which no content has"):
-        other.restore(place, complete=True)
-    assert not [file for file in read_tree(tmp_path) if "evil" in file]
-    assert other.shown() == []
+def member(name: str, **fields: object) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.size = 4
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
 
 
-def test_hostile_databases_and_links(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    report = hub.back_up(place)
-    rewrite(place, report.id, lambda snapshot: snapshot["databases"][0].update(path="../x.sqlite3"))
-    with pytest.raises(OperatorError, match="which no hub has"):
-        other.restore(place)
-    Path(place.root, "snapshots", f"{report.id}.json").unlink()
-    last = hub.back_up(place)
-    # A link in the place of an object is no object.
-    text = b"Tell a story."
-    digest = hashlib.sha256(text).hexdigest()
-    path = Path(place.root, "objects", digest[:2], digest[2:])
-    path.unlink()
-    path.symlink_to("/etc/passwd")
-    with pytest.raises(OperatorError, match="Too many levels of symbolic links"):
-        other.restore(place, snapshot_id=last.id, complete=True)
+SPARSE = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.name": "content/x",
+          "GNU.sparse.size": str(2**50), "GNU.sparse.map": "0,4"}  # fmt: skip
+HOSTILE = [
+    *map(member, [
+        "content/../evil.md", "content//etc/evil", "/etc/evil", "content/a/../../evil", "../evil",
+        "content/ann/./x", "content/ann//x", "content/.git/hooks/x", "content/", "content", "evil",
+        "content/.restoring/report", "state/../evil", "state/evil.sqlite3",
+        "state/a/accounts.sqlite3", "state/", f"content/{'x' * 300}",
+    ]),
+    member("content/evil", type=tarfile.SYMTYPE, linkname="/etc/passwd", size=0),
+    member("content/evil", type=tarfile.LNKTYPE, linkname="/etc/passwd", size=0),
+    member("content/evil", type=tarfile.DIRTYPE, size=0),
+    member("content/evil", type=tarfile.FIFOTYPE, size=0),
+    member("content/evil", type=tarfile.CHRTYPE, size=0),
+    member("content/evil", type=tarfile.GNUTYPE_SPARSE),
+    member("content/evil", pax_headers=SPARSE),
+    member("x", pax_headers={"path": "content/a\0/evil"}),
+    member("content/evil", size=2**60),
+    member("content/ann", pax_headers={"size": "-5"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("stored", [b"Tell a story.", b"#!/bin/sh\nexec true\n"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
-def test_damaged_objects(
-    hub: Hub, other: Hub, place: FolderPlace, damage: str, stored: bytes
-) -> None:
-    hub.back_up(place)
-    digest = hashlib.sha256(stored).hexdigest()
-    path = Path(place.root, "objects", digest[:2], digest[2:])
-    if damage == "cut":
-        path.write_bytes(stored[:4])
-    elif damage == "changed":
-        path.write_bytes(stored.replace(b"e", b"o"))
-    else:
-        path.unlink()
-    with pytest.raises(OperatorError, match="lost" if damage == "gone" else "is damaged"):
-        other.restore(place, complete=True)
-    assert other.shown() == []
-    (fault,) = snapshots.verify(place, Work(2)).faults
-    assert digest in fault
-    # The hub still has it.
-    path.unlink(missing_ok=True)
-    hub.back_up(place)
-    other.restore(place, complete=True)
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
+@pytest.mark.parametrize("info", HOSTILE, ids=lambda info: f"{info.name[:30]!r} {info.type!r}")
+def test_hostile_members(other: Hub, tmp_path: Path, info: tarfile.TarInfo) -> None:
+    """A backup with a right SHA-256: whoever forges a member can forge it, too."""
+    with open(tmp_path / "hub.tar", "wb") as file:
+        writer = archive.Writer(file, "hub.tar")
+        # A link in the place of a folder through which the next member goes.
+        writer.add("content/ann/x/1.0.0.md", io.BytesIO(b"text"), 4)
+        writer.write(info.tobuf(tarfile.PAX_FORMAT))
+        if info.size:
+            writer.write(b"evil".ljust(512))
+        writer.end(archive.Summary("2026-01-01T00:00:00Z", "1", 1))
+    before = Path("/etc/passwd").read_bytes()
+    with pytest.raises(OperatorError):
+        other.restore(tmp_path / "hub.tar", complete=True)
+    assert not [name for name in read_tree(tmp_path) if "evil" in name]
+    assert Path("/etc/passwd").read_bytes() == before and not Path("/etc/evil").exists()
+    assert os.listdir(other.settings.content) == []
 
 
-def test_a_snapshot_that_lists_too_little(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    report = hub.back_up(place)
-    rewrite(place, report.id, lambda snapshot: snapshot["lists"].popitem())
-    with pytest.raises(OperatorError, match=r"has \d+ files, and lists \d+"):
-        other.restore(place, complete=True)
+def test_a_file_twice(other: Hub, tmp_path: Path) -> None:
+    with open(tmp_path / "hub.tar", "wb") as file:
+        writer = archive.Writer(file, "hub.tar")
+        for name in ("content/a/b", "content/a/b/c"):
+            writer.add(name, io.BytesIO(b"text"), 4)
+        writer.end(archive.Summary("2026-01-01T00:00:00Z", "1", 1))
+    with pytest.raises(OperatorError, match="Cannot restore"):
+        other.restore(tmp_path / "hub.tar", complete=True)
+    assert os.listdir(other.settings.content) == []
 
 
-def test_no_backup_at_all(other: Hub, place: FolderPlace, tmp_path: Path) -> None:
-    (tmp_path / "backup").mkdir()
-    with pytest.raises(OperatorError, match=r"No backup in .*it has no hub-backup\.json"):
-        other.restore(place)
-    snapshots.prepare(place)
-    with pytest.raises(OperatorError, match="has no finished snapshot"):
-        other.restore(place)
+def test_damage_anywhere(hub: Hub, other: Hub, tar: Path) -> None:
+    """Each cut and each changed byte is noticed before anything is touched."""
+    hub.back_up(tar)
+    whole = tar.read_bytes()
+    damaged = [b"", b"{}", b"x" * 5000, bytes(10_000), whole[:-1], whole + b"\0", whole[1:]]
+    damaged += [whole[: len(whole) * part // 16] for part in range(1, 16)]
+    # The last blocks are empty, and the summary ends with spaces.
+    end = whole.rindex(b"}") + 1
+    for place in [*range(0, end - 600, len(whole) // 40), *range(end - 330, end, 3)]:
+        damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for data in damaged:
+        tar.write_bytes(data)
+        try:
+            other.restore(tar, complete=True)
+        except archive.DamagedBackup as error:
+            assert "Use another backup." in str(error)
+            assert os.listdir(other.settings.content) == []
+            continue
+        # Only what the summary tells people is not in its own SHA-256.
+        assert data[: end - 600] == whole[: end - 600]
+        assert other.shown() == hub.shown()
+        for folder in (other.settings.content, other.settings.state):
+            shutil.rmtree(folder)
+
+
+def test_no_backup_at_all(other: Hub, tmp_path: Path) -> None:
+    (tmp_path / "backups").mkdir()
+    for name in ("backups", "nothing.tar"):
+        with pytest.raises(OperatorError, match="Name a file that `hubctl backup` wrote"):
+            other.restore(tmp_path / name)

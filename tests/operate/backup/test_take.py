@@ -1,257 +1,294 @@
-"""Backups: whole, incremental, private, while others publish, and killed at any moment."""
+"""Backups: whole, private, of one moment, while others publish, and killed at any moment."""
 
 import contextlib
 import errno
 import os
 import shutil
 import stat
+import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from builder.model.errors import OperatorError
+from builder.stats.counter import Counter
 from builder.store.check import check
-from operate.backup import snapshots
-from operate.backup.places import FolderPlace
+from builder.store.content import list_versions
+from operate.backup import archive, take
+from operate.backup.take import STREAM, backups_in
 from operate.folders import lock
-from operate.parallel import Work
-from publisher.accounts.tokens import Accounts
-from tests.operate.backup.conftest import FILES, Hub, killings, settle
-from tests.support.catalogues import read_tree
+from publisher.sizes import last_backup_time
+from tests.operate.backup.conftest import FILES, Hub, killings
+from tests.support.catalogues import settings_in
 
 
-def faults(content: str) -> list[str]:
-    return [str(fault) for fault in check(content) if not fault.is_warning]
+def verify(path: str | Path) -> archive.Summary:
+    with open(path, "rb") as file:
+        return archive.verify(file, str(path))
 
 
-def test_only_what_changed_is_stored(hub: Hub, place: FolderPlace) -> None:
-    settle()
-    first = hub.back_up(place)
-    assert (first.snapshots, first.dropped, first.skipped) == (1, 0, [])
-    # Without the file of the format, and with the database.
-    assert first.files == len(read_tree(hub.settings.content)) - 1 + 1
-    again = hub.back_up(place)
-    assert (again.stored, again.files) == (0, first.files)
-    hub.publish("poem", "Write an ode.")
-    settle()
-    # Text and record, and the list of the shard.
-    assert hub.back_up(place).stored == 3
-    # One file of a version, its text, its record, the list.
-    hub.publish("lint", "Lint {{code}} well.", files=[*FILES[1:], {**FILES[0], "content": "#"}])
-    settle()
-    assert hub.back_up(place).stored == 4
-    # At most a megabyte of a database.
-    with hub.database() as database:
-        Accounts(database).add_owner("bob")
-    assert hub.back_up(place).stored == 1
+def faults(hub: Hub) -> list[str]:
+    return [str(fault) for fault in check(hub.settings.content) if not fault.is_warning]
 
 
-def test_backups_and_restores_take_turns(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    """``on_wait`` ends the work that holds the lock."""
-    for act, folder in ((hub.back_up, hub.settings.state), (other.restore, other.settings.state)):
-        with contextlib.ExitStack() as before:
-            before.enter_context(lock(f"{folder}/backup", lambda: None))
-            on_wait = Mock(side_effect=before.close)
-            act(place, on_wait=on_wait)
-        assert on_wait.call_count == 1
-
-
-def test_it_is_for_its_user_alone(hub: Hub, place: FolderPlace) -> None:
+def test_it_is_a_tar_file_for_its_user_alone(hub: Hub, tar: Path, tmp_path: Path) -> None:
     os.umask(0o022)
-    hub.back_up(place)
-    modes = {
-        stat.S_IMODE(path.stat().st_mode) for path in Path(place.root).rglob("*") if path.is_file()
+    started = time.time()
+    report = hub.back_up(tar)
+    assert (report.file, report.prompts, report.thinned, report.skipped) == (str(tar), 3, 0, [])
+    assert report.files == len(hub.shown()) + 2  # the accounts, and the summary
+    assert stat.S_IMODE(tar.stat().st_mode) == 0o600
+    summary = verify(tar)
+    assert (summary.prompts, summary.owners, summary.pulled) == (3, 1, 0)
+    names = subprocess.run(["tar", "-tf", tar], capture_output=True, text=True, check=True).stdout
+    assert {"content/ann/poem/1.0.0.md", "content/.hub-format", "state/accounts.sqlite3"} <= {
+        *names.splitlines()
     }
-    assert modes == {0o600}
-    assert stat.S_IMODE(Path(place.root).stat().st_mode) == 0o700
-    # No copy of a database is left behind.
+    assert last_backup_time(hub.settings.state) >= int(started)
+    # No copy of a database is left behind, and nothing beside the backup.
     assert not [path for path in Path(hub.settings.state).rglob("*") if path.is_dir()]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub", "hub.tar"]
 
 
-def test_what_is_kept_and_what_goes(hub: Hub, place: FolderPlace) -> None:
-    first = hub.back_up(place)
-    text = Path(hub.settings.content, "ann", "poem", "1.0.0.md").read_bytes()
-    hub.withdraw("poem", "1.0.0")
-    second = hub.back_up(place)
-    assert second.dropped == 0 and first.id < second.id
-    assert text in read_tree(place.root).values()
-    report = hub.back_up(place, keep=1)
-    assert (report.snapshots, report.dropped) == (1, 2)
-    # A withdrawn text is removed with the last snapshot that had it.
-    assert text not in read_tree(place.root).values()
-    checked = snapshots.verify(place, Work(2))
-    assert (checked.faults, checked.snapshots) == ([], [report.id])
-    assert len(read_tree(place.root)) == checked.objects + 2
+def test_backups_take_turns(hub: Hub, tar: Path) -> None:
+    """``on_wait`` ends the work that holds the lock."""
+    with contextlib.ExitStack() as before:
+        before.enter_context(lock(f"{hub.settings.state}/backup", lambda: None))
+        on_wait = Mock(side_effect=before.close)
+        hub.back_up(tar, on_wait=on_wait)
+    assert on_wait.call_count == 1
 
 
-def test_what_is_no_plain_file_is_reported(hub: Hub, place: FolderPlace) -> None:
+def test_what_is_no_plain_file_is_reported(hub: Hub, tar: Path) -> None:
     root = Path(hub.settings.content)
+    files = hub.back_up(tar).files
     (root / "ann" / "link").symlink_to("/etc")
     (root / "ann" / "story" / "notes.md").symlink_to("/etc/passwd")
     os.mkfifo(root / "pipe")
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.md")).write_bytes(b"")
     (root / ".git").mkdir()
     (root / ".git" / "config").write_text("secret")
-    report = hub.back_up(place)
+    report = hub.back_up(tar)
     assert [os.fsencode(path) for path in report.skipped] == [
         b"ann/link", b"ann/story/notes.md", b"pipe", b"\xff.md",
     ]  # fmt: skip
-    # The tree has the target of the link, git's files, the odd name, and the file of the format.
-    assert report.files == len(read_tree(root)) - 4 + 1
+    assert report.files == files
 
 
-def test_another_place_is_left_alone(hub: Hub, tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "letter").write_text("Dear")
-    with pytest.raises(OperatorError, match="holds other files"):
-        hub.back_up(FolderPlace(str(tmp_path / "home")))
-    assert read_tree(tmp_path / "home") == {"letter": b"Dear"}
+@pytest.mark.parametrize("inside", ["content", "state", "out"])
+def test_not_into_the_hub_itself(hub: Hub, inside: str) -> None:
+    folders = [hub.settings.content, hub.settings.state, hub.settings.out]
+    for name in ("hub.tar", "backups/"):
+        with pytest.raises(OperatorError, match="which it is a backup of"):
+            hub.back_up(f"{getattr(hub.settings, inside)}/{name}", apart_from=folders)
 
 
-def test_while_others_publish(hub: Hub, other: Hub, place: FolderPlace, tmp_path: Path) -> None:
-    """Each snapshot is a content without faults: no record without its text, no label without its
-    version, and all that was acknowledged before it began.
+def hours_before(end: datetime, hours: int) -> list[str]:
+    times = [end - timedelta(hours=hour) for hour in range(hours)]
+    return [f"hub-{time:%Y%m%dT%H%M%SZ}.tar" for time in times]
+
+
+def test_a_folder_keeps_hours_days_and_months(hub: Hub, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    first = hub.back_up(f"{folder}/")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert Path(first.file).parent == folder
+    Path(first.file).unlink()
+    end = datetime(2026, 5, 31, 12, 30, tzinfo=UTC)
+    for name in hours_before(end, 2 * 365 * 24):
+        (folder / name).touch()
+    (folder / "hub-20260101T000000Z.tar.part").touch()  # of a killed backup
+    (folder / "notes.txt").touch()
+    report = hub.back_up(folder)
+    left = backups_in(str(folder))
+    kept = [Path(path).name for path in left]
+    assert report.thinned == 2 * 365 * 24 - len(left) + 1
+    assert kept[-1] == Path(report.file).name
+    assert kept[-24:-1] == sorted(hours_before(end, 23))
+    days = sorted({name[:12] for name in kept})
+    assert days[-30:-1] == sorted({name[:12] for name in hours_before(end, 29 * 24 - 12)})
+    months = sorted({name[:10] for name in kept})
+    assert len(months) == 12 and months[0] == "hub-202507"
+    # Of a month its last day, of a day its last hour.
+    assert kept[0] == "hub-20250731T233000Z.tar"
+    assert {path.name for path in folder.iterdir()} == {*kept, "notes.txt"}
+    # A clock that is wrong does not remove the new one.
+    (folder / "hub-29990101T000000Z.tar").touch()
+    assert Path(hub.back_up(folder).file).exists()
+
+
+def test_one_moment_while_others_publish(hub: Hub, tmp_path: Path) -> None:
+    """Each backup is a content without faults, has all that was acknowledged before it began, and
+    nothing that began after it: two prompts that are published in turns differ by one version.
     """
+    is_done = False
 
-    def publish(name: str) -> None:
-        for number in range(30):
-            fields = {"labels": ["production"], "files": FILES[: number % 5]}
-            done = hub.publish(name, f"Text {number} of {name}.", **fields)
-            if number % 3 == 0:
-                hub.withdraw(name, done.version)
-            time.sleep(0.01)  # or it would be over before the second backup
+    def publish(names: tuple[str, ...]) -> None:
+        number = 0
+        while not is_done:
+            number += 1
+            for name in names:
+                fields = {"labels": ["production"], "files": FILES[: number % 5]}
+                done = hub.publish(name, f"Text {number} of {name}.", **fields)
+            if number % 3 == 0 and len(names) == 1:
+                hub.withdraw(names[0], done.version)
 
     with ThreadPoolExecutor() as pool:
-        publishing = [pool.submit(publish, name) for name in ("busy", "busier")]
-        number = 0
-        while number < 2 or not all(one.done() for one in publishing):
-            number += 1
-            before = hub.publish("mine", f"Mine {number}.")
-            report = hub.back_up(place)
-            here = Hub(other.settings._replace(
-                content=f"{tmp_path}/{number}/content", state=f"{tmp_path}/{number}/state"
-            ))  # fmt: skip
-            here.restore(place, complete=True, snapshot_id=report.id)
-            assert faults(here.settings.content) == []
-            assert Path(here.settings.content, "ann", "mine", f"{before.version}.json").exists()
+        publishing = [pool.submit(publish, names) for names in (("a", "z"), ("busy",))]
+        try:
+            for number in range(4):
+                before = hub.publish("mine", f"Mine {number}.")
+                time.sleep(0.2)
+                hub.back_up(tmp_path / f"{number}.tar")
+                here = Hub(settings_in(tmp_path / f"{number}"))
+                shutil.rmtree(here.settings.content, ignore_errors=True)
+                here.restore(tmp_path / f"{number}.tar", complete=True)
+                assert faults(here) == []
+                root = here.settings.content
+                assert Path(root, "ann", "mine", f"{before.version}.json").exists()
+                a, z = (len(list_versions(root, "ann", name).versions) for name in ("a", "z"))
+                assert a - z in (0, 1) and z
+        finally:
+            is_done = True
         for one in publishing:
             one.result()
 
 
-def test_killed_at_any_change(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    """The snapshot from before is whole, and the next backup leaves nothing of the killed one."""
-    first = hub.back_up(place)
-    kept = read_tree(place.root)
+def test_what_is_published_and_withdrawn_while_it_is_read(
+    hub: Hub, other: Hub, tar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, before = archive.Writer.add, hub.shown()
+
+    def add(writer: archive.Writer, name: str, *rest: object) -> None:
+        if name == "content/ann/story/1.0.0.json":
+            hub.publish("story", "Tell what comes after the moment.", labels=["canary"])
+            hub.withdraw("story", "1.0.1")
+        real(writer, name, *rest)
+
+    monkeypatch.setattr(archive.Writer, "add", add)
+    # The next prompt is listed after this one.
+    hub.publish("verse", "Before.")
+    hub.back_up(tar)
+    other.restore(tar, complete=True)
+    assert faults(other) == []
+    there = other.shown()
+    assert there.keys() - before.keys() == {
+        "ann/verse/1.0.0.json", "ann/verse/1.0.0.md", "ann/story/withdrawn/1.0.1.json",
+    }  # fmt: skip
+    assert hub.publish("story", "Again.").version == "1.0.4"
+
+
+def test_killed_at_any_change(hub: Hub, tmp_path: Path) -> None:
+    """The backups from before are whole, and the next one leaves nothing of the killed one."""
+    folder = tmp_path / "backups"
+    first = hub.back_up(f"{folder}/").file
+    data = Path(first).read_bytes()
+    kills = 0
+    for kills in killings(lambda: hub.back_up(folder)):
+        assert kills and [verify(path) for path in backups_in(str(folder))]
+        Path(first).write_bytes(data)
+    assert kills > 10
+    for _ in range(2):  # also within the same second
+        hub.back_up(folder)
+    assert not [*folder.glob("*.part")]
+    assert not [path for path in Path(hub.settings.state).rglob("*") if path.is_dir()]
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_full_disk(hub: Hub, tar: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    hub.back_up(tar)
+    before = tar.read_bytes()
     hub.publish("poem", "Write an ode.")
-    hub.withdraw("story", "1.0.0")
-    count = 0
-    for number in killings(lambda: hub.back_up(place, keep=1)):
-        count = number
-        there = read_tree(place.root)
-        finished = snapshots.ids(place)
-        if finished == [first.id]:
-            assert kept.items() <= there.items()
-        assert finished
-        assert snapshots.verify(place, Work(2)).faults == []
-        for path in Path(place.root, "snapshots").iterdir():
-            if path.stem != first.id:
-                path.unlink()
-        if not snapshots.ids(place):
-            break  # it had come to removing the old one
-    assert count > 15
-    last = hub.back_up(place, keep=1)
-    checked = snapshots.verify(place, Work(2))
-    assert (checked.faults, checked.snapshots) == ([], [last.id])
-    assert len(read_tree(place.root)) == checked.objects + 2
-    other.restore(place, complete=True)
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
 
-
-def test_a_full_disk(hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = hub.back_up(place)
-    hub.publish("poem", "Write an ode.")
-    real, calls = os.rename, []
-
-    def full(source: str, target: str) -> None:
-        calls.append(target)
-        if len(calls) > 1:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(source, target)
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "rename", full)
-        with pytest.raises(OperatorError, match=r"No space left on device.*snapshots are whole"):
-            hub.back_up(place)
-    assert snapshots.ids(place) == [first.id]
-    assert snapshots.verify(place, Work(2)).faults == []
-    assert hub.back_up(place, keep=1).snapshots == 1
+        patched.setattr(os, call, full)
+        with pytest.raises(OperatorError, match=r"hub\.tar: No space left on device.*are whole"):
+            hub.back_up(tar)
+    assert tar.read_bytes() == before and not Path(f"{tar}.part").exists()
+    with open("/dev/full", "wb", buffering=0) as stream:
+        monkeypatch.setattr("sys.stdout", Mock(buffer=stream))
+        with pytest.raises(OperatorError, match="Cannot write -: No space left on device"):
+            hub.back_up(STREAM)
 
 
-def test_what_a_snapshot_needs_is_on_the_disk_before_it(
-    hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+def test_it_is_on_the_disk_before_it_has_its_name(
+    hub: Hub, tar: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: set[str] = set()
-    unsynced: set[str] = set()
+    done: list[tuple[str, str]] = []
     real = os.rename
 
     def rename(source: str, target: str) -> None:
-        assert source in synced
-        assert "/snapshots/" not in target or unsynced == set()
         real(source, target)
-        unsynced.add(os.path.dirname(target))
+        done.append(("renamed", target))
 
     def fsync(descriptor: int) -> None:
-        path = os.readlink(f"/proc/self/fd/{descriptor}")
-        synced.add(path)
-        unsynced.discard(path)
+        done.append(("synced", os.readlink(f"/proc/self/fd/{descriptor}")))
 
     monkeypatch.setattr(os, "rename", rename)
     monkeypatch.setattr(os, "fsync", fsync)
-    hub.back_up(place)
-    assert {place.root, os.path.dirname(place.root), f"{place.root}/objects"} <= synced
-    hub.publish("poem", "Write an ode.")
-    hub.back_up(place, keep=1)
-    assert unsynced == set()
+    hub.back_up(tar)
+    assert done[:3] == [
+        ("synced", f"{tar}.part"), ("renamed", str(tar)), ("synced", str(tar.parent)),
+    ]  # fmt: skip
 
 
-def test_a_damaged_database_does_not_push_out_sound_ones(hub: Hub, place: FolderPlace) -> None:
-    first = hub.back_up(place)
+def count_a_pull(hub: Hub) -> None:
+    with Counter(hub.settings.state, 20_000) as counter:
+        counter.add(20_000, b"client", "ann/story")
+
+
+def empty_accounts(hub: Hub) -> None:
+    """As a service that starts without its database leaves them."""
+    Path(hub.settings.state, "accounts.sqlite3").unlink()
+    hub.database().close()
+
+
+def empty_content(hub: Hub) -> None:
+    """As a disk that is not mounted."""
+    shutil.rmtree(hub.settings.content)
+    Path(hub.settings.content).mkdir()
+
+
+@pytest.mark.parametrize("into", ["folder", "file", "other file"])
+@pytest.mark.parametrize(
+    ("lose", "named"),
+    [
+        (empty_content, "prompts"),
+        (empty_accounts, "accounts"),
+        (lambda hub: Path(hub.settings.state, "accounts.sqlite3").unlink(), "accounts"),
+        (lambda hub: Path(hub.settings.state, "pulls.sqlite3").unlink(), "counts of pulls"),
+    ],
+)
+def test_what_is_lost_does_not_push_out_what_there_was(
+    hub: Hub, tmp_path: Path, lose: Callable[[Hub], None], named: str, into: str
+) -> None:
+    count_a_pull(hub)
+    destination = {"folder": f"{tmp_path}/backups/", "file": f"{tmp_path}/1.tar"}
+    first = Path(hub.back_up(destination.get(into, f"{tmp_path}/2.tar")).file)
+    before = first.read_bytes()
+    lose(hub)
+    if into == "folder":  # the note of the last backup may be lost, too
+        Path(hub.settings.state, "backup.json").unlink()
+    with pytest.raises(OperatorError, match=rf"The backup of 20.* has {named}, and this hub has"):
+        hub.back_up(destination.get(into, f"{tmp_path}/3.tar"))
+    assert first.read_bytes() == before
+    assert [path for path in first.parent.iterdir() if path.is_file()] == [first]
+
+
+def test_a_damaged_database_stops_it(hub: Hub, tar: Path) -> None:
     path = Path(hub.settings.state, "accounts.sqlite3")
     data = bytearray(path.read_bytes())
     data[4096:12288] = os.urandom(8192)
     path.write_bytes(data)
     with pytest.raises(OperatorError, match="is damaged"):
-        hub.back_up(place, keep=1)
-    assert snapshots.ids(place) == [first.id]
-
-
-@pytest.mark.parametrize("lost", ["content", "accounts"])
-def test_what_is_lost_does_not_push_out_what_there_was(
-    hub: Hub, place: FolderPlace, lost: str
-) -> None:
-    first = hub.back_up(place)
-    if lost == "content":
-        shutil.rmtree(hub.settings.content)
-        Path(hub.settings.content).mkdir()  # where a disk is not mounted
-    else:
-        Path(hub.settings.state, "accounts.sqlite3").unlink()
-    with pytest.raises(OperatorError, match=rf"since the snapshot {first.id}: .*{lost}"):
-        hub.back_up(place, keep=1)
-    assert snapshots.ids(place) == [first.id]
-
-
-def test_a_damaged_snapshot_lasts_until_it_is_old(hub: Hub, other: Hub, place: FolderPlace) -> None:
-    hub.back_up(place)
-    shutil.rmtree(Path(place.root, "objects"))
-    hub.publish("story", "Tell a story of a loss.")
-    settle()
-    expected = r"The new snapshot \w+ is whole, but no objects were removed.*has lost the object"
-    with pytest.raises(OperatorError, match=expected):
-        hub.back_up(place, keep=2)
-    other.restore(place, complete=True)
-    assert read_tree(other.settings.content) == read_tree(hub.settings.content)
-    assert hub.back_up(place, keep=2).dropped == 1
-    assert snapshots.verify(place, Work(2)).faults == []
+        hub.back_up(tar)
+    assert not tar.exists()
+    assert take.backups_in(str(tar.parent)) == []

@@ -3,23 +3,24 @@
 import json
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from builder.model.records import DAY_SECONDS
 from builder.search.index import index_folder
 from builder.stats.database import open_for_writing, pulls_file
 from builder.store.state import State
-from operate.backup.places import FolderPlace
 from operate.backup.take import back_up
 from operate.doctor import data
 from operate.doctor.findings import Subject
-from operate.parallel import Work
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
 from publisher.accounts.tokens import Accounts
+from publisher.sizes import last_backup_file
 from tests.operate.doctor.conftest import faults, only
 from tests.support.catalogues import write_version
 from tests.support.postgres import QUOTED_PASSWORD, Postgres
@@ -131,23 +132,14 @@ def test_tokens_that_end_soon(subject: Subject) -> None:
 
 
 def test_backups(subject: Subject, tmp_path: Path) -> None:
-    assert "HUB_BACKUP is not set" in only(data.backups(subject), "warning")
-    here = subject._replace(settings=subject.settings._replace(base_url="http://localhost"))
-    assert faults(data.backups(here)) == []
-    subject = subject._replace(backup=f"{tmp_path}/backup")
-    assert "No backup can be read: " in only(data.backups(subject), "warning")
-    place = FolderPlace(subject.backup)
     settings = subject.settings
-    new = back_up(settings.content, settings.state, place, keep=1, work=Work(1)).id
+    assert "has never backed up" in only(data.backups(subject), "warning")
+    here = subject._replace(settings=settings._replace(base_url="http://localhost"))
+    assert faults(data.backups(here)) == []
+    back_up(settings.content, settings.state, f"{tmp_path}/hub.tar")
     assert faults(data.backups(subject)) == []
-    snapshot = Path(place.root, "snapshots", f"{new}.json")
-    changed = json.loads(snapshot.read_text()) | {"id": "20250101T000000Z"}
-    Path(place.root, "snapshots", "20250101T000000Z.json").write_text(
-        json.dumps(changed | {"at": "2025-01-01T00:00:00Z"})
-    )
-    assert faults(data.backups(subject)) == []  # the newest counts
-    os.unlink(snapshot)
-    assert "days old. Run `hubctl backup`" in only(data.backups(subject), "problem")
+    os.utime(last_backup_file(settings.state), (0, time.time() - 9.5 * DAY_SECONDS))
+    assert "is 9 days old. Run `hubctl backup`" in only(data.backups(subject), "problem")
 
 
 def test_accounts_in_postgresql(subject: Subject, postgres: Postgres) -> None:

@@ -100,7 +100,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch):
 
 def test_it_is_loaded_only_when_asked_for(tmp_path):
     program = (
-        "import sys; from cli import backup, doctor, label, owner, restore, service, token\n"
+        "import sys; from cli import backup, doctor, label, owner, service, token\n"
         "from publisher.accounts.database import Database\n"
         "Database(sys.argv[1]).close(); assert 'psycopg' not in sys.modules"
     )
