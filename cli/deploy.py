@@ -1,87 +1,80 @@
 """``hubctl deploy``: the site to where it is read from."""
 
-import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import contextlib
 
 import click
 
+from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
-from builder.render.envelopes import json_bytes
+from builder.store.privacy import is_marked
 from builder.store.site import read_hub
-from cli.options import out_option, state_option, upload_options
+from cli.groups import setting
+from cli.options import content_option, out_option, state_option
 from cli.progress import Progress
 from cli.standard_error import say, say_waiting
-from operate.deploy.options import Options
 
-if TYPE_CHECKING:
-    from operate.deploy.plan import Plan, Report
+files_only_option = setting(
+    "--files-only",
+    "--deploy-files-only",  # its key in hub.toml, which `hubctl serve` reads, too
+    "files_only",
+    variable="HUB_DEPLOY_FILES_ONLY",
+    is_flag=True,
+    help="Upload each file once, under its name, and not also under its URL without extension. For "
+    "a CDN that maps URLs to files, and for services that cannot store both `a` and `a/b` (MinIO).",
+)
 
 
 @click.command()
-@click.argument("destination", required=False, envvar="HUB_DEPLOY")
+@click.argument("destination", envvar="HUB_DEPLOY")
+@content_option
 @out_option
 @state_option
-@upload_options("", "deploy-")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
-    "site.",
-)
+@files_only_option
+@click.option("--no-delete", is_flag=True, help="Keep remote files that are no longer on the site.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; list what would change, in order.")
 @click.option("--all", "everything", is_flag=True, help="Upload every file, also unchanged ones.")
 @click.option(
-    "--json",
-    "is_json",
+    "--no-private",
     is_flag=True,
-    help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
+    help="Deploy a private hub, to a destination that keeps strangers out itself.",
 )
 def deploy(
-    destination: str | None,
-    out: str,
-    state: str,
-    endpoint_url: str | None,
-    upload: Options,
-    is_json: bool,
+    destination: str, content: str, out: str, state: str, no_private: bool, **options: bool
 ) -> None:
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
-    Uploads only what changed, in an order that gives readers no broken links, and deletes last.
+    Uploads only what differs, in an order that gives readers no broken links, and deletes last.
     Leaves files alone that are not part of the site. To continue after an interruption, run the
-    command again. A build may run at the same time: the deployment uploads a snapshot.
+    command again. Builds may run at the same time.
 
-    S3 needs obstore (`pip install obstore`). Credentials come from AWS_ACCESS_KEY_ID and
-    AWS_SECRET_ACCESS_KEY, or from the role of the machine.
+    S3 needs obstore (`pip install obstore`). AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION
+    and AWS_ENDPOINT_URL say where and as whom; without a key, the role of the machine counts.
 
     \b
       hubctl deploy /var/www/prompts
       hubctl deploy s3://my-bucket/prompts --dry-run
     """
-    if destination is None and not upload.dry_run:
-        raise click.UsageError(
-            "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
-        )
-    # Loaded late: asyncio is slow to load, and no other command needs it.
-    from operate.deploy import run
-    from operate.deploy.destination import open_destination
+    # Loaded late: no other command needs it.
+    from operate.deploy.run import Deployment, Options, open_destination
 
-    def print_plan(plan: "Plan") -> None:
-        if upload.dry_run:
-            for line in plan_lines(plan) if is_json else described_steps(plan):
-                click.echo(line)
-
-    opened = open_destination(destination, endpoint_url=endpoint_url, apart_from=(out, state))
-    with Progress() as progress:
-        hooks = run.Hooks(progress, say_waiting, print_plan)
-        report = run.deploy(out, state, opened, upload, hooks)
-    if not is_json:
-        click.echo(describe(report, upload.dry_run))
-    elif not upload.dry_run:
-        counts = report._asdict()
-        del counts["build"], counts["serial"]
-        click.echo(json.dumps(counts))
     hub = read_hub(out)
+    if not no_private:
+        refuse_private(out, content)
+    opened = open_destination(destination, (out, state))
+    with Progress() as progress:
+        site = Deployment(out, state, opened, Options(**options), progress, say_waiting)
+        report = site.run({})
+    if options["dry_run"]:
+        for step in report.steps:
+            verb = "delete" if not step.file else "add" if step.is_new else "change"
+            click.echo(f"would {verb} {step.key}")
+    counts = report.counts()
+    click.echo(
+        f"{counted(counts['new'], 'object')} {'to add' if options['dry_run'] else 'added'}, "
+        f"{counts['changed']:,} changed, {counts['deleted']:,} deleted, {report.current:,} "
+        f"unchanged, {report.left:,} left alone"
+    )
     if hub and hub.base_url == DEFAULT_BASE_URL:
         say(
             f"Links on the site point to {DEFAULT_BASE_URL}. Build it with --base-url, and deploy "
@@ -89,49 +82,14 @@ def deploy(
         )
 
 
-def plan_lines(plan: "Plan") -> Iterator[bytes]:
-    """Yields a JSON object for each step. All steps of a ``group`` end before the next group
-    begins.
-    """
-    for number, group in enumerate(plan.groups(), 1):
-        for step in group:
-            if step.file is None:
-                line = {"action": "delete", "key": step.key, "group": number}
-            else:
-                line = {
-                    "action": "put",
-                    "key": step.key,
-                    "file": step.file,
-                    "content_type": step.headers["Content-Type"],
-                    "cache_control": step.headers["Cache-Control"],
-                    "size": step.size,
-                    "md5": step.md5.hex(),
-                    "group": number,
-                }
-            yield json_bytes(line)
-
-
-def described_steps(plan: "Plan") -> Iterator[str]:
-    """Yields a line of text for each step."""
-    for group in plan.groups():
-        for step in group:
-            verb = "add" if step.old is None else "change"
-            yield f"would {'delete' if step.file is None else verb} {step.key}"
-
-
-def describe(report: "Report", dry_run: bool) -> str:
-    """One line that says what a deployment did."""
-    added, changed, deleted = (
-        ("to add", "to change", "to delete") if dry_run else ("added", "changed", "deleted")
-    )
-    parts = [
-        f"{counted(report.new, 'object')} {added}, {report.changed:,} {changed}, "
-        f"{report.deleted:,} {deleted}, {report.current:,} unchanged"
-    ]
-    if report.kept:
-        parts.append(f"{report.kept:,} no longer on the site kept")
-    if report.foreign:
-        parts.append(f"{report.foreign:,} not part of the site left alone")
-    if report.unknown:
-        parts.append(f"{counted(report.unknown, 'unknown file')} of the site folder left out")
-    return f"{'; '.join(parts)}; {counted(report.bytes, 'byte')} in {report.seconds:.2f} seconds"
+def refuse_private(out: str, content: str) -> None:
+    """Raises OperatorError if the hub is private."""
+    hub, is_private = read_hub(out), False
+    with contextlib.suppress(OSError):  # then the site decides
+        is_private = is_marked(content)
+    if is_private or (hub and hub.private):
+        raise OperatorError(
+            "This hub is private, and everyone who can read the destination can read all of it. If "
+            "the destination keeps strangers out itself, pass --no-private to `hubctl deploy`. "
+            "Else serve the site with `hubctl serve`."
+        )

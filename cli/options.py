@@ -23,7 +23,6 @@ from builder.store.privacy import is_marked, open_to_all
 from builder.store.site import read_hub
 from cli.groups import grouped, in_order, setting
 from cli.standard_error import say
-from operate.deploy.options import Options
 from publisher.accounts.postgres_url import parse_postgres_url
 
 # The port at which `hubctl serve` listens by default.
@@ -158,46 +157,6 @@ def rate_limit_option(name: str) -> Callable:
         metavar="N",
         default=READS_PER_MINUTE,
         help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
-    )
-
-
-_ENDPOINT_URL = {
-    "metavar": "URL",
-    "help": "Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
-}
-_JOBS = {"metavar": "N", "type": click.IntRange(1, 256)}
-
-
-def upload_options(*prefixes: str) -> Callable:
-    """Adds the flags of a deployment, as parameters ``endpoint_url`` and ``upload``: Options. Each
-    flag exists once for each of ``prefixes``; its setting has the longest one. Options also takes
-    the ``dry_run`` and ``everything`` of a command.
-    """
-
-    def option(name: str, **rest: object) -> Callable:
-        flag, *others = [f"--{prefix}{name}" for prefix in prefixes]
-        variable = f"HUB_DEPLOY_{name.replace('-', '_').upper()}"
-        return setting(flag, *others, name.replace("-", "_"), variable=variable, **rest)
-
-    return grouped(
-        "upload",
-        Options,
-        option("endpoint-url", **_ENDPOINT_URL),
-        option("jobs", default=Options().jobs, help="Number of uploads at a time.", **_JOBS),
-        option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),
-        option(
-            "files-only",
-            is_flag=True,
-            help="Upload each file once, under its name, and not also under its URL without "
-            "extension. For a CDN that maps URLs to files, and for services that cannot store "
-            "both `a` and `a/b` (MinIO).",
-        ),
-        option(
-            "guarded",
-            is_flag=True,
-            help="The destination keeps strangers out itself, so the site of a private hub may go "
-            "there.",
-        ),
     )
 
 

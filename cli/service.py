@@ -23,7 +23,7 @@ from cli.service_options import Following, Listening, Publishing
 from cli.standard_error import say
 from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
-from operate.deploy.notices import Notices
+from operate.deploy.run import Options, open_destination
 from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
@@ -144,21 +144,18 @@ class _Followers:
         """Deploy after each build, if a destination is set; of several nodes, the one that has the
         turn. Raises OperatorError.
         """
-        if not following.deployment:
+        if not following.deploy:
             yield
             return
-        job = following.deployment(out=settings.out, state=settings.state)
-        if settings.private and not job.options.guarded:
+        if settings.private:
             raise OperatorError(
                 "This hub is private, and anyone who can read the destination of --deploy can read "
-                "all of it. If the destination keeps strangers out itself, pass --deploy-guarded."
+                "all of it. Leave out --deploy (HUB_DEPLOY)."
             )
-        with contextlib.ExitStack() as stack:
-            receiver = following.receiver
-            notices = receiver and Notices(receiver, settings.state, settings.base_url)
-            if notices:
-                stack.enter_context(notices)
-            deployer = stack.enter_context(Deployer(job, notices, turn))
+        destination = open_destination(following.deploy, (settings.out, settings.state))
+        options = Options(files_only=following.deploy_files_only)
+        deployer = Deployer(settings.out, settings.state, destination, options, turn)
+        with deployer:
             self._listeners.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield

@@ -2,16 +2,12 @@
 
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import click
 
 from cli.groups import grouped, setting
-from cli.options import rate_limit_option, upload_options
-from operate.deploy.options import Job, Options
-from operate.deploy.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
-from operate.deploy.receiver import Receiver, make_receiver
+from cli.options import rate_limit_option
 from publisher.limits import DEFAULT_LIMITS, OPEN_SIGNUP_QUOTAS, Limits, Quotas, default_quotas
 from publisher.openid.provider import SECRET_VARIABLE, Provider, SignIn, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
@@ -210,43 +206,21 @@ def publishing_options(*more: Callable) -> Callable:
 
 
 class Following(NamedTuple):
-    """The followers of each build: a deployment (a function from the folders to a ``Job``), with a
-    notice to ``receiver``. None for each that is not set.
-    """
+    """The place to deploy to after each build; None: none."""
 
-    deployment: Callable[..., Job] | None
-    receiver: Receiver | None
-
-
-def _following(
-    deploy: str | None,
-    endpoint_url: str | None,
-    upload: Options,
-    on_deployed: str | None,
-) -> Following:
-    if on_deployed and not deploy:
-        raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
-    job = partial(Job, destination=deploy, endpoint_url=endpoint_url, options=upload)
-    secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
-    return Following(job if deploy else None, make_receiver(on_deployed, secret))
+    deploy: str | None
+    deploy_files_only: bool
 
 
 # As parameter ``following``: Following.
 following_options = grouped(
     "following",
-    _following,
+    Following,
     setting(
         "--deploy",
         metavar="DIR/URL",
         help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
         "s3://BUCKET/PREFIX.",
     ),
-    upload_options("deploy-"),
-    setting(
-        "--on-deployed",
-        metavar="URL",
-        help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
-        f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
-        f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
-    ),
+    setting("--deploy-files-only", is_flag=True, help="As `hubctl deploy --files-only`."),
 )

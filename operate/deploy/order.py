@@ -7,7 +7,6 @@ come last, when nothing links to them any more. Within new and changed objects, 
 comes before the link; within deletions, after it.
 """
 
-from collections.abc import Callable, Mapping
 from typing import NamedTuple, get_args
 
 from builder.model import routes
@@ -19,18 +18,15 @@ from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, Route, Scope
 class Step(NamedTuple):
     """The upload of ``file`` under ``key``; without a file, the deletion of ``key``.
 
-    ``route``: the name of the file's route. ``mark``: the file's. ``copy``: the path of its kept
-    state. ``old``: the destination's mark of the existing object; None if there is none.
+    ``route``: the name of the file's route. ``md5``: of its bytes. ``is_new``: the destination has
+    no such object.
     """
 
     key: str
     file: str | None
     route: str
-    mark: str
-    copy: str
-    md5: bytes
-    size: int
-    old: str | None
+    md5: str
+    is_new: bool
 
     @property
     def headers(self) -> dict[str, str]:
@@ -43,7 +39,7 @@ class Step(NamedTuple):
         rank = RANKS.get(self.route, 0)  # an object of an older release's route goes last
         if self.file is None:
             return 3 * len(_PLACES) - rank
-        return rank if self.old is None else len(_PLACES) + rank
+        return rank if self.is_new else len(_PLACES) + rank
 
 
 # Pages load these, and they link to nothing.
@@ -77,29 +73,6 @@ def match_key(key: str) -> Match | None:
     """The row of the table that a key is a file or a URL of."""
     found = match_file(key) or match_url(f"/{key}")
     return found if found and key in keys_of(found, files_only=False) else None
-
-
-def is_certain(match: Match, has_prefix: Callable[[str], bool]) -> bool:
-    """True if an object that no deployment remembers belongs to the site.
-
-    A key like that of an owner's page may be any file, such as ``google0123.html``. It belongs to
-    the site if the API has an object of the same owner, repo or version; those are deleted later.
-    ``has_prefix``: True if the destination has a key with this prefix.
-    """
-    if match.route.is_api or "owner" not in match.params:
-        return True
-    return any(
-        has_prefix(_fill(route.file, match.params))
-        for route in ROUTES
-        if route.is_api and all(f"{{{name}}}" in route.file for name in match.params)
-    )
-
-
-def _fill(template: str, params: Mapping[str, str]) -> str:
-    """The template up to the first parameter that has no value."""
-    for name, value in params.items():
-        template = template.replace(f"{{{name}}}", value)
-    return template.partition("{")[0]
 
 
 def _place(route: Route) -> tuple[int, ...]:

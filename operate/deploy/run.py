@@ -1,213 +1,224 @@
-"""A deployment: list, take a snapshot, compare, upload in order, check.
+"""A deployment: compare the site with the objects of a destination, and change what differs."""
 
-The destination's own listing decides. The manifest only saves reading: an object is current if the
-destination still has the mark that it gave then, and the site's file is unchanged.
-
-All waiting for the destination happens in an event loop, and ends at once when its task is
-canceled. Completed steps stay, and the next deployment continues.
-"""
-
-import asyncio
 import contextlib
-import functools
-import hashlib
 import itertools
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
 
 from builder.model.errors import OperatorError, explained
 from builder.model.matching import match_file
 from builder.model.plural import counted
 from builder.model.progress import Progress
-from builder.store.site import read_hub
-from operate.deploy import loop, snapshot
-from operate.deploy.destination import Destination
-from operate.deploy.loop import Start, each
-from operate.deploy.manifest import Manifest, path_for, rules_digest
-from operate.deploy.options import Options
-from operate.deploy.order import Step, match_key
-from operate.deploy.plan import Plan, Report
-from operate.deploy.snapshot import Files
-from operate.folders import lock
+from builder.store.locks import build_lock, last_build
+from builder.store.site import is_built
+from operate.deploy.folder import Folder
+from operate.deploy.order import Step, keys_of, match_key
+from operate.deploy.wanted import File, read, wanted
+from operate.folders import find_overlap, is_bucket, lock
+from operate.parallel import in_parallel
+
+JOBS = 16
+# A build can change files before they are uploaded. Builds wait for the last attempt.
+ATTEMPTS = 4
+_owner_of = re.compile(r"api/v1/(?:repos|users)/([^/.]+)").match
 
 
-class Hooks(NamedTuple):
-    """Functions that a deployment calls.
+class Destination(Protocol):
+    """A place for objects. Every method may raise OperatorError; ``put`` and ``delete`` are called
+    from several threads.
 
-    ``progress`` may raise, which ends the deployment. ``on_wait`` gets the name of the work that
-    has to end first; ``on_plan`` gets the plan before anything changes. ``check`` is called before
-    each change, and prevents it by raising. ``run`` runs a coroutine to its end in this thread.
+    A mark is a text that differs whenever the bytes of an object do. ``has_rules``: the host
+    derives the file of a URL by rules, so a URL needs no key of its own.
     """
 
-    progress: Progress = lambda what, done, total: None
-    on_wait: Callable[[str], None] = lambda what: None
-    on_plan: Callable[[Plan], None] = lambda plan: None
-    check: Callable[[], None] = lambda: None
-    run: Callable[[Start], None] = loop.run
+    has_rules: bool
+
+    def objects(self) -> dict[str, str]:
+        """The mark of each object by its key, including objects that are not the site's."""
+
+    def holds(self, key: str, mark: str, file: File) -> bool:
+        """True if the object with this mark has the bytes of the file."""
+
+    def put(self, step: Step, file: File, data: bytes) -> str:
+        """Upload a file; returns the object's mark."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object; a missing one is no error."""
 
 
-class _Work(NamedTuple):
-    """A deployment under way, while it has the lock of its destination."""
+def open_destination(name: str, apart_from: Iterable[str] = ()) -> Destination:
+    """The destination of a name: ``s3://bucket/prefix``, or a folder's path, which must not overlap
+    with the folders ``apart_from``. Raises OperatorError.
+    """
+    if is_bucket(name, "destination", "/var/www/prompts"):
+        # Loaded late: an optional library, and slow to load.
+        from operate.deploy.bucket import Bucket
 
-    manifest: Manifest
-    plan: Plan
-    destination: Destination
-    options: Options
-    hooks: Hooks
+        return Bucket(name)
+    folder = Folder(name)
+    if other := find_overlap(folder.root, apart_from):
+        raise OperatorError(
+            f"The destination {name} and the folder {other} overlap. Use three separate folders "
+            "for site, state and destination."
+        )
+    return folder
 
-    def look(self) -> None:
-        """Give the plan the destination's listing."""
-        self._run(self._look)
 
-    def change(self) -> None:
-        """Find out the necessary changes, and make them."""
-        self._run(self._compare)
-        # If URLs are no keys, an object with such a name is not the site's.
-        self.plan.add_deletions(match_file if self.destination.has_rules else match_key)
-        self.hooks.on_plan(self.plan)
-        if not self.options.dry_run:
-            self._run(self._carry_out)
+class Options(NamedTuple):
+    """``everything``: upload current objects, too. ``no_delete``: keep objects that the site no
+    longer has. ``files_only``: no keys for URLs. ``dry_run``: change nothing.
+    """
 
-    def _run(self, start: Start) -> None:
-        async def run() -> None:
-            # A folder runs each step in a thread.
-            executor = ThreadPoolExecutor(self.options.jobs)
-            asyncio.get_running_loop().set_default_executor(executor)
-            await start()
+    everything: bool = False
+    no_delete: bool = False
+    files_only: bool = False
+    dry_run: bool = False
 
-        self.hooks.run(run)
 
-    async def _look(self) -> None:
-        count = 0
-        async for page in self.destination.pages():
-            self.plan.add_listed(page)
-            count += len(page)
-            self.hooks.progress("Listing the destination", count, count)
-            await asyncio.sleep(0)
+class Report(NamedTuple):
+    """The steps of a deployment, in order, and the numbers of objects that are current, and that
+    are not the site's or not to be deleted.
+    """
 
-    async def _compare(self) -> None:
-        total, numbers = self.plan.count_uncertain(), itertools.count()
-        # The two keys of a file are neighbors, or nearly so.
-        hashed = functools.lru_cache(256)(_hashed)
+    steps: list[Step]
+    current: int
+    left: int
 
-        async def examine(found: tuple[Step, tuple]) -> tuple[Step, bool]:
-            step, (md5, rules, remote) = found
-            step = step._replace(**hashed(step.copy, step.file))
-            if step.old is None or self.options.everything:
-                return step, False
-            if remote == step.old and rules == rules_digest(step.route):
-                return step, md5 == step.md5
-            return step, await self.destination.holds(step)
+    def counts(self) -> dict[str, int]:
+        """The numbers of new, changed and deleted objects."""
+        puts = [step.is_new for step in self.steps if step.file]
+        new = sum(puts)
+        return {"new": new, "changed": len(puts) - new, "deleted": len(self.steps) - len(puts)}
 
-        def note(result: tuple[Step, bool]) -> None:
-            self.hooks.progress("Comparing files", next(numbers), total)
-            step, is_current = result
-            if is_current:
-                self.manifest.note(step, step.old)
+
+class Deployment:
+    """Brings a destination to the present site. Completed steps stay, and the next run continues.
+    ``on_wait`` gets the name of the work that has to end first. ``check`` is called before each
+    change, and prevents it by raising.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        state: str,
+        destination: Destination,
+        options: Options,
+        progress: Progress = lambda what, done, total: None,
+        on_wait: Callable[[str], None] = lambda what: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._site, self._state, self._destination = site, state, destination
+        self._options = options._replace(files_only=options.files_only or destination.has_rules)
+        self._progress, self._on_wait, self._check = progress, on_wait, check
+        # After a run: the build that is deployed, the mark of each object, and the site's files.
+        self.build: int | None = None
+        self._objects: dict[str, str] = {}
+        self._files: dict[str, File] = {}
+
+    def run(self, touched: Mapping[int, frozenset[str] | None]) -> Report:
+        """Bring the destination up to date, without a listing if ``touched`` has the files that
+        each build since the last run has changed. Raises OperatorError.
+        """
+        before, self.build = self.build, None
+        with lock(f"{self._state}/deploy", lambda: self._on_wait("deployment")):
+            if before is None:
+                self._objects = self._destination.objects()
+                self._files = self._wanted(None)  # most of the reading, while builds continue
+            for attempt in range(ATTEMPTS):
+                with contextlib.ExitStack() as held:
+                    held.enter_context(build_lock(self._state, lambda: self._on_wait("build")))
+                    build = last_build(self._state)
+                    names = _names(before, build, touched)
+                    files = self._wanted(names)
+                    if not is_built(self._site):
+                        raise OperatorError(
+                            f"No site in {self._site}. Build it: `hubctl build --base-url URL`."
+                        )
+                    if attempt < ATTEMPTS - 1:
+                        held.close()
+                    report = self._plan(names, files)
+                    if self._options.dry_run or self._carry_out(report.steps):
+                        self._files |= files
+                        self.build = build
+                        return report
+        raise OperatorError(f"{self._site} changes all the time. Stop what writes there, not hub.")
+
+    def _wanted(self, names: Iterable[str] | None) -> dict[str, File]:
+        with explained("read", self._site, "Deploy as the user who builds it.", is_inside=True):
+            return wanted(self._site, names, self._files)
+
+    def _plan(self, names: set[str] | None, files: Mapping[str, File]) -> Report:
+        steps, current, left, keys = [], 0, 0, set()
+        for key, name, route in self._keys(files):
+            keys.add(key)
+            mark = self._objects.get(key)
+            is_same = mark is not None and self._destination.holds(key, mark, files[name])
+            if is_same and not self._options.everything:
+                current += 1
             else:
-                self.plan.add(step)
+                steps.append(Step(key, name, route, files[name].md5, mark is None))
+        # If URLs are no keys, an object with such a name is not the site's.
+        find = match_file if self._destination.has_rules else match_key
+        owners = {found[1] for key in self._objects if (found := _owner_of(key))}
+        gone = self._objects if names is None else [key for key, _, _ in self._keys(names)]
+        for key in (key for key in gone if key in self._objects and key not in keys):
+            found = find(key)
+            # A key like that of an owner's page may be any file, such as google0123.html.
+            is_ours = found and (found.route.is_api or found.params.get("owner") in {None, *owners})
+            if is_ours and not self._options.no_delete:
+                steps.append(Step(key, None, found.route.name, "", False))
+            else:
+                left += 1
+        return Report(sorted(steps, key=lambda step: (step.place, step.key)), current, left)
 
-        await each(examine, self.plan.uncertain(), self.options.jobs, note)
+    def _keys(self, files: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        for name in files:
+            if match := match_file(name):
+                for key in keys_of(match, files_only=self._options.files_only):
+                    yield key, name, match.route.name
 
-    async def _carry_out(self) -> None:
-        total, done = self.plan.count_steps(), 0
-
-        async def do(step: Step) -> tuple[Step, str | None]:
-            self.hooks.check()
-            if step.file is None:
-                return step, await self.destination.delete(step.key)
-            return step, await self.destination.put(step)
-
-        def note(result: tuple[Step, str | None]) -> None:
-            nonlocal done
-            done += 1
-            self.manifest.note(*result)
-            self.hooks.progress("Deploying", done, total)
-
+    def _carry_out(self, steps: list[Step]) -> bool:
+        """Do these steps. Returns False if a build has changed a file meanwhile."""
+        done, is_same = 0, True
         try:
-            for group in self.plan.groups():
-                await each(do, group, self.options.jobs, note)
-                await self.destination.end_group()
+            for _, group in itertools.groupby(steps, lambda step: step.place):
+                for step, mark in in_parallel(self._do, group, JOBS):
+                    if mark:
+                        self._objects[step.key] = mark
+                    elif step.file:
+                        is_same = False
+                    else:
+                        del self._objects[step.key]
+                    self._progress("Deploying", done := done + 1, len(steps))
+                if not is_same:
+                    break
         except OperatorError as error:
             raise OperatorError(
-                f"{error}\n{done:,} of {counted(total, 'object')} were updated before that. "
+                f"{error}\n{done:,} of {counted(len(steps), 'object')} were updated before that. "
                 "Readers see no broken links. Run `hubctl deploy` again to continue."
             ) from error
+        return is_same
+
+    def _do(self, step: Step) -> tuple[Step, str]:
+        """Do a step; returns the object's mark, empty if it is deleted, or if a build has changed
+        the file.
+        """
+        self._check()
+        if not step.file:
+            self._destination.delete(step.key)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                file, data = read(self._site, step.file)
+                if file.md5 == step.md5:
+                    return step, self._destination.put(step, file, data)
+        return step, ""
 
 
-def deploy(
-    site: str, state: str, destination: Destination, options: Options, hooks: Hooks
-) -> Report:
-    """Bring a destination to the present site, in an order without broken links.
-
-    ``state``: the folder of the site's builds and of the manifest. Raises OperatorError. Completed
-    steps stay, and the next deployment continues.
-    """
-    started = time.perf_counter()
-    hub = read_hub(site)  # read before the files: its serial must not be newer than their lists
-    if hub and hub.private and not (options.guarded or options.dry_run):
-        raise OperatorError(
-            f"The site in {site} is private, and everyone who can read the destination can read "
-            "it. If the destination keeps strangers out itself, pass --guarded. Else serve the "
-            "site with nginx or Caddy: `hubctl hosts nginx --private`."
-        )
-    kept = f"{path_for(state, destination.identity)}.snapshot"
-    with _begun(state, destination, options, hooks, is_checked=True) as work:
-        work.look()
-        try:
-            build = snapshot.take(
-                site, state, kept, work.plan, lambda: hooks.on_wait("build"), hooks.progress
-            )
-            work.change()
-        finally:
-            snapshot.remove(kept)
-        if not options.dry_run and work.plan.count_steps():
-            work.plan.forget_listed()
-            work.look()
-            work.plan.check()
-        seconds = time.perf_counter() - started
-        return work.plan.report(seconds, build, hub.serial if hub else None)
-
-
-def deploy_changes(
-    files: Files, state: str, destination: Destination, options: Options, hooks: Hooks
-) -> Report:
-    """Upload the files that builds have changed since the destination's last deployment, without a
-    listing. The next ``deploy`` notices changes that others made there.
-
-    Order and errors are those of ``deploy``.
-    """
-    started = time.perf_counter()
-    with _begun(state, destination, options, hooks, is_checked=False) as work:
-        for file, kept in files.items():
-            work.plan.add_remembered(file)
-            if kept:
-                work.plan.want(file, kept.mark, lambda file: files[file].path)
-        work.change()
-        return work.plan.report(time.perf_counter() - started, 0, None)
-
-
-@contextlib.contextmanager
-def _begun(
-    state: str, destination: Destination, options: Options, hooks: Hooks, *, is_checked: bool
-) -> Iterator[_Work]:
-    if destination.has_rules:
-        options = options._replace(files_only=True)
-    path = path_for(state, destination.identity)
-    with (
-        lock(path, lambda: hooks.on_wait("deployment")),
-        Manifest(path, is_checked=is_checked) as manifest,
-    ):
-        try:
-            yield _Work(manifest, Plan(manifest, options), destination, options, hooks)
-        finally:
-            manifest.commit()
-
-
-def _hashed(path: str, file: str) -> dict[str, Any]:
-    """MD5 and size of the site's file, read from its kept copy at ``path``."""
-    then = "Deploy as the user who builds the site."
-    with explained("read the site's file", file, then), open(path, "rb") as opened:
-        return {"md5": hashlib.file_digest(opened, "md5").digest(), "size": opened.tell()}
+def _names(
+    before: int | None, build: int, touched: Mapping[int, frozenset[str] | None]
+) -> set[str] | None:
+    """The files that builds have changed since ``before``; None: all, or unknown ones."""
+    found = [touched.get(number) for number in range((before or 0) + 1, build + 1)]
+    is_unknown = before is None or before > build or None in found
+    return None if is_unknown else set().union(*found)

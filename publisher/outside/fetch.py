@@ -40,7 +40,17 @@ def fetch_json(url: str) -> dict[str, Any]:
 
     Raises FetchError.
     """
-    answer = _ask("GET", url, {"Accept": "application/json"})
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    try:
+        with bounded(requests.Session()) as session:
+            answer = session.get(url, headers=headers, allow_redirects=False)
+    except requests.Timeout as error:
+        raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
+    except TooLarge as error:
+        raise FetchError(f"its answer is larger than {DOCUMENT_BYTES_MAX:,} bytes") from error
+    # The library parses the target of a redirect, and raises ValueError for some.
+    except (requests.RequestException, ValueError) as error:
+        raise FetchError(f"no connection ({type(error).__name__})") from error
     if answer.status_code != 200:
         raise FetchError(f"{url} answers HTTP {answer.status_code}")
     try:
@@ -50,36 +60,6 @@ def fetch_json(url: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise FetchError(f"{url} is not a JSON object")
     return document
-
-
-def post_json(url: str, body: bytes, headers: dict[str, str]) -> None:
-    """Sends JSON to a URL, which has to answer with a status of 200 to 299. Follows no redirect and
-    sends no credentials but those in ``headers``. Raises FetchError.
-    """
-    status = _ask("POST", url, headers | {"Content-Type": "application/json"}, body).status_code
-    if not 200 <= status < 300:
-        raise FetchError(f"it answers HTTP {status}")
-
-
-def _ask(
-    method: str, url: str, headers: dict[str, str], body: bytes | None = None
-) -> requests.Response:
-    try:
-        with bounded(requests.Session()) as session:
-            return session.request(
-                method,
-                url,
-                headers=headers | {"Accept-Encoding": "identity"},
-                data=body,
-                allow_redirects=False,
-            )
-    except requests.Timeout as error:
-        raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
-    except TooLarge as error:
-        raise FetchError(f"its answer is larger than {DOCUMENT_BYTES_MAX:,} bytes") from error
-    # The library parses the target of a redirect, and raises ValueError for some.
-    except (requests.RequestException, ValueError) as error:
-        raise FetchError(f"no connection ({type(error).__name__})") from error
 
 
 def bounded(

@@ -197,7 +197,7 @@ def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
 
 
 def test_all_tables_are_checked_and_the_number_of_mistakes_is_bounded(tmp_path: Path) -> None:
-    lines = told(tmp_path, "[deploy]\njobs = 0\n[hosts]\nlisten = ''\n").splitlines()
+    lines = told(tmp_path, "[deploy]\ndeploy-files-only = 0\n[hosts]\nlisten = ''\n").splitlines()
     assert len(lines) == 2
     many = told(tmp_path, "".join(f"wrong-{number} = 1\n" for number in range(500)))
     assert len(many.splitlines()) == SHOWN_FAULTS + 1 and "… and 480 more" in many

@@ -367,18 +367,11 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
     heavy |= {"redis", "psycopg"}
     heavy |= {"builder.pipeline.build", "builder.pipeline.rebuild", "builder.render.pages"}
     heavy |= {"publisher.web.app", "operate.doctor.examine", "operate.backup.take"}
+    heavy |= {"operate.deploy.run"}
     loaded = loaded_by("from cli.hubctl import main; from cli.config import schema_of; "
                        "schema_of(main)")  # fmt: skip
     assert {f"cli.{MODULES.get(name, name)}" for name in COMMANDS} <= loaded
     assert not heavy & loaded
-
-
-def test_options_alone_load_no_deployment() -> None:
-    loaded = loaded_by("import cli.service_options")
-    assert {name for name in loaded if name.startswith("operate.deploy.")} == {
-        "operate.deploy.options",
-        "operate.deploy.receiver",
-    }
 
 
 def test_as_the_first_process_of_a_container_it_ends_while_it_loads() -> None:

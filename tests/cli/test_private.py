@@ -52,7 +52,7 @@ def test_the_site_says_that_it_is_private(private: Path):
         (["hosts", "nginx", "--target", "conf", "--private", "--no-upstream"], 2, "--upstream"),
         (["hosts", "cloudflare", "--target", "conf"], 2, "Use nginx or caddy"),
         (["hosts", "github", "--target", "conf"], 2, "Use nginx or caddy"),
-        (["deploy", "copy"], 1, "--guarded"),
+        (["deploy", "copy"], 1, "--no-private"),
         (["mcp", "--host", "0.0.0.0", "--port", "0"], 1, "hubctl serve --private"),
     ],
 )  # fmt: skip
@@ -129,8 +129,7 @@ def test_a_mark_that_cannot_be_read_counts(tmp_path: Path):
 
 
 def test_what_is_said_on_purpose_is_done(private: Path):
-    assert run("deploy", "copy", "--guarded").exit_code == 0
-    assert run("deploy", "other", "--dry-run").exit_code == 0
+    assert run("deploy", "copy", "--no-private").exit_code == 0
     assert run("hosts", "caddy", "--target", "conf").exit_code == 0
     assert "account/access" in (private / "conf/Caddyfile").read_text()
     assert run("build", "--no-private", "--check", *BASE).exit_code == 1

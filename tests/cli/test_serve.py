@@ -146,11 +146,11 @@ def test_a_content_folder_that_is_gone(small: Settings, is_built: bool) -> None:
     assert Path(small.state).exists() == is_built
 
 
-def test_a_private_hub_goes_only_where_strangers_are_kept_out(small: Settings, tmp_path: Path):
+def test_a_private_hub_is_not_deployed(small: Settings, tmp_path: Path):
     target = tmp_path / "public"
     process = Process(*serve_command(small, "--private", "--deploy", str(target)))
     assert process.wait() == 1
-    assert "--deploy-guarded" in process.text and not target.exists()
+    assert "Leave out --deploy" in process.text and not target.exists()
 
 
 def test_marked_content_is_private_whatever_the_settings_leave_out(small: Settings):

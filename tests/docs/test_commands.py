@@ -45,7 +45,6 @@ DOCUMENTS = (
     "docs/operate/copies.md",
     "docs/operate/monitoring.md",
     "docs/operate/own-hub.md",
-    "docs/operate/purge.md",
     "docs/operate/stats.md",
 )
 # Pages with commands that change the serving hub, or need its site or state.

@@ -3,11 +3,6 @@
 from builder.pipeline.build import build
 from builder.pipeline.take_off import take_off
 from builder.store.locks import last_build
-from builder.store.site import Site
-from operate.deploy.folder import Folder
-from operate.deploy.options import Options
-from operate.deploy.run import Hooks, deploy
-from operate.deploy.snapshot import keep
 from tests.support.catalogues import read_tree, write_version
 
 
@@ -24,14 +19,3 @@ def test_builds_have_numbers_and_say_what_they_touched(small, tmp_path):
     assert len(second.touched) < len(after)
     take_off(small.out, small.state, "bob", "sql", ["1.0.0"], ["latest"])
     assert last_build(small.state) == 3
-
-
-def test_a_deployment_leaves_the_site_to_the_next_build(small, tmp_path):
-    build(small)
-    mark = Site(small.out).mark()
-    report = deploy(small.out, small.state, Folder(str(tmp_path / "www")), Options(), Hooks())
-    assert report.build == 1
-    # If this had changed the site's mark, the next build would render everything again.
-    assert Site(small.out).mark() == mark
-    kept = keep(small.out, ["api/v1/hub.json"], iter([str(tmp_path / "kept")]))
-    assert kept["api/v1/hub.json"] and Site(small.out).mark() == mark

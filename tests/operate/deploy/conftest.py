@@ -17,11 +17,8 @@ from builder.model.matching import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from operate import buckets
-from operate.deploy.destination import Destination, open_destination
-from operate.deploy.loop import run
-from operate.deploy.options import Options
-from operate.deploy.plan import Report
-from operate.deploy.run import Hooks, deploy
+from operate.deploy.bucket import RETRIES
+from operate.deploy.run import Deployment, Destination, Options, open_destination
 from tests.operate.deploy.proxy import Proxy
 from tests.support.catalogues import (
     edit_record,
@@ -69,22 +66,21 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Sites:
     return Sites(old, new)
 
 
-def deploy_to(destination: Destination, settings: Settings, state: Path, **options) -> Report:
-    """Deploy a site with a state folder of the test's own."""
-    return deploy(settings.out, str(state), destination, Options(**options), Hooks())
+class Done(NamedTuple):
+    """The counts of a deployment."""
+
+    new: int
+    changed: int
+    deleted: int
+    current: int
+    left: int
 
 
-def listed(destination: Destination) -> dict[str, str]:
-    """The mark of each object that a destination has, by key."""
-
-    found: dict[str, str] = {}
-
-    async def collect() -> None:
-        async for page in destination.pages():
-            found.update(page)
-
-    run(collect)
-    return found
+def deploy_to(destination: Destination, settings: Settings, **options: bool) -> Done:
+    """Deploy a site with a state folder of its own."""
+    state = f"{settings.state}-deploys"
+    report = Deployment(settings.out, state, destination, Options(**options)).run({})
+    return Done(**report.counts(), current=report.current, left=report.left)
 
 
 class S3(NamedTuple):
@@ -132,7 +128,8 @@ def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> str:
     # This machine has no role.
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
     # Pauses between attempts grow to several seconds.
-    monkeypatch.setitem(buckets.RETRIES, "max_retries", 1)
+    for retries in (buckets.RETRIES, RETRIES):
+        monkeypatch.setitem(retries, "max_retries", 1)
     for key, value in s3.environment.items():
         monkeypatch.setenv(key, value)
     name = f"prompts-{next(_numbers)}"
@@ -181,6 +178,7 @@ def look(s3: S3, bucket: str, sites: Sites) -> Look:
 
 
 @pytest.fixture
-def opened(bucket: str, proxy: Proxy) -> Destination:
+def opened(bucket: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Destination:
     """The bucket, through the proxy."""
-    return open_destination(f"s3://{bucket}/{PREFIX}", endpoint_url=proxy.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+    return open_destination(f"s3://{bucket}/{PREFIX}")

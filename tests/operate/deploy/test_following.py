@@ -1,7 +1,6 @@
 """Deploying after the builds of a service: what goes, when, and how often a bucket is asked."""
 
-import hashlib
-import threading
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,227 +11,164 @@ from builder.model.settings import Settings
 from builder.pipeline.build import Built, build
 from operate.deploy import follower
 from operate.deploy.follower import Deployer
-from operate.deploy.options import Job, Options
-from tests.operate.deploy.conftest import PREFIX, S3, change, expected
+from operate.deploy.run import Destination, Options
+from tests.operate.deploy.conftest import PREFIX, expected
 from tests.operate.deploy.links import broken, by_key
 from tests.operate.deploy.proxy import Proxy
-from tests.support.catalogues import read_tree, settings_in, write_small_catalogue, write_version
+from tests.support.catalogues import settings_in, write_small_catalogue, write_version
 from tests.support.servers import wait_until
 
 
+class Turn:
+    """That of two nodes, for this one. ``noted``: the serial that the other has deployed."""
+
+    def __init__(self) -> None:
+        self.generation: int | None = None
+        self.noted = 0
+        self.is_released = False
+
+    def take(self) -> int | None:
+        return self.generation
+
+    def check(self, generation: int | None) -> None:
+        if generation is None or generation != self.generation:
+            raise OperatorError("Another node may deploy now.")
+
+    def note(self, serial: int) -> None:
+        self.noted = max(self.noted, serial)
+
+    def release(self) -> None:
+        self.is_released = True
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Settings:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.1)
     settings = settings_in(tmp_path)
     write_small_catalogue(settings.content)
     return settings
 
 
-@pytest.fixture
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.05)
-
-
 class Followed:
     """A site whose builds are followed to a bucket, through the proxy."""
 
-    def __init__(self, site: Settings, deployer: Deployer, s3: S3, bucket: str) -> None:
-        self.site = site
-        self.deployer = deployer
-        self._s3, self._bucket = s3, bucket
+    def __init__(self, site: Settings, deployer: Deployer, look) -> None:
+        self.site, self.deployer, self._etags = site, deployer, look
 
-    def build(self, *changed: tuple[str, str | None], is_settled: bool = True) -> Built:
-        report = build(self.site, changed=changed or None, index=False)
-        self.deployer.tell(report._replace(is_settled=is_settled))
+    def publish(self, name: str, *, is_told: bool = True) -> Built:
+        write_version(self.site.content, "ann", name, "1.0.0", f"Say {name}.\n")
+        report = build(self.site, changed=[("ann", name)], index=False)
+        if is_told:
+            self.deployer.tell(report)
         return report
 
-    def publish(self, name: str, version: str = "1.0.0") -> Built:
-        write_version(self.site.content, "ann", name, version, f"Say {version}.\n")
-        return self.build(("ann", name))
+    def status(self) -> str:
+        return self.deployer.status()["status"]
 
-    def wait(self) -> None:
-        """Until nothing waits for a deployment."""
-        wait_until(lambda: self.deployer.status()["status"] == "ok", "a deployment")
-
-    def has(self, key: str) -> bool:
-        return self._s3.etag(self._bucket, PREFIX + key) is not None
+    def wait_for_all(self) -> None:
+        """Until the bucket has the whole site, and nothing waits."""
+        wait_until(lambda: self.status() == "ok" and self.has_all(), "a deployment")
 
     def has_all(self) -> bool:
-        wanted = {
-            PREFIX + key: hashlib.md5(data).hexdigest()
-            for key, data in expected(self.site.out).items()
-        }
-        # The last of them first: repeated listings are slow.
-        last = "api/v1/hub.json"
-        is_last_there = self._s3.etag(self._bucket, PREFIX + last) == wanted[PREFIX + last]
-        return is_last_there and self._s3.etags(self._bucket) == wanted
+        return self._etags().keys() == {PREFIX + key for key in expected(self.site.out)}
 
 
 @pytest.fixture
-def job(site: Settings, bucket: str, proxy: Proxy, short_pauses: None) -> Job:
-    return Job(site.out, site.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
-
-
-@pytest.fixture
-def followed(site: Settings, job: Job, s3: S3, bucket: str) -> Iterator[Followed]:
-    with Deployer(job) as deployer:
-        yield Followed(site, deployer, s3, bucket)
+def followed(site: Settings, opened: Destination, s3, bucket: str) -> Iterator[Followed]:
+    deployer = Deployer(site.out, site.state, opened, Options())
+    with deployer:
+        deployer.tell(build(site, index=False))
+        found = Followed(site, deployer, lambda: s3.etags(bucket))
+        found.wait_for_all()
+        yield found
 
 
 def test_a_publication_costs_the_requests_for_its_files(followed: Followed, proxy: Proxy) -> None:
-    followed.build()
-    followed.wait()
-    assert followed.has_all()
     before = expected(followed.site.out)
     proxy.seen.clear()
     followed.publish("fresh")
-    followed.wait()
+    followed.wait_for_all()
     after = expected(followed.site.out)
-    assert followed.has_all()
     # No listing, and no request for an object: only changes are uploaded, and a link never before
     # its target.
     changed = {PREFIX + key for key, data in after.items() if before.get(key) != data}
-    assert {(seen.method, seen.key) for seen in proxy.seen} == {("PUT", key) for key in changed}
-    assert len(proxy.seen) == len(changed)
+    puts = [seen for seen in proxy.seen if seen.method == "PUT"]
+    assert {seen.key for seen in puts} == changed and len(puts) == len(changed)
+    assert {seen.method for seen in proxy.seen} == {"PUT"}
     tree = dict(before)
-    for seen in proxy.seen:
+    for seen in puts:
         key = seen.key.removeprefix(PREFIX)
         tree[key] = after[key]
         assert broken(tree, by_key) == []
     status = followed.deployer.status()
-    assert (status["status"], status["serial"], status["behind_seconds"]) == ("ok", 5, 0.0)
-    assert status["deployed_at"] and "s3://" not in str(status)
+    assert (status["serial"], status["behind_seconds"]) == (5, 0.0)
+    assert status["deployed_at"] and "s3://" not in str(status) and "has_turn" not in status
 
 
-def test_changes_of_several_builds_are_deployed_when_one_settles(
-    followed: Followed, proxy: Proxy
-) -> None:
-    followed.build()
-    followed.wait()
-    proxy.seen.clear()
-    change(followed.site.content)
-    followed.build(is_settled=False)
-    followed.build(is_settled=False)  # removes files that the first build kept
-    assert followed.deployer.status()["status"] == "behind" and not proxy.seen
-    followed.build()
-    followed.wait()
-    assert followed.has_all() and proxy.count("DELETE") > 0 == proxy.count("GET")
-
-
-def test_under_constant_load_unsettled_builds_are_deployed(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower, "UNSETTLED_SECONDS_MAX", 0.0)
-    followed.build(is_settled=False)
-    followed.wait()
-    assert followed.has_all()
-
-
-def test_publications_during_a_deployment_share_the_next(followed: Followed, proxy: Proxy) -> None:
-    followed.build()
-    followed.wait()
-    begun, go_on = threading.Event(), threading.Event()
-
-    def hold(seen: object) -> None:
-        begun.set()
-        assert go_on.wait(300)
-
-    proxy.before = hold
-    followed.publish("one")
-    assert begun.wait(300)
-    status = followed.deployer.status()
-    assert status["status"] == "behind" and status["behind_seconds"] > 0
-    for version in ("1.0.0", "1.1.0", "1.2.0"):
-        followed.publish("two", version)
-    proxy.before = lambda seen: None
-    go_on.set()
-    followed.wait()
-    assert followed.has_all()
-    # The prompt's record went once, for three versions.
-    record = f"{PREFIX}api/v1/repos/ann/two.json"
-    assert sum(seen.key == record for seen in proxy.seen) == 1
-
-
-def test_after_a_failure_everything_is_compared(followed: Followed, proxy: Proxy) -> None:
-    followed.build()
-    followed.wait()
-    proxy.before = lambda seen: "cut"
-    followed.publish("late")
-    wait_until(lambda: followed.deployer.status()["failures"] > 1, "two failures")
-    status = followed.deployer.status()
-    assert status["status"] == "failing" and status["failing_since"]
-    assert "The log has the cause" in status["last_error"]
-    followed.publish("later")
-    proxy.before = lambda seen: None
-    proxy.seen.clear()
-    followed.wait()
-    assert followed.has_all() and proxy.count("GET") > 0
-    assert followed.deployer.status()["last_error"] is None
-
-
-def test_builds_of_other_processes_are_noticed(
-    followed: Followed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
-    followed.build()
-    followed.wait()
-    write_version(followed.site.content, "ann", "aside", "1.0.0", "Say it.\n")
-    build(followed.site, index=False)  # in a process of its own, as it were
-    wait_until(lambda: followed.has("ann/aside"), "the other build")
+def test_a_build_of_another_process_is_found(followed: Followed, proxy: Proxy) -> None:
+    followed.publish("other", is_told=False)
+    followed.wait_for_all()
+    assert proxy.count("GET")
     followed.publish("own")
-    followed.wait()
-    assert followed.has_all()
+    followed.wait_for_all()
 
 
-def test_a_failed_build_leaves_nothing_out(followed: Followed) -> None:
-    followed.build()
-    followed.wait()
-    followed.deployer.tell(OperatorError("No space left."))
-    assert followed.deployer.status()["status"] == "ok"
-    followed.publish("next")
-    followed.wait()
-    assert followed.has_all()
+def test_files_that_a_withdrawal_removed_are_deleted(followed: Followed) -> None:
+    path = Path(followed.site.content, "bob")
+    for file in sorted(path.rglob("*"), reverse=True):
+        file.unlink() if file.is_file() else file.rmdir()
+    path.rmdir()
+    for _ in range(2):  # the first build keeps files for readers of older lists
+        followed.deployer.tell(build(followed.site, index=False))
+    followed.wait_for_all()
+    assert not any("bob" in key for key in followed._etags())
 
 
-def test_it_stops_during_an_upload_and_continues_at_the_next_start(
-    site: Settings, job: Job, s3: S3, bucket: str, proxy: Proxy
+def test_a_failed_deployment_is_tried_again(
+    followed: Followed, proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stuck = threading.Event()
-
-    def hold(seen: object) -> None:
-        if proxy.count("PUT") > 20:
-            assert stuck.wait(300)
-
-    proxy.before = hold
-    report = build(site, index=False)
-    with Deployer(job) as deployer:
-        deployer.tell(report)
-        wait_until(lambda: proxy.count("PUT") > 20, "some uploads")
-    # The uploads would never end.
-    assert "deploy" not in {thread.name for thread in threading.enumerate()}
-    stuck.set()
+    proxy.before = lambda seen: (403, "AccessDenied") if seen.method == "PUT" else None
+    with caplog.at_level(logging.ERROR):
+        followed.publish("late")
+        wait_until(lambda: followed.deployer.status()["failures"] > 1, "two failures")
+    status = followed.deployer.status()
+    assert (status["status"], status["last_error"]) == (
+        "failing", "The deployment failed. The log has the cause.",
+    )  # fmt: skip
+    assert "AccessDenied" in caplog.text
     proxy.before = lambda seen: None
-    assert not list(Path(site.state).glob("deploy-following*"))
-    with Deployer(job) as deployer:
+    followed.wait_for_all()
+    assert followed.deployer.status()["failures"] == 0
+
+
+def test_of_several_nodes_the_one_that_has_the_turn_deploys(
+    site: Settings, opened: Destination, s3, bucket: str, proxy: Proxy
+) -> None:
+    turn = Turn()
+    with Deployer(site.out, site.state, opened, Options(), turn) as deployer:
+        followed = Followed(site, deployer, lambda: s3.etags(bucket))
         deployer.tell(build(site, index=False))
-        followed = Followed(site, deployer, s3, bucket)
-        followed.wait()
-        assert followed.has_all()
+        assert (followed.status(), deployer.status()["has_turn"]) == ("standby", False)
+        # Its site is older than the one that the other node has deployed.
+        turn.noted, turn.generation = 5, 1
+        wait_until(lambda: followed.status() == "behind", "the turn")
+        assert not proxy.seen
+        followed.publish("newer")
+        followed.wait_for_all()
+        # It loses the turn in the middle of a deployment.
+        proxy.seen.clear()
 
+        def lose(seen) -> None:
+            if seen.method == "PUT" and seen.number > 3:
+                turn.generation = None
 
-def test_an_invalid_destination_is_refused_at_the_start(site: Settings) -> None:
-    for name, message in (("s3:/x", "Unknown kind"), (site.out, "overlap"), ("s3://", "Invalid")):
-        with pytest.raises(OperatorError, match=message):
-            Deployer(Job(site.out, site.state, name, None, Options())).__enter__()
-
-
-def test_a_folder_follows_without_a_listing(site: Settings, tmp_path: Path, short_pauses: None):
-    target = tmp_path / "public"
-    with Deployer(Job(site.out, site.state, str(target), None, Options())) as deployer:
-        deployer.tell(build(site, index=False))
-        wait_until(lambda: deployer.status()["status"] == "ok", "a deployment")
-        # A change by another program stays until the next comparison.
-        Path(target, "top.html").write_text("Mine.")
-        write_version(site.content, "ann", "story", "1.1.0", "Tell it.\n")
-        deployer.tell(build(site, changed=[("ann", "story")], index=False))
-        wait_until(lambda: deployer.status()["status"] == "ok", "a deployment")
-    assert read_tree(str(target)) == read_tree(site.out)
+        proxy.before = lose
+        followed.publish("lost")
+        wait_until(lambda: followed.status() == "standby", "the loss of the turn")
+        assert not followed.has_all()
+        assert proxy.count("PUT") < 3 + 2 * 16
+        proxy.before = lambda seen: None
+        turn.generation = 3
+        followed.wait_for_all()
+    assert turn.is_released

@@ -2,6 +2,7 @@
 killed.
 """
 
+import itertools
 import random
 import shutil
 import threading
@@ -12,10 +13,11 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from operate.deploy import run
 from operate.deploy.folder import Folder
-from operate.deploy.options import Options
 from operate.deploy.order import Step
-from operate.deploy.run import Hooks, deploy
+from operate.deploy.run import Deployment, Options
+from operate.deploy.wanted import File
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.operate.deploy.links import HOME, broken, broken_records, by_rules, links
 from tests.support.catalogues import read_tree, write_version
@@ -34,13 +36,13 @@ class Dying(Folder):
         super().__init__(name)
         self.steps_left = steps
 
-    async def put(self, step: Step) -> str:
+    def put(self, step: Step, file: File, data: bytes) -> str:
         self._step()
-        return await super().put(step)
+        return super().put(step, file, data)
 
-    async def delete(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         self._step()
-        await super().delete(key)
+        super().delete(key)
 
     def _step(self) -> None:
         if not self.steps_left:
@@ -51,32 +53,29 @@ class Dying(Folder):
 def deploy_step_by_step(
     root: Path,
     settings: Settings,
-    state: Path,
     look: Callable[[dict[str, bytes]], None],
+    monkeypatch: pytest.MonkeyPatch,
     steps: int = 1,
 ) -> int:
     """Deploy by deployments that are killed after some steps each; check the destination after
     each. Returns the number of killed ones.
-
-    Returns how many died.
     """
-    deaths = 0
-    while True:
+    monkeypatch.setattr(run, "JOBS", 1)
+    for deaths in itertools.count():
         try:
-            deploy_to(Dying(str(root), steps), settings, state, jobs=1)
+            deploy_to(Dying(str(root), steps), settings)
         except Died:
-            deaths += 1
             look(read_tree(root))
         else:
             return deaths
 
 
-@pytest.mark.parametrize(("memory", "steps"), [("remembered", 1), ("forgotten", 4)])
+@pytest.mark.parametrize("steps", [1, 4])
 def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
-    sites: Sites, tmp_path: Path, memory: str, steps: int
+    sites: Sites, tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, state = tmp_path / "www", tmp_path / "state"
-    deploy_to(Folder(str(root)), sites.old, state)
+    root = tmp_path / "www"
+    deploy_to(Folder(str(root)), sites.old)
     old, new = read_tree(sites.old.out), read_tree(sites.new.out)
     assert read_tree(root) == old
 
@@ -88,11 +87,8 @@ def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
             assert tree.items() >= new.items()
         if tree["api/v1/hub.json"] == new["api/v1/hub.json"]:
             assert tree.items() >= new.items()
-        if memory == "forgotten":
-            for file in state.glob("deploy-*.sqlite3"):
-                file.unlink()
 
-    deaths = deploy_step_by_step(root, sites.new, state, look, steps)
+    deaths = deploy_step_by_step(root, sites.new, look, monkeypatch, steps)
 
     assert read_tree(root) == new
     changed = sum(old.get(file) != data for file, data in new.items())
@@ -101,7 +97,7 @@ def test_killed_at_any_point_no_link_breaks_and_the_next_continues(
 
 
 def test_the_first_deployment_has_only_records_whose_links_work(
-    sites: Sites, tmp_path: Path
+    sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(tree: dict[str, bytes]) -> None:
         if HOME in tree:
@@ -112,7 +108,7 @@ def test_the_first_deployment_has_only_records_whose_links_work(
             assert tree.keys() >= {by_rules(path) for path in links(INDEX, tree[INDEX])}
         assert broken_records(tree, by_rules) == []
 
-    deaths = deploy_step_by_step(tmp_path / "www", sites.new, tmp_path / "state", look)
+    deaths = deploy_step_by_step(tmp_path / "www", sites.new, look, monkeypatch)
 
     new = read_tree(sites.new.out)
     assert read_tree(tmp_path / "www") == new
@@ -120,49 +116,45 @@ def test_the_first_deployment_has_only_records_whose_links_work(
 
 
 @pytest.fixture
-def groups(sites: Sites, tmp_path: Path) -> list[list[Step]]:
-    """The plan that leads from the old site to the new one."""
-    folder, state = Folder(str(tmp_path / "www")), tmp_path / "state"
-    deploy_to(folder, sites.old, state)
-    groups: list[list[Step]] = []
-    hooks = Hooks(on_plan=lambda plan: groups.extend(map(list, plan.groups())))
-    deploy(sites.new.out, str(state), folder, Options(dry_run=True), hooks)
-    return groups
+def steps(sites: Sites, tmp_path: Path) -> list[Step]:
+    """The steps that lead from the old site to the new one."""
+    folder = Folder(str(tmp_path / "www"))
+    deploy_to(folder, sites.old)
+    return Deployment(sites.new.out, str(tmp_path), folder, Options(dry_run=True)).run({}).steps
 
 
-def test_any_order_within_a_group_is_right(sites: Sites, groups: list[list[Step]]) -> None:
-    """Uploads of a group run at once: the steps of each are shuffled here."""
+def test_any_order_within_a_place_is_right(sites: Sites, steps: list[Step]) -> None:
+    """Uploads of a place run at once: they are shuffled here."""
     old, new = read_tree(sites.old.out), read_tree(sites.new.out)
     for seed in range(4):
         tree = dict(old)
-        for group in groups:
-            random.Random(seed).shuffle(group)
-            for step in group:
-                if step.file:
-                    tree[step.key] = new[step.key]
-                else:
-                    del tree[step.key]
-                assert broken(tree, by_rules) == []
-                assert broken_records(tree, by_rules) == []
+        random.Random(seed).shuffle(steps)
+        for step in sorted(steps, key=lambda step: step.place):
+            if step.file:
+                tree[step.key] = new[step.key]
+            else:
+                del tree[step.key]
+            assert broken(tree, by_rules) == []
+            assert broken_records(tree, by_rules) == []
         assert tree == new
 
 
-def test_the_reverse_order_breaks_links(sites: Sites, groups: list[list[Step]]) -> None:
+def test_the_reverse_order_breaks_links(sites: Sites, steps: list[Step]) -> None:
     """The order matters, and the test above notices."""
     tree, new = read_tree(sites.old.out), read_tree(sites.new.out)
     missed = 0
-    for step in (step for group in reversed(groups) for step in group if step.file):
-        tree[step.key] = new[step.key]
-        missed += len(broken(tree, by_rules))
+    for step in reversed(steps):
+        if step.file:
+            tree[step.key] = new[step.key]
+            missed += len(broken(tree, by_rules))
     assert missed
 
 
 def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: Path) -> None:
-    """A deployment copies the site of one moment, even while others publish."""
     build(small, index=False)
-    root, state = tmp_path / "www", Path(small.state)
+    root = tmp_path / "www"
     published = threading.Event()
-    looks = 0
+    looks: list[list[str]] = []
 
     def publish() -> None:
         try:
@@ -178,24 +170,21 @@ def test_publications_and_builds_continue_meanwhile(small: Settings, tmp_path: P
             published.set()
 
     class Watched(Folder):
-        async def end_group(self) -> None:
-            nonlocal looks
-            await super().end_group()
-            looks += 1
-            if is_first_done:
-                assert broken(read_tree(self.root), by_rules) == []
+        def put(self, step: Step, file: File, data: bytes) -> str:
+            mark = super().put(step, file, data)
+            if is_first_done and len(looks) % 7 == 0:
+                looks.append(broken(read_tree(self.root), by_rules))
+            return mark
 
     is_first_done = False
-    deploy_to(Watched(str(root)), small, state)
+    deployment = Deployment(small.out, small.state, Watched(str(root)), Options())
+    deployment.run({})
     is_first_done = True
     publisher = threading.Thread(target=publish)
     publisher.start()
-    rounds = 0
     while not published.is_set():
-        deploy_to(Watched(str(root)), small, state, jobs=4)
-        rounds += 1
+        deployment.run({})
     publisher.join()
-    deploy_to(Folder(str(root)), small, state)
+    deployment.run({})
     assert read_tree(root) == read_tree(small.out)
-    assert rounds and looks > rounds
-    assert not list(state.glob("*.snapshot"))
+    assert looks and not any(looks)

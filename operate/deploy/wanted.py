@@ -1,0 +1,51 @@
+"""The files that a destination must have: the present ones of a site."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from builder.store.site import Mark, is_hidden, mark_of
+
+
+class File(NamedTuple):
+    """A file of the site: the MD5 of its bytes in hexadecimal, and its time, size and inode."""
+
+    md5: str
+    mark: Mark
+
+
+def wanted(site: str, names: Iterable[str] | None, known: Mapping[str, File]) -> dict[str, File]:
+    """The files of a site by their paths: all, or those of ``names`` that exist. ``known``: files
+    as they were; those with the same mark are not read. Raises OperatorError.
+    """
+    found = {}
+    for name in _walk(site, "") if names is None else names:
+        with contextlib.suppress(FileNotFoundError):
+            file = known.get(name)
+            is_same = file and file.mark == mark_of(os.stat(f"{site}/{name}"))
+            found[name] = file if is_same else read(site, name)[0]
+    return found
+
+
+def read(site: str, name: str) -> tuple[File, bytes]:
+    """A file of the site as it is now, and its bytes. Raises OperatorError, and FileNotFoundError
+    for a missing file.
+    """
+    path = f"{site}/{name}"
+    with open(path, "rb") as file:
+        data, mark = file.read(), mark_of(os.fstat(file.fileno()))
+    return File(hashlib.md5(data, usedforsecurity=False).hexdigest(), mark), data
+
+
+def _walk(site: str, prefix: str) -> Iterator[str]:
+    entries: list[os.DirEntry] = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(f"{site}/{prefix}") as scanned:
+        entries += scanned
+    for entry in entries:
+        if not is_hidden(prefix + entry.name):
+            if entry.is_dir():
+                yield from _walk(site, f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name
