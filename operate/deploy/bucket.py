@@ -31,7 +31,7 @@ _ADVICE = {
     "latest/(?:api|meta-data)/|MissingSecretAccessKey": "Set AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY, or give this machine a role.",
     "PermanentRedirect|AuthorizationHeaderMalformed|LOCATION": "Set AWS_REGION to the bucket's.",
-    "AccessDenied|status code: 403": "Allow these credentials to list the bucket and to put and delete objects.",
+    "AccessDenied|status code: 403": "Let these credentials list, put and delete objects.",
     "ParentIsObject": "This service cannot store both `a` and `a/b`. Deploy with --files-only.",
 }
 

@@ -152,7 +152,7 @@ def test_invalid_settings(
     [
         (301, "PermanentRedirect", "Set AWS_REGION"),
         (400, "ExpiredToken", "Check the credentials"),
-        (403, "AccessDenied", r"Cannot list s3://.*: AccessDenied\. Allow these credentials"),
+        (403, "AccessDenied", r"Cannot list s3://.*: AccessDenied\. Let these credentials"),
         (404, "NoSuchBucket", "Create the bucket"),
         (500, "InternalError", "InternalError.*Try again"),
     ],
