@@ -2,8 +2,10 @@
 
 import contextlib
 import itertools
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import NamedTuple, Protocol
 
 from builder.model.errors import OperatorError, explained
@@ -15,12 +17,13 @@ from builder.store.site import is_built
 from operate.deploy.folder import Folder
 from operate.deploy.order import Step, keys_of, match_key
 from operate.deploy.wanted import File, read, wanted
-from operate.folders import find_overlap, is_bucket, lock
-from operate.parallel import in_parallel
+from operate.folders import lock
 
 JOBS = 16
 # A build can change files before they are uploaded. Builds wait for the last attempt.
 ATTEMPTS = 4
+# A URL, even if it lacks a slash. A path with ``./`` before it does not match.
+_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 _owner_of = re.compile(r"api/v1/(?:repos|users)/([^/.]+)").match
 
 
@@ -51,17 +54,23 @@ def open_destination(name: str, apart_from: Iterable[str] = ()) -> Destination:
     """The destination of a name: ``s3://bucket/prefix``, or a folder's path, which must not overlap
     with the folders ``apart_from``. Raises OperatorError.
     """
-    if is_bucket(name, "destination", "/var/www/prompts"):
+    if not name.strip() or (_has_scheme(name) and not name.startswith("s3://")):
+        raise OperatorError(
+            f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
+            "s3://BUCKET/PREFIX."
+        )
+    if name.startswith("s3://"):
         # Loaded late: an optional library, and slow to load.
         from operate.deploy.bucket import Bucket
 
         return Bucket(name)
     folder = Folder(name)
-    if other := find_overlap(folder.root, apart_from):
-        raise OperatorError(
-            f"The destination {name} and the folder {other} overlap. Use three separate folders "
-            "for site, state and destination."
-        )
+    for other in map(os.path.realpath, apart_from):
+        if os.path.commonpath([other, folder.root]) in (other, folder.root):
+            raise OperatorError(
+                f"The destination {name} and the folder {other} overlap. Use three separate "
+                "folders for site, state and destination."
+            )
     return folder
 
 
@@ -183,7 +192,7 @@ class Deployment:
         done, is_same = 0, True
         try:
             for _, group in itertools.groupby(steps, lambda step: step.place):
-                for step, mark in in_parallel(self._do, group, JOBS):
+                for step, mark in _in_parallel(self._do, group):
                     if mark:
                         self._objects[step.key] = mark
                     elif step.file:
@@ -222,3 +231,17 @@ def _names(
     found = [touched.get(number) for number in range((before or 0) + 1, build + 1)]
     is_unknown = before is None or before > build or None in found
     return None if is_unknown else set().union(*found)
+
+
+def _in_parallel(
+    function: Callable[[Step], tuple[Step, str]], steps: Iterable[Step]
+) -> Iterator[tuple[Step, str]]:
+    """Yields the result for each step as it arrives. After an error nothing more begins; it is
+    raised when steps under way have ended.
+    """
+    with ThreadPoolExecutor(JOBS) as pool:
+        futures = [pool.submit(function, step) for step in steps]
+        try:
+            yield from (future.result() for future in as_completed(futures))
+        finally:
+            pool.shutdown(cancel_futures=True)

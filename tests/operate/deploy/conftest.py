@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from builder.model.matching import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from operate import buckets
 from operate.deploy.bucket import RETRIES
 from operate.deploy.run import Deployment, Destination, Options, open_destination
 from tests.operate.deploy.proxy import Proxy
@@ -128,8 +127,7 @@ def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> str:
     # This machine has no role.
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", "http://127.0.0.1:9")
     # Pauses between attempts grow to several seconds.
-    for retries in (buckets.RETRIES, RETRIES):
-        monkeypatch.setitem(retries, "max_retries", 1)
+    monkeypatch.setitem(RETRIES, "max_retries", 1)
     for key, value in s3.environment.items():
         monkeypatch.setenv(key, value)
     name = f"prompts-{next(_numbers)}"
