@@ -39,7 +39,11 @@ class Rule(NamedTuple):
     absent: str = ""
 
 
-RUNS = Rule("Runs", "Marked executable, or begins with “#!”.", "programs")
+RUNS = Rule(
+    "Runs",
+    "Marked executable, begins with “#!”, or has the ending of a program, such as .py or .exe.",
+    "programs",
+)
 TOOLS = Rule(
     "Allowed tools",
     "“allowed-tools” in front matter: agents use them without asking.",
@@ -50,14 +54,29 @@ COMMANDS = Rule(
     "First words of commands in shell; well-known programs that begin a line, code or a quote.",
     "commands",
 )
-HOSTS = Rule("Names a host", "“https://…” in the text or a file.", "names of hosts")
+DELETES = Rule(
+    "Deletes", "Well-known calls and commands that remove files, tables or disks.", "deletion"
+)
+CONNECTS = Rule(
+    "Connects", "Well-known calls that open sockets or send requests.", "calls to the network"
+)
+KEYS = Rule(
+    "Names places of secrets",
+    "Files and stores of keys and passwords, such as ~/.ssh and .netrc.",
+    "places of secrets",
+)
+HOSTS = Rule(
+    "Names a host",
+    "“https://…” in the text or a file, except names of XML's vocabularies in an .svg or .xml.",
+    "names of hosts",
+)
 HIDDEN = Rule(
     "Hidden characters",
     "No width, or they reorder others. Models read them.",
     "hidden characters",
 )
 UNREAD = Rule("Not read", "Not text, so the rules did not read it.")
-RULES = (RUNS, TOOLS, COMMANDS, HOSTS, HIDDEN, UNREAD)
+RULES = (RUNS, TOOLS, COMMANDS, DELETES, CONNECTS, KEYS, HOSTS, HIDDEN, UNREAD)
 
 
 @dataclass
@@ -89,6 +108,41 @@ _tool = re.compile(r"[^\s,()]++(?:\([^()]*+\))?")
 _host = re.compile(
     r"(?<=[A-Za-z0-9]://)(?:[^\s/?#\\\"'<>`]*@)?"
     r"(\[[0-9A-Fa-f:.]++\](?::\d++)?|(?:\$?\{++[^{}\s/]*+\}++|[^\s/?#\\\"'<>`()\[\]{},;|*])++)"
+)
+_PROGRAM_FILES = tuple(
+    f".{ending}"
+    for ending in "app applescript bash bat cjs cmd com dll dylib exe fish jar js ksh lua mjs php "
+    "pl ps1 psm1 py pyw rb scpt sh so tcl ts vbs wasm zsh".split()
+)
+# Namespaces (https://www.w3.org/TR/xml-names/), places of schemas and document types: names, which
+# no reader of the file opens.
+_XML_FILES = (".htm", ".html", ".svg", ".xhtml", ".xml", ".xsd", ".xsl")
+_xml_name = re.compile(
+    r"""\b(?:xmlns(?::[\w.-]+)?|xsi:\w*[sS]chemaLocation)\s*=\s*(?:"[^"<>]*+"|'[^'<>]*+')"""
+    r"""|<!DOCTYPE\b[^<>\[]*+"""
+)
+_deletes = re.compile(
+    r"(?<![\w.])((?:shutil\.rmtree|os\.(?:remove|removedirs|rmdir|unlink)|unlinkSync|rmSync"
+    r"|fs\.(?:promises\.)?(?:rm|rmdir|unlink)(?:Sync)?|File(?:Utils)?\.(?:delete|rm_rf?)|rimraf"
+    r"|Remove-Item)\b|(?i:drop[ \t]++(?:table|database|schema)|truncate[ \t]++table)\b"
+    r"|rm[ \t]++-\w*[rRf]\w*|git[ \t]++clean[ \t]++-\w*f|mkfs(?:\.\w+)?|shred|wipefs)(?![\w-])"
+    r"|(\.(?:rmtree|unlink|rmdir)(?=\())|([ \t]-delete\b)"
+)
+_connects = re.compile(
+    r"(?<![\w.])((?:socket\.(?:socket|create_connection)|urllib\.request|urllib3|http\.client"
+    r"|requests\.(?:delete|get|head|patch|post|put|request|Session)|httpx|aiohttp|websockets"
+    r"|smtplib|ftplib|telnetlib|paramiko|XMLHttpRequest|WebSocket|EventSource|axios|sendBeacon"
+    r"|net\.(?:connect|Socket|createConnection)|https?\.(?:request|get)|Net::HTTP|TCPSocket"
+    r"|Invoke-(?:WebRequest|RestMethod)|fetch(?=\())(?![\w-])|/dev/(?:tcp|udp)/)"
+)
+_keys = re.compile(
+    r"((?:~|\$HOME|\$\{HOME\})?/?(?<![\w-])"
+    r"\.(?:ssh|aws|gnupg|kube|docker/config\.json|config/gcloud|azure)(?![\w.-])"
+    r"|(?<![\w-])id_(?:rsa|dsa|ecdsa|ed25519)(?![\w-])"
+    r"|(?<![\w-])\.(?:netrc|npmrc|pypirc|git-credentials|pgpass|vault-token|(?:ba|z)sh_history)"
+    r"(?![\w-])|/etc/(?:shadow|sudoers)\b|\bfind-(?:generic|internet)-password\b|\bLogin Data\b"
+    r"|\b(?:cookies\.sqlite|key[34]\.db|logins\.json|wallet\.dat)(?![\w-])"
+    r"|\b169\.254\.169\.254\b)"  # where clouds give credentials to machines
 )
 _hidden = re.compile(rf"({INVISIBLE})\1*")
 
@@ -144,7 +198,7 @@ def examine(text: str, files: Sequence[File]) -> Findings:
     _examine_text(found, TEXT, text)
     for path, data, executable in files:
         is_script = data.startswith(b"#!")
-        if executable or is_script:
+        if executable or is_script or path.lower().endswith(_PROGRAM_FILES):
             _add(found[RUNS], path, path)
         # An invalid byte must not hide the rest of a script.
         if is_script or is_text(path) or text_of(data) is not None:
@@ -169,7 +223,11 @@ def _examine_text(found: Findings, path: str, text: str, is_shell: bool = False)
     is_markdown = path.endswith(_MARKDOWN_FILES)
     if is_markdown and text.startswith("---"):
         _add_all(found[TOOLS], path, _tools(text))
-    _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, text)))
+    for rule, pattern in ((DELETES, _deletes), (CONNECTS, _connects), (KEYS, _keys)):
+        named = ((line, " ".join(one[0].split())) for line, one in _find(pattern, text))
+        _add_all(found[rule], path, named)
+    linked = _xml_name.sub(_blank, text) if path.lower().endswith(_XML_FILES) else text
+    _add_all(found[HOSTS], path, ((line, _host_of(one[1])) for line, one in _find(_host, linked)))
     commands = [(line, one[1]) for line, one in _find(_known, text)]
     if is_shell or path.endswith(_SHELL_FILES) or _shebang_of_shell.match(text):
         commands += _commands(text)
@@ -180,11 +238,15 @@ def _examine_text(found: Findings, path: str, text: str, is_shell: bool = False)
     _add_all(found[HIDDEN], path, _hidden_characters(path, text))
 
 
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
 def _find(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
     """Each match of a pattern, with the number of its line."""
     line, at = 1, 0
     for match in pattern.finditer(text):
-        place = match.start(1)
+        place = match.start(match.lastindex or 0)
         line += text.count("\n", at, place)
         at = place
         yield line, match

@@ -79,8 +79,9 @@ def test_a_skill_without_files_has_the_box(empty):
     assert "Commands git SKILL.md:6" in box
     assert "Names a host x.example SKILL.md:6" in box
     assert "Hidden characters U+200B ZERO WIDTH SPACE, 1 in SKILL.md SKILL.md:6" in box
-    assert "Not found: programs, allowed tools. How we look" in box
-    assert box.endswith("It does not mean that this is safe.")
+    looked = "programs, allowed tools, deletion, calls to the network, places of secrets"
+    assert f"Looked for without a match: {looked}. How we look" in box
+    assert box.endswith("They miss disguised code, so this may do more.")
 
 
 def test_a_hidden_character_in_a_finding_is_shown(empty):

@@ -8,8 +8,11 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX
 from builder.text.abilities import (
     COMMANDS,
+    CONNECTS,
+    DELETES,
     HIDDEN,
     HOSTS,
+    KEYS,
     NAME_CHARS_MAX,
     PLACES_MAX,
     RULES,
@@ -137,19 +140,60 @@ def test_an_odd_byte_hides_no_script():
     assert [*found[RUNS]] == ["tool"] and [*found[UNREAD]] == ["tool", "x.png"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "code", "found"),
+    [
+        (DELETES, "import shutil\nshutil.rmtree(x); p.unlink()", ["shutil.rmtree", ".unlink"]),
+        (DELETES, "fs.rmSync(x); fs.promises.rm(y)", ["fs.rmSync", "fs.promises.rm"]),
+        (DELETES, "find . -delete; rm  -rf x; drop\ttable t", ["-delete", "rm -rf", "drop table"]),
+        (DELETES, "confirm -r; rm x; form.reset(); undelete", []),
+        (CONNECTS, "s = socket.socket(); requests.post(u)", ["socket.socket", "requests.post"]),
+        (CONNECTS, "await fetch(u); exec 3<>/dev/tcp/a/80", ["fetch", "/dev/tcp/"]),
+        (CONNECTS, "prefetch(u); my.fetch(u); requests per second; the fetch", []),
+        (KEYS, "open('~/.ssh/id_rsa')", ["~/.ssh", "id_rsa"]),
+        (KEYS, "cat $HOME/.aws/credentials ~/.netrc", ["$HOME/.aws", ".netrc"]),
+        (KEYS, "a.sshx .npmrcs grid_rsa logins.jsonl", []),
+    ],
+)
+def test_what_code_calls_and_names(rule, code, found):
+    assert sorted(names(rule, "", ("a.py", code.encode(), False))) == sorted(found)
+    assert sorted(names(rule, code)) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "executable", "runs"),
+    [
+        ("post.py", False, True), ("a/B.EXE", False, True), ("run", True, True),
+        ("run", False, False), ("py", False, False), ("notes.md", False, False),
+    ],
+)  # fmt: skip
+def test_what_is_a_program(path, executable, runs):
+    assert names(RUNS, "", (path, b"import os", executable)) == [path] * runs
+
+
+def test_names_of_xml_are_no_hosts():
+    svg = b"""<!DOCTYPE svg PUBLIC "-//W3C//DTD" "http://dtd.example/x">
+    <svg xmlns="http://a.example/svg" xmlns:x = 'http://b.example'
+      xsi:schemaLocation="http://c.example/ x.xsd"><a href="https://real.example/"/></svg>"""
+    assert names(HOSTS, "", ("x.svg", svg, False)) == ["real.example"]
+    assert len(names(HOSTS, "", ("x.py", svg, False))) == 5
+    finding = examine("", [("x.svg", svg, False)])[HOSTS]["real.example"]
+    assert finding.where == "x.svg:3"
+
+
 def test_a_difference_has_what_is_new_and_gone():
-    old = examine("https://a.example `git log`", [("x.sh", b"id", False)])
-    new = examine("\n\nhttps://b.example `git log`\u200b", [("x.sh", b"id", True)])
+    old = examine("https://a.example `git log`", [("x", b"1", False)])
+    new = examine("\n\nhttps://b.example `git log`\u200b", [("x", b"1", True)])
     changes = {
         rule: ([one.name for one in added], [one.name for one in gone])
         for rule, added, gone in compare(old, new)
     }
     assert changes == {
-        RUNS: (["x.sh"], []),
+        RUNS: (["x"], []),
         HOSTS: (["b.example"], ["a.example"]),
         HIDDEN: (["U+200B ZERO WIDTH SPACE, 1 in SKILL.md"], []),
     }
-    more = examine("\n\nhttps://b.example `git log`\u200b\u200b", [("x.sh", b"id", True)])
+    more = examine("\n\nhttps://b.example `git log`\u200b\u200b", [("x", b"1", True)])
     assert [rule for rule, *_ in compare(new, more)] == [HIDDEN]
     assert [*compare(new, new)] == []
 
