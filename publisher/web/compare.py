@@ -129,5 +129,5 @@ def _summary(
     if not text.rows:
         said.append(metadata_changes(*pair))
     if not callers:
-        said.append("Callers pass the same variables as before.")
+        said.append("Variables and parameters are as before.")
     return " ".join(filter(None, said))

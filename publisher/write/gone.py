@@ -38,7 +38,11 @@ def check_label_target(
 
 def no_version(owner: str, name: str, listing: RepoListing, version: Version) -> RequestError:
     """The error for a version that does not exist."""
-    there_is = f"Its latest is {listing.versions[-1]}." if listing.versions else "It has none left."
+    there_is = (
+        f"Its latest version is {listing.versions[-1]}."
+        if listing.versions
+        else "It has none left."
+    )
     message = f"{owner}/{name} has no version {version}. {there_is}"
     return RequestError("version_not_found", message)
 

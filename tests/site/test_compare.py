@@ -176,7 +176,7 @@ def test_while_the_service_fails_the_texts_are_compared(visits, status):
     expect(page.locator("#told")).to_contain_text(TEXTS_ALONE)
     page.unroute(SERVICE)
     page.reload()
-    told = "1 line removed, 1 line added. Callers pass the same variables as before."
+    told = "1 line removed, 1 line added. Variables and parameters are as before."
     expect(page.locator("#told")).to_have_text(told)
     # The browser itself logs these failures.
     assert all(one.startswith(("failed: ", "console: Failed to load")) for one in visits.faults)

@@ -1,9 +1,10 @@
 // The account pages, which work without this script.
 
-import { SIGNED_IN, byId, storageOf } from "./site.js";
+import { SIGNED_IN, byId, element, storageOf } from "./site.js";
 
 const KEPT = "invitation";
 const storage = storageOf(() => sessionStorage);
+const marks = storageOf(() => localStorage);
 const code = byId("code");
 const isSignedIn = document.querySelector("nav.account") !== null;
 if (code) {
@@ -41,7 +42,25 @@ document.addEventListener("click", ({ target }) => {
   target.textContent = isShown ? "Show" : "Hide";
 });
 
+const kept = byId("kept");
+if (kept && marks) listKept();
+
+/** Lists the texts that the editor has kept in this browser, and that no page shows. */
+function listKept() {
+  const { owner, account } = kept.dataset;
+  const start = `hub-writing ${document.documentElement.dataset.root} ${owner} `;
+  for (const key of Object.keys(marks).filter((one) => one.startsWith(start))) {
+    const place = key.slice(start.length);
+    const { at, fields } = JSON.parse(marks.getItem(key));
+    const { title, name } = Object.fromEntries(fields);
+    const shown = title || name || place.split("/").at(-1);
+    kept.lastElementChild.append(element("li", {},
+      element("h3", { dir: "auto" }, element("a", { href: account + place }, shown)),
+      element("p", { className: "end" }, new Date(at).toLocaleString())));
+    kept.hidden = false;
+  }
+}
+
 // Last, since a full storage takes no more and raises an error.
-const marks = storageOf(() => localStorage);
 if (isSignedIn) marks?.setItem(SIGNED_IN, "yes");
 else marks?.removeItem(SIGNED_IN);

@@ -166,7 +166,7 @@ function offerKept(key) {
   // The hub has a saved draft, so no copy is needed.
   if (sent && form.elements.namedItem("draft") && isShown(keptAt(sent))) local.removeItem(sent);
   const kept = keptAt(key);
-  if (!kept || isShown(kept)) return;
+  if (!kept || isShown(kept, sent === key)) return;
   const time = new Date(kept.at).toLocaleString();
   tell(`This browser has kept what you wrote until ${time}, which this page does not show. `, [
     ["Use it", () => putBack(kept.fields)],
@@ -183,15 +183,18 @@ function keptAt(key) {
   }
 }
 
-function isShown(kept) {
-  return kept !== null && written(kept.fields) === written(fieldsNow());
+/** True if the page has what was kept; what the hub has added to a sent form does not matter. */
+function isShown(kept, isAnswer = false) {
+  if (kept === null) return false;
+  const [before, now] = [kept.fields, fieldsNow()].map(written);
+  return before.every((one) => now.includes(one)) && (isAnswer || before.length === now.length);
 }
 
-/** The filled-in fields, as text, without those that depend on the text or the version. */
+/** The filled-in fields, as texts, without those that depend on the text or the version. */
 function written(fields) {
   const said = fields.filter(([name, value]) => value !== "" && name !== "bump"
     && !["base_version", "variable-name", "variable-type", "variable-required"].includes(name));
-  return said.map(([name, value]) => `${name}=${String(value).replaceAll("\r\n", "\n")}`).sort().join("\0");
+  return said.map(([name, value]) => `${name}=${String(value).replaceAll("\r\n", "\n")}`);
 }
 
 /** Sends the fields to the hub, whose answer is the editor with all of them. */

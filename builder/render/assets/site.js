@@ -9,6 +9,7 @@ startSearch();
 export const SIGNED_IN = "signed-in";
 if (storageOf(() => localStorage)?.getItem(SIGNED_IN)) {
   document.querySelector('header nav a[href$="/account"]')?.replaceChildren("Account");
+  document.querySelector(".member")?.removeAttribute("hidden");
 }
 
 for (const snippet of document.querySelectorAll(".snippet")) {

@@ -19,6 +19,7 @@ from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.store import content
 from builder.store.labels import read_moves
+from builder.text.interface import Interface, changes_for_callers, interface_of
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.difference import Side, compare_versions, files_of
 from publisher.web.pages.fields import show_errors
@@ -192,9 +193,11 @@ def _show_step(
         _find_faults(prompt, form, current)
     if form.label.errors or form.version.errors or form.expected.errors:
         return _show_board(frame, prompt, form, 422)
-    change = None
+    change, callers = None, []
     if current and version:
-        change = compare_versions(*(_side(frame, prompt, one) for one in (current, version)))
+        pair = [_read_side(frame, prompt, one) for one in (current, version)]
+        change = compare_versions(*(side for side, _ in pair))
+        callers = changes_for_callers(*(interface for _, interface in pair))
     return frame.render(
         "release_step.html",
         status,
@@ -206,6 +209,7 @@ def _show_step(
         version=version,
         current=current,
         change=change,
+        callers=callers,
         here=board_path(prompt.owner, prompt.name),
         is_older=bool(current and version and Version.parse(version) < Version.parse(current)),
         since=prompt.labels.current.get(label),
@@ -237,9 +241,10 @@ def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
         form.version.errors = [*form.version.errors, f"{label} names {version} already."]
 
 
-def _side(frame: Frame, prompt: _Prompt, version: str) -> Side:
+def _read_side(frame: Frame, prompt: _Prompt, version: str) -> tuple[Side, Interface]:
     """A version to compare. Raises ContentError."""
     at = frame.service.settings.content, prompt.owner, prompt.name, Version.parse(version)
     record, text = content.read_version(*at)
     files = files_of(record, content.read_files(*at, record))
-    return Side(version, text, record.front_matter_bytes, files)
+    side = Side(version, text, record.front_matter_bytes, files)
+    return side, interface_of(record, text)

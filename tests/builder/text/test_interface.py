@@ -155,4 +155,4 @@ def test_the_page_of_a_version_says_it_before_its_words(empty) -> None:
     assert box < page.index("<ins><code>b</code></ins>") < page.index("Its number says") < words
     assert "<del><code>a</code></del>" in page
     assert "<code>&lt;b&gt;</code>" in page and "<ins>&lt;i&gt;</ins>" in page
-    assert "Callers pass the same variables as before." in files["ann/x/1.0.2.html"].decode()
+    assert "Variables and parameters are as before." in files["ann/x/1.0.2.html"].decode()

@@ -59,7 +59,7 @@ def test_it_shows_what_changed(shared: Hub):
     words = words_of(page)
     assert "The released prompt 1.0.0 → 1.1.0 Now Be very kind to {{whom}}. From" in words
     assert (
-        "1 line removed, 1 line added. Callers pass the same variables as before. Words In one"
+        "1 line removed, 1 line added. Variables and parameters are as before. Words In one"
         in words
     )
     assert "Published by many Size 311 bytes, raw text of 1.0.0 316 bytes" in words
@@ -147,7 +147,7 @@ def test_metadata_alone(shared: Hub):
     page = ask(shared, RELEASED).text
     sentences = (
         "The text is unchanged. The metadata differs: title. "
-        "Callers pass the same variables as before."
+        "Variables and parameters are as before."
     )
     assert sentences in page and 'class="sides"' not in page
     assert "<dt>Published by</dt><dd><p>many</p></dd>" in page and 'id="words"' not in page

@@ -206,7 +206,7 @@ def test_what_was_typed_last_is_sent_and_kept(
     text_of(page).focus()
     text_of(page).evaluate(type_and, "leave")
     expect(page.get_by_role("heading", level=1)).to_have_text("My prompts")
-    page.goto(people.url + NEW)
+    page.locator("#kept").get_by_role("link", name="Last").click()
     page.get_by_role("button", name="Use it").click()
     expect(page.locator(FIELD)).to_have_value("Last words.")
     text_of(page).press("Control+End")

@@ -79,6 +79,7 @@ def test_add_replace_remove_and_make_executable(
     if not scripts:
         page.get_by_role("button", name="Add chosen files").click()
     expect(page.locator("#files-size")).to_have_text("3 files, 281 of 1,000,000 bytes")
+    expect(page.locator("#unsaved")).to_be_hidden()  # the page has all that the browser kept
     page.get_by_label("Executable: new.md").check()
     page.get_by_label("Remove: image.png").check()
     page.get_by_label("Folder for these files").fill("scripts")

@@ -56,6 +56,16 @@ def change_elsewhere(people: People, owner: Visitor, version: str | None) -> Non
     )
 
 
+def test_the_step_says_what_changes_for_applications(people: People, owner: Visitor) -> None:
+    people.publish_story(owner, "Tell {{hero}} stories.")
+    move(owner, version="1.0.1")
+    page = review(owner, version="1.0.2")
+    before, _, after = page.words.partition("For applications major hero")
+    assert "required" in after.partition("Note")[0] and "Move label" not in before
+    withdraw = f'href="/account/prompts/{owner.handle}/story/withdraw"'
+    assert withdraw in owner.get(board_of(owner)).html
+
+
 def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
     page = owner.get(board_of(owner))
     assert page.status == 200 and "has no label. Create one below" in page.words
@@ -68,6 +78,7 @@ def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
 
     page = review(owner, version="1.0.1")
     assert "Move production to 1.0.1" in page.words
+    assert "Variables and parameters are as before." in page.words
     assert [cells for _, cells, _ in Table(page.html).rows[1:]] == [
         ["1", "", "−", "Tell <b>one</b> story. no line break at the end"],
         ["", "1", "+", "Tell two stories. no line break at the end"],
