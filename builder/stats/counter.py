@@ -68,8 +68,6 @@ class Counter:
         #: The numbers of new and of known pulls; valid right after the block.
         self.counted = 0
         self.repeated = 0
-        #: The number of repos with new pulls; valid right after the block.
-        self.repos = 0
         #: True if no deleted data is on disk any more; valid right after the block.
         self.is_wiped = False
 
@@ -178,9 +176,6 @@ class Counter:
                 break
 
     def _note_ingestion(self) -> None:
-        ((self.repos,),) = self._db.execute(
-            "SELECT count(*) FROM repo WHERE serial = ?", (self._serial,)
-        )
         if self.counted or self._serial == 1:
             self._db.execute(
                 "INSERT INTO ingestion VALUES (?, ?)", (self._serial, secrets.token_hex(8))

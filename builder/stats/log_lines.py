@@ -1,23 +1,23 @@
 """Lines of access logs as entries: the combined format, and Caddy's JSON.
 
-nginx, Apache and the embedded server write the combined format:
+nginx and the embedded server write the combined format:
 
     ADDRESS - USER [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT" …
 
-The format is detected line by line, so one file may have both. Times stay as in the line;
-``parse_time`` is called only for entries that count.
+Caddy cannot write it without a plugin, so its own format is the one exception. The format is
+detected line by line. Times stay as in the line; ``parse_time`` is called only for entries that
+count.
 """
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 _TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:[0-6]\d [+-]\d{4}"
-_TIME_CHARS = len("21/Nov/2026:10:30:00 +0100")
-# A quoted field ends at the first quote that no backslash escapes: Apache writes \", nginx \x22.
+# A quoted field ends at the first quote that no backslash escapes.
 _QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
 _TARGET = r'[^\s"\\]+(?:\\x[0-9A-Fa-f]{2}[^\s"\\]*)*'
 # The client chooses the user, which may contain spaces and brackets, but never quotes.
@@ -45,21 +45,17 @@ class LogLine(NamedTuple):
     agent: str
 
 
-class _CaddyHeaders(msgspec.Struct):
-    agents: list[str] = msgspec.field(default_factory=list, name="User-Agent")
-
-
 class _CaddyRequest(msgspec.Struct):
     method: str
     uri: str
     remote_ip: str
     # The reader's address, behind a proxy that Caddy trusts; since Caddy 2.7.
     client_ip: str = ""
-    headers: _CaddyHeaders = msgspec.field(default_factory=_CaddyHeaders)
+    headers: dict[str, list[str]] = {}
 
 
 class _CaddyLine(msgspec.Struct):
-    ts: float | str
+    ts: float
     status: int | None = None
     request: _CaddyRequest | None = None
 
@@ -85,19 +81,11 @@ def parse_line(line: bytes) -> LogLine | None:
 
 
 def parse_time(time: str | float) -> int | None:
-    """Epoch seconds of an entry's time; None if it is invalid.
-
-    Numbers are seconds, or by their size milliseconds or nanoseconds. Times of Caddy without an
-    offset are UTC.
-    """
+    """Epoch seconds of an entry's time, which Caddy writes as a number; None if it is invalid."""
     try:
         if isinstance(time, str):
-            if time[2:3] == "/" and len(time) == _TIME_CHARS:
-                return _parse_minute(time[:17] + time[20:]) + int(time[18:20])
-            return _parse_iso(time)
-        magnitude = abs(time)
-        unit = 1 if magnitude < 1e11 else 1e3 if magnitude < 1e14 else 1e9
-        return int(time // unit)
+            return _parse_minute(time[:17] + time[20:]) + int(time[18:20])
+        return int(time)
     except (ValueError, OverflowError, KeyError):
         return None
 
@@ -112,12 +100,6 @@ def _parse_minute(text: str) -> int:
     return int(moment.timestamp())
 
 
-def _parse_iso(text: str) -> int:
-    # Caddy's time format "wall" has slashes.
-    moment = datetime.fromisoformat(text.replace("/", "-"))
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-
-
 def _parse_caddy(line: bytes) -> LogLine | None:
     try:
         found = _decode_caddy(line)
@@ -126,7 +108,7 @@ def _parse_caddy(line: bytes) -> LogLine | None:
     request = found.request
     if request is None or found.status is None:
         return OTHER
-    agents = request.headers.agents
+    agents = request.headers.get("User-Agent")
     return LogLine(
         request.client_ip or request.remote_ip,
         found.ts,

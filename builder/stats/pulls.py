@@ -85,24 +85,15 @@ class Pulls:
         )
         return PullCounts(sum(pulls for _, pulls in by_day), tuple(by_day))
 
-    def days(self) -> list[tuple[int, int]]:
-        """(day, pulls of all repos) as in ``PullCounts.by_day``."""
-        return self._execute("SELECT day, sum(pulls) FROM count GROUP BY day ORDER BY day")
-
-    def top(self, first_day: int, count: int) -> list[tuple[str, int]]:
-        """The repos with most pulls from a day on, as (``owner/name``, pulls): at most ``count``,
-        most pulls first, then by name.
+    def top(self, first_day: int, count: int) -> list[tuple[str, int, int]]:
+        """The repos with most pulls from a day on, as (``owner/name``, pulls, pulls ever): at most
+        ``count``, most pulls first, then by name.
         """
         return self._execute(
-            "SELECT id, sum(count.pulls) AS of_days FROM count JOIN repo ON repo = key "
-            "WHERE day >= ? GROUP BY repo ORDER BY of_days DESC, id LIMIT ?",
+            "SELECT id, sum(count.pulls * (day >= ?)) AS of_days, sum(count.pulls) FROM count "
+            "JOIN repo ON repo = key GROUP BY repo ORDER BY of_days DESC, id LIMIT ?",
             (first_day, count),
         )
-
-    def repos_count(self) -> int:
-        """The number of repos with pulls."""
-        rows = self._execute("SELECT count(*) FROM repo")
-        return rows[0][0] if rows else 0
 
     def _newest_serial(self) -> int:
         ((serial,),) = self._execute("SELECT coalesce(max(serial), 0) FROM ingestion")

@@ -17,7 +17,7 @@ from builder.model.errors import OperatorError
 from builder.stats import counter
 from builder.stats.counter import KEPT_DAYS
 from builder.stats.ingest import Outcome, client_of, ingest
-from builder.stats.log_files import LINE_BYTES_MAX, LogFile
+from builder.stats.log_files import LINE_BYTES_MAX, lines_of
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
 from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, caddy_line, count, counts, line
 from tests.support.depth import searching
@@ -27,7 +27,7 @@ OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 
 
 def only(**fields: int) -> Outcome:
-    return Outcome(lines=sum(fields.values()) - fields.get("repos", 0), **fields)
+    return Outcome(lines=sum(fields.values()), **fields)
 
 
 def test_one_pull_a_client_repo_and_day(tmp_path):
@@ -42,7 +42,7 @@ def test_one_pull_a_client_repo_and_day(tmp_path):
         line(seconds=NOW - DAY),
         caddy_line(),
     )
-    assert outcome == only(counted=4, repeated=4, repos=2)
+    assert outcome == only(counted=4, repeated=4)
     assert counts(tmp_path) == {
         "ann/story": PullCounts(3, ((TODAY - 1, 1), (TODAY, 2))),
         "bob/poem": PullCounts(1, ((TODAY, 1),)),
@@ -58,7 +58,7 @@ def test_days_are_those_of_utc(tmp_path):
 
 @pytest.mark.parametrize("status", [200, 206, 304])
 def test_successful_statuses(tmp_path, status):
-    assert count(tmp_path, line(status=status)) == only(counted=1, repos=1)
+    assert count(tmp_path, line(status=status)) == only(counted=1)
 
 
 @pytest.mark.parametrize("status", [201, 204, 301, 400, 404, 416, 429, 499, 500, 503])
@@ -73,12 +73,12 @@ def test_only_get_counts(tmp_path, method):
 
 def test_bots_are_left_out(tmp_path):
     outcome = count(tmp_path, line(agent="Googlebot/2.1"), caddy_line(agent="bingbot/2.0"), line())
-    assert outcome == only(counted=1, bots=2, repos=1)
+    assert outcome == only(counted=1, bots=2)
 
 
 def test_below_a_base_path(tmp_path):
     outcome = count(tmp_path, line(f"/prompts{RAW}"), line(RAW), base_path="/prompts")
-    assert outcome == only(counted=1, other=1, repos=1)
+    assert outcome == only(counted=1, other=1)
 
 
 def test_malformed_lines_are_reported_with_their_place(tmp_path):
@@ -97,7 +97,7 @@ def test_malformed_lines_are_reported_with_their_place(tmp_path):
 
 def test_a_day_ahead_is_the_future(tmp_path):
     outcome = count(tmp_path, line(seconds=NOW + DAY), line(seconds=NOW + DAY + 1))
-    assert outcome == only(counted=1, future=1, repos=1)
+    assert outcome == only(counted=1, future=1)
     assert counts(tmp_path)["ann/story"].by_day == ((TODAY + 1, 1),)
     assert count(tmp_path, caddy_line(ts=1e300)).future == 1
 
@@ -135,7 +135,7 @@ def test_no_client(text):
 def test_a_year_of_old_logs_at_once(tmp_path):
     year = [line(seconds=NOW - days * DAY) for days in range(365)]
     random.Random(1).shuffle(year)
-    assert count(tmp_path, *year, *year) == only(counted=365, repeated=365, repos=1)
+    assert count(tmp_path, *year, *year) == only(counted=365, repeated=365)
     assert counts(tmp_path)["ann/story"] == PullCounts(
         365, tuple((TODAY - days, 1) for days in reversed(range(365)))
     )
@@ -153,7 +153,6 @@ def test_a_closed_day_is_refused_and_told(tmp_path):
         line(seconds=closed - DAY),  # nothing of that day was counted yet
     )
     assert (again.closed, again.repeated, again.counted) == (2, 1, 2)
-    assert again.closed_days == {TODAY - KEPT_DAYS - 1}
     assert counts(tmp_path)["ann/story"].total == 4
 
 
@@ -257,7 +256,7 @@ def test_readers_cannot_be_followed_from_repo_to_repo_or_day_to_day(tmp_path):
 def test_packed_whatever_the_name(tmp_path, form):
     log = tmp_path / "access.log.txt"
     log.write_bytes(PACKERS[form](line() + line(OTHER_RAW)[:-1]))
-    assert ingest([str(log)], str(tmp_path / "state"), "", now=NOW) == only(counted=2, repos=2)
+    assert ingest([str(log)], str(tmp_path / "state"), "", now=NOW) == only(counted=2)
 
 
 def test_several_streams_in_a_file(tmp_path):
@@ -272,25 +271,22 @@ def test_both_formats_in_a_file_and_an_empty_one(tmp_path):
     assert count(tmp_path) == Outcome()
 
 
-@pytest.mark.parametrize("form", ["gzip", "bzip2", "xz"])
-def test_a_file_that_breaks_off(tmp_path, form):
+def test_a_file_that_breaks_off(tmp_path):
     good, broken = tmp_path / "good", tmp_path / "broken"
     good.write_bytes(line())
     lines = b"".join(line(client=f"192.0.{n % 250}.{n % 199}") for n in range(5000))
-    broken.write_bytes(PACKERS[form](lines)[:-20])
+    broken.write_bytes(PACKERS["gzip"](lines)[:-20])
     with pytest.raises(OperatorError, match=r"broken.*Nothing was counted"):
         ingest([str(good), str(broken)], str(tmp_path / "state"), "", now=NOW)
     with Pulls(str(tmp_path / "state")) as pulls:
-        assert (pulls.serial(), pulls.days()) == (0, [])
+        assert (pulls.serial(), pulls.top(0, 9)) == (0, [])
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder", "zstd", "rubbish behind gzip"])
+@pytest.mark.parametrize("kind", ["missing", "folder", "rubbish behind gzip"])
 def test_a_file_that_cannot_be_read(tmp_path, kind):
     log = tmp_path / "log"
     if kind == "folder":
         log.mkdir()
-    elif kind == "zstd":
-        log.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
     elif kind != "missing":
         log.write_bytes(PACKERS["gzip"](line()) + b"rubbish")
     with pytest.raises(OperatorError, match="log"):
@@ -309,21 +305,7 @@ def test_a_line_without_end_is_one_malformed_line(tmp_path):
 def test_lines_up_to_the_limit_are_whole(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"x" * (LINE_BYTES_MAX - 1) + b"\n" + b"y\n")
-    with LogFile(str(log)) as opened:
-        assert [len(each) for each in opened.lines()] == [LINE_BYTES_MAX, 2]
-
-
-def test_progress_is_reported_by_bytes_of_the_file(tmp_path):
-    log = tmp_path / "log"
-    log.write_bytes(line("/") * 20_000)
-    steps = []
-    ingest(
-        [str(log)], str(tmp_path / "state"), "", now=NOW, progress=lambda *each: steps.append(each)
-    )
-    assert len(steps) == 2
-    for what, done, total in steps:
-        assert (what, total) == (f"{log}, bytes", log.stat().st_size)
-        assert 0 < done <= total
+    assert [len(each) for each in lines_of(str(log))] == [LINE_BYTES_MAX, 2]
 
 
 # Counting is a set ------------------------------------------------------------------------------

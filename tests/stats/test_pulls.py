@@ -34,7 +34,7 @@ def test_never_measured(tmp_path):
         assert pulls.of("ann/story") is None
         assert pulls.changed_since(0) == []
         assert pulls.nonce(0) is None
-        assert (pulls.days(), pulls.top(0, 9), pulls.repos_count()) == ([], [], 0)
+        assert pulls.top(0, 9) == []
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -95,8 +95,8 @@ def test_more_than_a_batch(tmp_path):
         with Counter(str(tmp_path), TODAY) as one:
             for client in clients:
                 one.add(TODAY, client, "ann/story")
-        found = (one.counted, one.repeated, one.repos)
-        assert found == ((0, len(clients), 0) if is_again else (len(clients), 0, 1))
+        found = (one.counted, one.repeated)
+        assert found == ((0, len(clients)) if is_again else (len(clients), 0))
     with Pulls(str(tmp_path)) as pulls:
         assert pulls.of("ann/story") == PullCounts(len(clients), ((TODAY, len(clients)),))
 
