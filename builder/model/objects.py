@@ -10,6 +10,8 @@ from builder.model.matching import Match
 from builder.model.routes import BY_NAME, ROUTES, SORTS
 
 SITE = "/"
+# In an id, for the prompt of Langfuse's SDKs without a ref; no ref is equal.
+NO_REF_ID = "-"
 # The digest of each file of an object, by the number of its route. Files that other parameters
 # name have their path.
 Digests = dict[int | str, bytes]
@@ -42,10 +44,18 @@ def named(name: str, at: Mapping[str, object]) -> tuple[int | str, str]:
     return (name, name) if "/" in name else (_NUMBERS[name], BY_NAME[name].file_for(**at))
 
 
-def object_of(match: Match) -> str:
-    """The id of the object of a file that is not a repo's."""
+def objects_of(match: Match) -> list[str]:
+    """The ids of the objects that a file can belong to."""
     route, at = match
+    if "name" in at:
+        what = next((key for key in ("version", "label", "ref") if key in at), "")
+        if route.scope == "langfuse":
+            return [f"{at['owner']}/{at['name']} ref {at.get('ref', NO_REF_ID)}"]
+        found = id_of({key: at[key] for key in ("owner", "name", what) if key})
+        if route.name == "version_skill_archive":
+            return [found, found.replace(" version ", " archive ")]
+        return [found]
     if route.scope in ("list", "langfuse") and at:
         at = {"sort": SORTS[0], "page": "1"} | dict(at)
         at = {key: at[key] for key in ("tag", "sort", "page") if key in at}
-    return id_of(at)
+    return [id_of(at)]

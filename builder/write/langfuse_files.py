@@ -18,6 +18,7 @@ from builder.model.langfuse_records import (
     refs_of,
 )
 from builder.model.names import LATEST, Version
+from builder.model.objects import NO_REF_ID
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.render import envelopes
 from builder.render.derive import Stored
@@ -25,9 +26,6 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.text.messages import parse_messages
 from builder.write.history import Remembered, Task
-
-# In the id of an object, for NO_REF; no ref is equal.
-NO_REF_ID = "-"
 
 
 def write_repo(

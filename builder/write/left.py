@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from builder.model.matching import Match, match_file
-from builder.model.objects import object_of
+from builder.model.objects import objects_of
 from builder.model.routes import HOST_FILES, ROUTES
 from builder.store.site import Site
 from builder.store.state import State
 
 # A repo's files are below these folders of its owner, and have its name.
 _FOLDERS = sorted({route.file.partition("{name}")[0] for route in ROUTES if "{name}" in route.file})
-# A walk through a site meets the files of a repo in several places.
-_REPOS_KEPT = 64
+# A walk through a site meets most files of an object one after the other.
+_OBJECTS_KEPT = 64
 
 
 def files_left(site: Site, owner: str, name: str) -> Iterator[tuple[str, Match]]:
@@ -36,8 +36,7 @@ class Wanted:
     """The files that belong on the site, by the state."""
 
     def __init__(self, state: State) -> None:
-        self._of_repo = lru_cache(_REPOS_KEPT)(state.files.of_repo)
-        self._of = lru_cache(_REPOS_KEPT)(state.files.of)
+        self._of = lru_cache(_OBJECTS_KEPT)(state.files.of)
 
     def __contains__(self, file: str) -> bool:
         match = match_file(file)
@@ -45,6 +44,4 @@ class Wanted:
             return file in HOST_FILES
         if not match.params and match.route.scope != "langfuse":
             return True  # Some of these are written after the orphans are removed.
-        if "name" in match.params:
-            return file in self._of_repo("{owner}/{name}".format_map(match.params))
-        return file in self._of(object_of(match))
+        return any(file in self._of(one) for one in objects_of(match))

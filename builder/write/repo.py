@@ -18,6 +18,7 @@ from builder.model.kinds import kind_of
 from builder.model.links import Links
 from builder.model.matching import version_file
 from builder.model.names import Version
+from builder.model.objects import NO_REF_ID
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
@@ -53,7 +54,6 @@ from builder.write.history import (
     read_known,
     remembered_withdrawn,
 )
-from builder.write.langfuse_files import NO_REF_ID
 from builder.write.left import files_left
 from builder.write.withdrawn import lines_of
 
