@@ -106,27 +106,31 @@ def _address_of_hub(state: str) -> str:
             "Start `hubctl serve` first, name the hub's own folder with --state, or pass the "
             "address with --base-url, for example --base-url https://prompts.example.org."
         )
-    if is_loopback(urlsplit(base_url).hostname or "") and not _is_hub(base_url):
+    if is_loopback(urlsplit(base_url).hostname or "") and (why := _why_no_hub(base_url)):
         raise OperatorError(
             f"No hub answers at {base_url}, where its last build says it is, so the link would "
-            "lead nowhere. Start `hubctl serve`, or pass another address with --base-url."
+            f"lead nowhere: {why}. Start `hubctl serve`, or pass another address with --base-url."
         )
     return base_url
 
 
-def _is_hub(base_url: str) -> bool:
-    """True if a hub answers at an address of this machine."""
+def _why_no_hub(base_url: str) -> str:
+    """Why no hub answers at an address of this machine; empty if one does."""
     import requests  # loaded late: slower than the other commands
+
+    from publisher.outside.fetch import cause_of
 
     with requests.Session() as session:
         session.trust_env = False  # no proxy leads to this machine
+        bundles = map(os.environ.get, ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"))
+        session.verify = next(filter(None, bundles), True)
         try:
             answer = session.get(
                 base_url + HEALTH_URL, timeout=ANSWER_SECONDS_MAX, allow_redirects=False
             )
-            return "serial" in answer.json()
-        except (requests.RequestException, TypeError):
-            return False
+            return "" if "serial" in answer.json() else "something else answers"
+        except (requests.RequestException, TypeError, OSError) as error:
+            return cause_of(error)
 
 
 @owner.command()

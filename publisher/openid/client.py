@@ -113,13 +113,13 @@ class Client:
             )
         except OAuthError as error:
             raise self._refused_code(error) from error
-        except (requests.RequestException, ValueError) as error:
+        except (requests.RequestException, ValueError, RecursionError) as error:
             raise self._unreachable() from error
         return self._verify(app, token, begun.nonce)
 
     def _verify(self, app: "_App", token: Mapping[str, Any], nonce: str) -> Identity:
         provider = self._provider
-        if not isinstance(token.get("id_token"), str):
+        if not isinstance(token, Mapping) or not isinstance(token.get("id_token"), str):
             raise self._untrusted("the ID token is missing")
         try:
             claims = app.parse_id_token(
@@ -135,7 +135,7 @@ class Client:
             )
         except JoseError as error:
             raise self._untrusted(_fault_of(error)) from error
-        except requests.RequestException as error:
+        except (requests.RequestException, RecursionError) as error:
             raise self._unreachable() from error
         except (KeyError, TypeError, ValueError) as error:
             # Neither library checks the type of the values it receives, so any error can come from

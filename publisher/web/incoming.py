@@ -93,7 +93,7 @@ def _read_folder(request: Request) -> tuple[Draft, bytes]:
         )
     except (ValueError, HTTPException):
         raise _wrong_form("cannot be read") from None
-    parts = [*fields.keys(), *files.keys()]
+    parts = [name for found in (fields, files) for name, _ in found.items(multi=True)]
     if sorted({*parts} | {"draft"}) != ["draft", "files"] or len(parts) != len({*parts}):
         raise _wrong_form(f"has the parts {', '.join(sorted(parts)) or 'none'}")
     if "files" not in files:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import ssl
 import subprocess
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -114,6 +115,40 @@ def test_what_answers_there_must_be_a_hub(small: Settings):
     with in_thread(server):
         done = run("owner", "invite", "ann", "--state", small.state)
     assert (done.exit_code, done.stdout) == (1, "") and f"No hub answers at {url}" in done.stderr
+
+
+def test_a_certificate_of_a_bundle_of_its_own(
+    small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b'{"serial":1}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = f"https://127.0.0.1:{server.server_port}"
+    build(small._replace(base_url=url), index=False)
+    with in_thread(server):
+        unknown = run("owner", "invite", "ann", "--state", small.state)
+        assert unknown.exit_code == 1 and "certificate" in unknown.stderr
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", certificate)
+        assert run("owner", "invite", "ann", "--state", small.state).stdout.startswith(url)
 
 
 def test_without_an_address_it_is_that_of_the_last_build(small: Settings):

@@ -1,6 +1,7 @@
 """The security log of an account in plain words. Pure; what it gives is text, not HTML."""
 
 import re
+from collections.abc import Mapping
 
 from publisher.accounts.events import Event, Kind
 
@@ -52,9 +53,12 @@ _SYSTEMS = (
 _AGENT_CHARS_SHOWN = 40
 
 
-def tell(event: Event) -> str:
-    """Returns the event as a sentence."""
-    return _TEXTS[event.kind].format(note=event.note, browser=browser_name(event.note))
+def tell(event: Event, issuer_names: Mapping[str, str]) -> str:
+    """Returns the event as a sentence; ``issuer_names`` has the names of issuers, by URL."""
+    note = event.note
+    if event.kind in ("identity_added", "identity_removed"):
+        note = issuer_names.get(note, note)
+    return _TEXTS[event.kind].format(note=note, browser=browser_name(event.note))
 
 
 def browser_name(agent: str) -> str:

@@ -161,6 +161,7 @@ def _show(
             (
                 one,
                 _provider(frame, one),
+                one.issuer in frame.service.issuers and frame.service.issuers[one.issuer].kind,
                 _file_of(frame, one),
                 _labels_form(one, (label_forms or {}).get(one.id)),
             )

@@ -92,7 +92,14 @@ def remove_identity(frame: Frame, owner: str) -> Response:
         raise RequestError(
             "not_found", "You do not sign in this way. Open the Security page again."
         )
-    return frame.redirect("/security", f"Removed: {issuer} no longer signs in to your account.")
+    name = _issuer_names(frame).get(issuer, issuer)
+    return frame.redirect("/security", f"Removed: {name} no longer signs in to your account.")
+
+
+def _issuer_names(frame: Frame) -> dict[str, str]:
+    """The name of the hub's provider, by its URL. Earlier providers have no name."""
+    openid = frame.service.sign_in.openid
+    return {openid.issuer: openid.name} if openid else {}
 
 
 def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
@@ -108,6 +115,7 @@ def _show(
     frame: Frame, owner: str, form: NewPasswordForm, status: int, before: int | None = None
 ) -> Response:
     session = frame.session()
+    issuer_names = _issuer_names(frame)
     lines, older = frame.service.events.page(owner, EVENTS_SHOWN, before)
     return frame.render(
         "security.html",
@@ -119,7 +127,8 @@ def _show(
             (one, browser_name(one.agent), session is not None and one.id == session.id)
             for one in frame.service.sessions.of(owner)
         ],
-        lines=[(line.event, tell(line.event), line.more) for line in lines],
+        issuer_names=issuer_names,
+        lines=[(line.event, tell(line.event, issuer_names), line.more) for line in lines],
         before=before,
         older=older,
     )

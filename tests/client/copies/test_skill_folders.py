@@ -285,3 +285,18 @@ def test_a_text_that_is_a_skill_already_is_updated(to: Client, publishing: Hub) 
         assert {one.name for one in (hub.work / "t").iterdir()} == {"SKILL.md", name, "same"}
     (hub.work / "t/same").write_bytes(b"mine")
     assert "t/same has your own changes" in hub.run("sync").err
+
+
+def test_a_link_in_place_of_the_folder_is_refused(to: Client, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (to.work / "skills").mkdir()
+    link = to.work / "skills" / TOOL.partition("/")[2]
+    link.symlink_to(elsewhere)
+    done = to.run("pull", TOOL, "--as", "skill", "-o", "skills")
+    assert done.status == 1 and "is a symbolic link. Remove the link" in done.err
+    assert not [*elsewhere.iterdir()]
+    # One may choose a link oneself.
+    (to.work / "linked").symlink_to(elsewhere)
+    assert to.run("pull", TOOL, "--as", "skill", "-o", "linked").status == 0
+    assert (elsewhere / link.name / "SKILL.md").exists()

@@ -225,7 +225,16 @@ def test_a_wrong_secret_is_for_the_operator_to_fix(client: Client, fake: FakePro
 
 
 @pytest.mark.parametrize(
-    "reply", [(500, {}), (503, b"<h1>Sorry"), (200, b"<h1>Sorry"), (200, []), (429, b"slow down")]
+    "reply",
+    [
+        (500, {}),
+        (503, b"<h1>Sorry"),
+        (200, b"<h1>Sorry"),
+        (200, []),
+        (429, b"slow down"),
+        (200, b"[" * 100_000 + b"]" * 100_000),
+        (200, b'{"id_token":' * 50_000),
+    ],
 )
 def test_a_provider_that_fails_is_unavailable(
     client: Client, fake: FakeProvider, reply: tuple[int, Any]

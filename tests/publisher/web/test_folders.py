@@ -279,6 +279,7 @@ def test_many_entries_are_never_listed(hub: Hub, monkeypatch: pytest.MonkeyPatch
         {"files": "text"},
         {"draft": "{}"},
         {"files": FileStorage(io.BytesIO(pack({"SKILL.md": "x"})), "x"), "more": "x"},
+        {"files": [FileStorage(io.BytesIO(pack({"SKILL.md": t})), "x") for t in "xy"]},
     ],
 )
 def test_a_form_with_other_parts_is_refused(hub: Hub, parts: dict[str, Any]):

@@ -19,7 +19,7 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     assert cookie_of(visitor)[:43] != before[:43], "the secret is a new one"
 
     page = visitor.get("/account/security")
-    assert f"Connected to {hub.issuer} as lena, since" in page.words
+    assert f"Connected to {NAME} as lena, since" in page.words
     assert "You have not set a password, so you cannot sign in with one." in page.words
     visitor.submit("/account/logout")
     assert visitor.owner is None
@@ -42,7 +42,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
     page = visitor.sign_in_there("nora")
     assert page.path == "/account/security"
     assert f"You can now sign in with {NAME}, too." in page.words
-    assert f"Connected to {hub.issuer} as nora, since" in page.words
+    assert f"Connected to {NAME} as nora, since" in page.words
 
     another = come(hub)
     another.get(START)
@@ -51,7 +51,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
 
     another.get("/account/security")
     page = another.submit("/openid/remove")
-    assert f"{hub.issuer} no longer signs in to your account" in page.words
+    assert f"{NAME} no longer signs in to your account" in page.words
     assert f"No other account is connected. Connect {NAME}" in page.words
     third = come(hub)
     third.get(START)
