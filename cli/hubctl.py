@@ -34,7 +34,14 @@ class _Group(click.Group):
         if os.getpid() == 1:
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         lose_what_cannot_be_written()
-        return super().main(*args, **options)
+        try:
+            return super().main(*args, **options)
+        except ImportError as error:
+            # An upgrade without its libraries, or over files of another release.
+            sys.exit(
+                f"Error: This installation of hub is incomplete: {error}. Install the release "
+                "again, with its libraries."
+            )
 
     def list_commands(self, context: click.Context) -> list[str]:
         return COMMANDS

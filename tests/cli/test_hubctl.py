@@ -24,7 +24,7 @@ from tests.support.catalogues import (
     write_version,
 )
 from tests.support.progress import without_progress
-from tests.support.servers import HUBCTL, SAMPLE
+from tests.support.servers import HUBCTL, PROJECT, SAMPLE, clean_environment
 
 LINE = re.compile(
     r"([\d,]+) prompts?, ([\d,]+) versions?: ([\d,]+) files? written, ([\d,]+) unchanged, "
@@ -372,6 +372,18 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
                        "schema_of(main)")  # fmt: skip
     assert {f"cli.{MODULES.get(name, name)}" for name in COMMANDS} <= loaded
     assert not heavy & loaded
+
+
+def test_an_upgrade_without_its_libraries_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "hub.toml").write_text('site-name = "Hub"\n')
+    program = "import sys; sys.modules['yaml'] = None; from cli.hubctl import main; main(['build'])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+        env=clean_environment(PYTHONPATH=str(PROJECT)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "is incomplete: " in line and "yaml" in line and "again" in line
 
 
 def test_as_the_first_process_of_a_container_it_ends_while_it_loads() -> None:
