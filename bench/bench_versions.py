@@ -7,7 +7,7 @@
 OLD and NEW are checkouts; both run in this environment. The figures are processor time, which other
 programs on the machine disturb least. A ratio above 1 means that NEW takes less. ``--versions``
 measures publications to prompts with so many versions instead: one without a label, and one whose
-label moved to each version. ``--builds`` measures cold builds alone.
+label moved to each version. ``--builds`` measures cold builds alone, and counts their files.
 """
 
 import argparse
@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--repos", type=int, default=2_000, metavar="N")
+    parser.add_argument("--each", type=int, default=3, metavar="M", help="versions of each repo")
     parser.add_argument("--versions", metavar="N,…", help="only publish to prompts with so many")
     parser.add_argument("--builds", action="store_true", help="only measure cold builds")
     parser.add_argument("--rounds", type=int, default=5, metavar="K")
@@ -83,9 +84,10 @@ def main() -> None:
     options = parser.parse_args()
     checkouts = [os.path.abspath(one) for one in (options.old, options.new)]
     found: dict[str, tuple[list[float], list[float]]] = {}
+    sizes: dict[int, tuple[int, int, int]] = dict.fromkeys((0, 1), (0, 0, 0))
     counts = [int(one) for one in options.versions.split(",")] if options.versions else []
     with scratch_folder(options.scratch) as scratch:
-        Catalogue(options.repos, 3).write(f"{scratch}/content")
+        Catalogue(options.repos, options.each).write(f"{scratch}/content")
         for count in counts:
             write_versions(f"{scratch}/content", count)
         for number in range(options.rounds):
@@ -97,9 +99,11 @@ def main() -> None:
                 # The first kind of work is the cold build.
                 for name, seconds in islice(found_now, 1 if options.builds else None):
                     found.setdefault(name, ([], []))[which].append(seconds)
+                if options.builds:
+                    sizes[which] = sizes_of(f"{version.folder}/out")
                 shutil.rmtree(version.folder)
         print_table(
-            f"{options.repos:,} repos of 3 versions; processor seconds, medians of "
+            f"{options.repos:,} repos × {options.each} versions; processor seconds, medians of "
             f"{options.rounds} rounds",
             ("", "old", "new", "old ÷ new", ""),
             [
@@ -107,7 +111,19 @@ def main() -> None:
                 for name, (old, new) in found.items()
             ],
         )
+        for checkout, (files, inodes, folders) in zip(checkouts, sizes.values(), strict=True):
+            print(f"{checkout}: {files:,} files ({inodes:,} without links), {folders:,} folders")
         print_machine(scratch)
+
+
+def sizes_of(root: str) -> tuple[int, int, int]:
+    """The files of a site, those that are no links to others, and the folders."""
+    inodes, files, folders = set(), 0, 0
+    for path, names, found in os.walk(root):
+        folders += len(names)
+        files += len(found)
+        inodes.update(os.stat(f"{path}/{name}").st_ino for name in found)
+    return files, len(inodes), folders
 
 
 def ratios(old: list[float], new: list[float]) -> list[float]:
