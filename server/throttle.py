@@ -146,6 +146,19 @@ class Throttle:
             LIMITS_HIT.count(self._name)
         return wait_seconds
 
+    def spend(self, client: str, amount: int) -> None:
+        """Count an amount of what the limit is in, also beyond the limit."""
+        self._counted(lambda limiter, key: limiter.hit(self._item, key, cost=amount), client)
+
+    def wait_seconds(self, client: str) -> int:
+        """Returns 0 while the limit is not reached, else the whole seconds until its window ends.
+        Counts nothing.
+        """
+        wait_seconds = self._counted(self._left, client)
+        if wait_seconds:
+            LIMITS_HIT.count(self._name)
+        return wait_seconds
+
     def give_back(self, client: str) -> None:
         """Uncount a request that ``hit`` allowed."""
         self._counted(self._uncount, client)
@@ -168,8 +181,15 @@ class Throttle:
     def _hit(self, limiter: FixedWindowRateLimiter, client: str) -> int:
         if limiter.hit(self._item, client):
             return 0
-        end = limiter.get_window_stats(self._item, client).reset_time
+        wait_seconds = self._seconds_left(limiter, client)
         self._uncount(limiter, client)
+        return wait_seconds
+
+    def _left(self, limiter: FixedWindowRateLimiter, client: str) -> int:
+        return 0 if limiter.test(self._item, client) else self._seconds_left(limiter, client)
+
+    def _seconds_left(self, limiter: FixedWindowRateLimiter, client: str) -> int:
+        end = limiter.get_window_stats(self._item, client).reset_time
         return max(1, math.ceil(end - time.monotonic()))
 
     def _uncount(self, limiter: FixedWindowRateLimiter, client: str) -> None:

@@ -59,28 +59,33 @@ def bearer_token(authorization: str | None) -> str | None:
     return text.strip() or None if scheme.lower() == "bearer" else None
 
 
-def read_publication(request: Request) -> Incoming:
-    """Reads and checks a request to publish.
-
-    Raises RequestError ``unsupported_media_type``, ``content_too_large``, and what parse_draft
-    does, which for headers is ``validation_failed`` too.
+def read_publication(request: Request) -> bytes:
+    """Returns the body of a request to publish. Raises RequestError ``unsupported_media_type``,
+    ``content_too_large``, ``invalid_json``.
     """
     if request.mimetype == FORM:
-        draft, body = _read_folder(request)
+        _check_encoding(request)
+        return _read_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
+    return read_json_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
+
+
+def parse_publication(request: Request, body: bytes) -> Incoming:
+    """Returns what a request to publish says. Raises RequestError as parse_draft does, which for
+    headers is ``validation_failed`` too.
+    """
+    if request.mimetype == FORM:
+        draft, body = _parse_folder(request, body)
     else:
-        body = read_json_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
         draft = parse_draft(body)
     key = _read_key(request)
     if_match = request.headers.get("If-Match")
     return Incoming(_with_condition(draft, if_match), body, key, if_match)
 
 
-def _read_folder(request: Request) -> tuple[Draft, bytes]:
+def _parse_folder(request: Request, body: bytes) -> tuple[Draft, bytes]:
     """The draft of a form with a ZIP, and the bytes that identify the request: a form that is sent
     again has another boundary.
     """
-    _check_encoding(request)
-    body = _read_body(request, BODY_BYTES_MAX, _LESS_AT_ONCE)
     parser = FormDataParser(
         lambda **_: io.BytesIO(),
         max_form_memory_size=BODY_BYTES_MAX,

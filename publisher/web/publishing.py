@@ -16,10 +16,10 @@ from builder.model.links import Links
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.tokens import Token
-from publisher.web.incoming import read_label_change, read_publication
+from publisher.web.incoming import parse_publication, read_label_change, read_publication
 from publisher.web.json_answers import json_answer
 from publisher.web.service import Service
-from publisher.web.token_check import TokenCheck
+from publisher.web.token_check import TokenCheck, client, refuse
 from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey, fingerprint
@@ -54,7 +54,7 @@ class _Publishing:
         token = self._tokens.admit(check)
         names.check_possible_owner(owner)
         names.check_repo(name)
-        incoming = read_publication(request)
+        incoming = parse_publication(request, read_publication(request))
         g.fields["bytes"] = len(incoming.body)
         token = self._tokens.admit_again(token, check)
         if incoming.draft.labels:
@@ -65,12 +65,13 @@ class _Publishing:
             idempotency_key=self._key(token, incoming.key, mark),
             quotas=self._service.quotas,
         )
-        done = publish(
-            self._service.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
-        )
-        g.fields |= {"version": done.version, "unchanged": done.unchanged}
-        saved = f"{owner}/{name} {done.version}"
-        return self._answer(done, self._make_visible(owner, name, saved))
+        with self._service.work.publication():
+            done = publish(
+                self._service.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
+            )
+            g.fields |= {"version": done.version, "unchanged": done.unchanged}
+            saved = f"{owner}/{name} {done.version}"
+            return self._answer(done, self._make_visible(owner, name, saved))
 
     def check(self, owner: str, name: str) -> Response:
         """Returns what the same request would do as a publication."""
@@ -80,18 +81,21 @@ class _Publishing:
         token = self._tokens.admit_check(may_publish)
         names.check_possible_owner(owner)
         names.check_repo(name)
-        incoming = read_publication(request)
-        g.fields["bytes"] = len(incoming.body)
-        if token and incoming.draft.labels:
-            may_publish(token, labels=incoming.draft.labels)
-        done = check_draft(
-            self._service.store,
-            owner,
-            name,
-            incoming.draft,
-            publisher=token.owner if token else owner,
-            terms=Terms(quotas=self._service.quotas),
-        )
+        too_long = partial(refuse, reason="Checks from your address took too much time of this hub")
+        body = read_publication(request)
+        with self._service.work.turn(client(), too_long):
+            incoming = parse_publication(request, body)
+            g.fields["bytes"] = len(incoming.body)
+            if token and incoming.draft.labels:
+                may_publish(token, labels=incoming.draft.labels)
+            done = check_draft(
+                self._service.store,
+                owner,
+                name,
+                incoming.draft,
+                publisher=token.owner if token else owner,
+                terms=Terms(quotas=self._service.quotas),
+            )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         return json_answer(200, single(json_bytes(done)))
 

@@ -14,6 +14,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.web.work import Work
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey
 from publisher.write.quotas import QuotaKeeper
 from publisher.write.store_protocol import Store
@@ -47,6 +48,7 @@ class Service:
             if limits.publications
             else None
         )
+        self.work = Work(limits.shared)
         self.accounts = Accounts(database)
         self.events = Events(database)
         self.sessions = Sessions(database)

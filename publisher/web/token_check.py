@@ -52,7 +52,7 @@ class TokenCheck:
         """
         if self._checks:
             g.headers["RateLimit-Policy"] = self._checks.policy
-            _count(self._checks, _client(), "Too many checks from your address")
+            _count(self._checks, client(), "Too many checks from your address")
         if not bearer_token(request.headers.get("Authorization")):
             return None
         token = self._authenticate_or_count()
@@ -90,14 +90,14 @@ class TokenCheck:
 
         Only failures are refused: a valid token works, whatever other clients at its address do.
         """
-        wait_seconds = self._failures.hit(_client()) if self._failures else 0
+        wait_seconds = self._failures.hit(client()) if self._failures else 0
         if wait_seconds:
-            _refuse(wait_seconds, "Too many requests with a wrong token from your address")
+            refuse(wait_seconds, "Too many requests with a wrong token from your address")
 
     def give_back(self) -> None:
         """Takes back one failure of this request's client."""
         if self._failures:
-            self._failures.give_back(_client())
+            self._failures.give_back(client())
 
 
 def _throttle(limit: int, name: str, limits: Limits) -> Throttle | None:
@@ -108,14 +108,15 @@ def _count(throttle: Throttle, client: str, reason: str) -> None:
     wait_seconds = throttle.hit(client)
     if wait_seconds:
         g.headers["RateLimit"] = throttle.exhausted(wait_seconds)
-        _refuse(wait_seconds, reason)
+        refuse(wait_seconds, reason)
 
 
-def _client() -> str:
+def client() -> str:
     """Returns the key under which checks and failures are counted."""
     return network(request.remote_addr or "")
 
 
-def _refuse(wait_seconds: int, reason: str) -> NoReturn:
+def refuse(wait_seconds: int, reason: str) -> NoReturn:
+    """Raises the RequestError ``rate_limited``, with its header."""
     g.headers["Retry-After"] = str(wait_seconds)
     raise RequestError("rate_limited", f"{reason}. Try again in {wait_seconds} s.")

@@ -6,6 +6,7 @@ visitor got with the page (Flask-WTF).
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote
@@ -136,8 +137,10 @@ class Frame:
 
         def guarded(**params: str) -> Response:
             request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX
-            self.limit(throttle.hit(network(self.address)), reason)
-            return view(self, **params)
+            client = network(self.address)
+            self.limit(throttle.hit(client), reason)
+            with self.service.work.turn(client, partial(self.limit, reason=reason)):
+                return view(self, **params)
 
         self._add_rule(path, guarded, methods)
 
