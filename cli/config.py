@@ -82,15 +82,16 @@ def is_path(option: click.Option) -> bool:
     return not {"DIR", "FILE"}.isdisjoint(re.split(r"\W", option.metavar or ""))
 
 
-def schema_of(group: click.Group) -> Schema:
-    """The schema of the file for the commands of ``group`` and the publish service."""
-    from cli.publish_service import publish_service
+_HUB = {("build",), ("serve",)}
 
+
+def schema_of(group: click.Group) -> Schema:
+    """The schema of the file for the commands of ``group``."""
     known: dict[Where, list[Setting]] = {}
     shared: defaultdict[tuple[str, str], list[Setting]] = defaultdict(list)
     tables: set[Where] = set()
     other: dict[str, str] = {}
-    for words, command in [*_commands(group), (("publish-service",), publish_service)]:
+    for words, command in _commands(group):
         for option in command.params:
             if not isinstance(option, click.Option | SettingArgument):
                 continue
@@ -102,7 +103,12 @@ def schema_of(group: click.Group) -> Schema:
             known[(*words, setting.key)] = [setting]
             shared[setting.shared_as].append(setting)
             tables |= {words[:count] for count in range(1, len(words) + 1)}
-    known |= {(key,): those for (key, _), those in shared.items() if len(those) > 1}
+    # Settings of the site and the service are those of the hub, so they may stand at the top, too.
+    known |= {
+        (key,): those
+        for (key, _), those in shared.items()
+        if len(those) > 1 or (those[0].words in _HUB and (key,) not in tables)
+    }
     return Schema(known, tables, other)
 
 

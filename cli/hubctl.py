@@ -17,7 +17,7 @@ from cli.standard_error import lose_what_cannot_be_written
 # Modules load on demand: the server's libraries take longer to load
 # than a small build takes.
 COMMANDS = (
-    "backup build check deploy doctor export hosts import init label mcp owner publish "
+    "backup build check deploy doctor export hosts import init label owner publish "
     "restore serve stats store token withdraw".split()
 )
 # Python reserves the word ``import``.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flask import Flask
 
@@ -20,6 +18,9 @@ from publisher.web.app import create_app
 from publisher.web.readiness import Readiness
 from publisher.write.store_protocol import Store
 
+if TYPE_CHECKING:
+    from server.metrics_port import MetricsPort
+
 
 class Running(NamedTuple):
     """``parts``: the statuses that /readyz and the metrics show, by name."""
@@ -32,34 +33,23 @@ class Running(NamedTuple):
 
     def publish_app(
         self,
-        stack: ExitStack,
         publishing: Publishing,
-        monitor: socket.socket | None,
+        monitor: MetricsPort | None,
         *sources: Callable[[], Iterable[Reading]],
     ) -> Flask:
-        """The publish service. ``stack`` closes what it uses. ``monitor``: the listener for
-        metrics, which include those of ``sources``; None: no metrics. Raises OperatorError.
+        """The publish service. ``monitor`` shows the metrics, which include those of ``sources``;
+        None: no metrics.
         """
-        limits = publishing.limits
-        if publishing.counts_url:
-            from publisher.nodes.shared_counts import SharedCounts  # an optional library
-
-            counts = SharedCounts(publishing.counts_url, self.settings.base_url)
-            limits = limits._replace(shared=stack.enter_context(counts))
-            self.parts["limits"] = counts.status
         readiness = Readiness(self.settings, self.rebuilder, self.database, self.parts)
         if monitor:
-            # Loaded late: its library is slow to load, and few hubs need it.
-            from server.metrics_port import MetricsPort
-
             sizes = partial(size_readings, self.settings)
             every = (self.rebuilder.readings, readiness.readings, sizes, *sources)
-            stack.enter_context(MetricsPort(monitor, every, self.parts))
+            monitor.show(every, self.parts)
         return create_app(
             self.settings,
             self.rebuilder,
             self.database,
-            limits=limits,
+            limits=publishing.limits,
             sign_in=publishing.sign_in,
             readiness=readiness,
             store=self.store,

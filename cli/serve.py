@@ -52,7 +52,6 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
-    publishing.check(settings.base_url)
     said = said_private(settings.private)
     is_private = settle_private(settings.out, settings.private, settings.content)
     if database_url:

@@ -31,12 +31,13 @@ from publisher.web.members import reader_check
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
-from server.listening import address_of, count_connections, listen, listen_for_metrics, run
+from server.listening import address_of, count_connections, listen, run
 from server.mount import Hub
 from server.throttle import Throttle
 
 if TYPE_CHECKING:
     from publisher.nodes.turn import Turn
+    from server.metrics_port import MetricsPort
 
 
 def serve_hub(
@@ -54,14 +55,14 @@ def serve_hub(
     """
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(listening.host, listening.port))
-        monitor = stack.enter_context(listen_for_metrics(*metrics)) if metrics else None
+        monitor = _listen_for_metrics(stack, *metrics) if metrics else None
         address = address_of(listener, listening.host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
         _check_content(settings, database_url, watch)  # before the state folder is created
         configure_logging()
         if monitor:
-            say(f"Metrics at {address_of(monitor, metrics[0])}/metrics")
+            say(f"Metrics at {monitor.url}")
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         database = stack.enter_context(Database(database_url or settings.state))
         first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
@@ -73,7 +74,7 @@ def serve_hub(
         if watch:
             stack.enter_context(Watch(settings.content, running.rebuilder))
         connections = count_connections(listening.trusted_proxies)
-        publish = running.publish_app(stack, publishing, monitor, connections.readings)
+        publish = running.publish_app(publishing, monitor, connections.readings)
         # Counted in this process: the event loop must not wait for other machines.
         throttle = Throttle(listening.rate_limit) if listening.rate_limit else None
         mcp = Late(partial(_make_mcp, settings, queries, throttle, publishing.sign_in.origins))
@@ -85,6 +86,13 @@ def serve_hub(
         run(hub, listener, *where, first.has_failed, connections)
     if first.error:
         raise first.error
+
+
+def _listen_for_metrics(stack: contextlib.ExitStack, host: str, port: int) -> MetricsPort:
+    # Loaded late: its library is slow to load, and few hubs need it.
+    from server.metrics_port import MetricsPort
+
+    return stack.enter_context(contextlib.closing(MetricsPort(host, port)))
 
 
 def _make_mcp(

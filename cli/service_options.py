@@ -78,28 +78,14 @@ metrics_option = setting(
 
 
 class Publishing(NamedTuple):
-    """Settings of publishing by programs and people. ``counts_url``: the Redis in which several
-    processes count limits; None: each counts for itself.
-    """
+    """Settings of publishing by programs and people."""
 
     limits: Limits
     sign_in: SignIn
-    counts_url: str | None
-
-    def check(self, base_url: str) -> None:
-        """Raises click.UsageError if ``counts_url`` is set without a base URL, which processes that
-        count together must share.
-        """
-        if self.counts_url and not base_url:
-            raise click.UsageError(
-                "--limits needs --base-url (HUB_BASE_URL): processes with the same one count "
-                "together. Pass the address that readers use."
-            )
 
 
 def _publishing(
     publish_limit: int,
-    limits: str | None,
     open_signup: bool,
     quotas: tuple[int | None, ...],
     openid: Provider | None,
@@ -113,7 +99,6 @@ def _publishing(
     return Publishing(
         Limits(publications=publish_limit, quotas=settled),
         SignIn(open_signup, issuers, openid, mcp_origins),
-        limits,
     )
 
 
@@ -142,13 +127,6 @@ _PUBLISHING = (
         metavar="N",
         default=DEFAULT_LIMITS.publications,
         help="Publications per minute and owner; 0: no limit.",
-    ),
-    setting(
-        "--limits",
-        metavar="URL",
-        help="Count limits on publishing and signing in together with other nodes, in the "
-        "Redis or Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable "
-        "if the URL has a password. [default: each process counts for itself]",
     ),
     setting(
         "--open-signup",

@@ -18,8 +18,7 @@ from typing import Any
 import click
 import msgspec
 
-import cli.service  # noqa: F401
-import publisher.nodes.shared_counts  # noqa: F401  both define all metrics
+import cli.service  # noqa: F401  defines all metrics
 from builder.model import errors, names, records, request_bodies
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX

@@ -5,12 +5,7 @@ of owners. Limits of pages, forms and sign-ins are fixed constants, each beside 
 limits.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from server.throttle import Shared
+from typing import NamedTuple
 
 
 class Quotas(NamedTuple):
@@ -35,15 +30,13 @@ class Limits(NamedTuple):
     """All limits of a publish service; 0: no limit.
 
     ``publications``: a minute and owner, changes of labels included. ``checks`` of drafts, and
-    requests with ``wrong_tokens``: a minute and client address. ``shared``: counts of several
-    processes; None: this process counts for itself.
+    requests with ``wrong_tokens``: a minute and client address.
     """
 
     publications: int = 30
     checks: int = 240
     wrong_tokens: int = 20
     quotas: Quotas = NO_QUOTAS
-    shared: Shared | None = None
 
 
 DEFAULT_LIMITS = Limits()

@@ -21,12 +21,11 @@ GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
 
 
 _REMEDY = "Choose another port with --port or HUB_PORT, or another address with --host."
-_METRICS_REMEDY = "Choose another address with --metrics or HUB_METRICS, like 127.0.0.1:9108."
 
 
-def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
-    """Bind the port before any other work, so that a taken port is reported at once. ``remedy``:
-    the advice if it cannot be bound. Raises OperatorError.
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the port before any other work, so that a taken port is reported at once. Raises
+    OperatorError.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -34,12 +33,7 @@ def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
     except OSError as error:
         # Python appends the address to the system's message.
         cause = error.strerror.partition(" (while attempting")[0]
-        raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {remedy}") from None
-
-
-def listen_for_metrics(host: str, port: int) -> socket.socket:
-    """As ``listen``, for monitors."""
-    return listen(host, port, _METRICS_REMEDY)
+        raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {_REMEDY}") from None
 
 
 def address_of(listener: socket.socket, host: str) -> str:

@@ -1,23 +1,19 @@
 """The port from which monitors read the metrics, apart from the readers' port.
 
-Bounded like the hub's port, but tighter: few connections, whose requests have to arrive in time.
-The page is created at most once a second, in a thread of its own.
+The server is that of prometheus_client, which bounds no connections: use an address that only your
+monitoring reaches.
 """
 
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
-from typing import Self
 
-import uvicorn
 from prometheus_client import (
     CollectorRegistry,
     GCCollector,
     PlatformCollector,
     ProcessCollector,
-    generate_latest,
+    start_http_server,
 )
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -26,14 +22,10 @@ from prometheus_client.core import (
     Metric,
 )
 
+from builder.model.errors import OperatorError
 from builder.model.metrics import METRICS, Counter, Gauge, Histogram, Labels, Parts, Reading
-from server.app import Receive, Scope, Send
-from server.connections import ConnectionLimits, Connections
 
 METRICS_URL = "/metrics"
-PAGE_KEPT_SECONDS = 1.0
-CONNECTIONS_MAX = 16
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 Source = Callable[[], Iterable[Reading]]
 
@@ -45,91 +37,49 @@ _FAMILIES = {
 
 
 class MetricsPort:
-    """While entered, answers ``GET /metrics`` on ``listener``, and closes it at the end.
+    """Answers ``GET /metrics`` until ``close``. Port 0 picks a free one. Raises OperatorError."""
 
-    For each page, ``sources`` give the values of gauges, and ``parts`` their statuses; all are
-    called in a thread of this port, one after the other.
-    """
-
-    def __init__(
-        self, listener: socket.socket, sources: Iterable[Source], parts: Parts | None = None
-    ) -> None:
-        self._listener = listener
+    def __init__(self, host: str, port: int) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Collector([*sources], parts or {}))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._page = b""
-        self._kept_until = 0.0
-        connections = Connections(
-            CONNECTIONS_MAX, limits=ConnectionLimits(per_network=CONNECTIONS_MAX // 2)
-        )
-        config = uvicorn.Config(
-            self._answer,
-            interface="asgi3",
-            loop="uvloop",
-            http=connections.protocol,
-            ws="none",
-            lifespan="off",
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=CONNECTIONS_MAX,
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
-        # A daemon thread: a WSGI server runs exit handlers, which end this port, only after all
-        # other threads.
-        self._thread = threading.Thread(
-            target=self._server.run, args=([listener],), name="metrics", daemon=True
-        )
+        try:
+            self._server, self._thread = start_http_server(port, host, self._registry)
+        except OSError as error:
+            raise OperatorError(
+                f"Cannot listen on {host}:{port}: {error.strerror or error}. Choose another "
+                "address with --metrics or HUB_METRICS, like 127.0.0.1:9108."
+            ) from None
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._server.server_port}{METRICS_URL}"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def show(self, sources: Iterable[Source], parts: Parts) -> None:
+        """Show the hub's metrics, too: ``sources`` and ``parts`` have the values of gauges."""
+        self._registry.register(Collector(sources, parts))
 
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
         self._thread.join()
-        self._listener.close()
-
-    def page(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        if self._kept_until <= time.monotonic():
-            self._page = generate_latest(self._registry)
-            self._kept_until = time.monotonic() + PAGE_KEPT_SECONDS
-        return self._page
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] != METRICS_URL:
-            status, body = 404, b"The metrics are at /metrics.\n"
-        elif scope["method"] not in ("GET", "HEAD"):
-            status, body = 405, b"Send GET.\n"
-        else:
-            status, body = 200, self.page()
-        headers = [
-            (b"content-type", CONTENT_TYPE),
-            (b"content-length", b"%d" % len(body)),
-            (b"cache-control", b"no-store"),
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        body = b"" if scope["method"] == "HEAD" else body
-        await send({"type": "http.response.body", "body": body})
 
 
-class _Collector:
-    """The hub's metrics, as those of prometheus_client."""
+class Collector:
+    """The hub's metrics, as those of prometheus_client. Pages are made one after the other."""
 
-    def __init__(self, sources: list[Source], parts: Parts) -> None:
-        self._sources = sources
+    def __init__(self, sources: Iterable[Source], parts: Parts) -> None:
+        self._sources = [*sources]
         self._parts = parts
+        self._turn = threading.Lock()
 
     def describe(self) -> list[Metric]:
         """Returns nothing, so registering calls no source."""
         return []
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> list[Metric]:
+        with self._turn:
+            return [*self._families()]
+
+    def _families(self) -> Iterator[Metric]:
         readings: dict[str, list[tuple[Labels, float]]] = {}
         for source in [*self._sources, self._read_parts]:
             for gauge, value, values in source():

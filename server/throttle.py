@@ -1,18 +1,17 @@
 """Rate limits by client and time: the library ``limits`` with a storage of its own.
 
-Each process counts for itself, or with others through ``Shared``. The library's memory storage
+Each process counts for itself. The library's memory storage
 starts a thread that looks through all clients a hundred times a second. This one forgets clients
 once a minute, and a hit costs less than a tenth of a small read.
 """
 
-import contextlib
 import ipaddress
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from limits import RateLimitItemPerMinute
 from limits.storage import Storage
@@ -23,21 +22,6 @@ from builder.model.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
 from builder.model.metrics import LIMITS_HIT
 
 _REMEMBERED = 4096
-
-_R = TypeVar("_R")
-
-
-class SharedAway(Exception):
-    """The counts that processes share cannot be reached."""
-
-
-class Shared(Protocol):
-    """Counts that several processes share."""
-
-    def ask(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
-        """The result of ``work`` with the shared counts. May block on the network, so never call it
-        on an event loop. Raises SharedAway.
-        """
 
 
 class _WindowStorage(Storage):
@@ -115,88 +99,65 @@ class Throttle:
     """Counts the requests of each client, except those that it refuses.
 
     ``limit``, at least 1, is the number of requests in ``minutes`` from a client's first one.
-    ``name`` is its name in the headers and in the metrics, which must know it. With ``shared``, the
-    counts are there; ``what`` keeps them apart from those of others with the same name. While
-    ``shared`` cannot be reached, this process counts.
+    ``name`` is its name in the headers and in the metrics, which must know it.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        name: str = "read",
-        minutes: int = 1,
-        *,
-        what: str = "",
-        shared: Shared | None = None,
-    ) -> None:
+    def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
         self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
         LIMITS_HIT.count(name, by=0)  # an unknown name fails here, not at the first refusal
-        self._item = RateLimitItemPerMinute(limit, minutes, f"{name} {what}".rstrip())
+        self._item = RateLimitItemPerMinute(limit, minutes)
         self._limiter = FixedWindowRateLimiter(_WindowStorage())
-        self._shared = shared
         self._turn = threading.Lock()
 
     def hit(self, client: str) -> int:
         """Count a request. Returns 0 if it may continue, else the whole seconds until the client
         may try again.
         """
-        wait_seconds = self._counted(self._hit, client)
-        if wait_seconds:
-            LIMITS_HIT.count(self._name)
+        with self._turn:
+            if self._limiter.hit(self._item, client):
+                return 0
+            wait_seconds = self._seconds_left(client)
+            self._uncount(client)
+        LIMITS_HIT.count(self._name)
         return wait_seconds
 
     def spend(self, client: str, amount: int) -> None:
         """Count an amount of what the limit is in, also beyond the limit."""
-        self._counted(lambda limiter, key: limiter.hit(self._item, key, cost=amount), client)
+        with self._turn:
+            self._limiter.hit(self._item, client, cost=amount)
 
     def wait_seconds(self, client: str) -> int:
         """Returns 0 while the limit is not reached, else the whole seconds until its window ends.
         Counts nothing.
         """
-        wait_seconds = self._counted(self._left, client)
-        if wait_seconds:
-            LIMITS_HIT.count(self._name)
+        with self._turn:
+            if self._limiter.test(self._item, client):
+                return 0
+            wait_seconds = self._seconds_left(client)
+        LIMITS_HIT.count(self._name)
         return wait_seconds
 
     def give_back(self, client: str) -> None:
         """Uncount a request that ``hit`` allowed."""
-        self._counted(self._uncount, client)
+        with self._turn:
+            self._uncount(client)
 
     def forget(self, client: str) -> None:
         """Uncount all of the client's requests so far."""
-        self._counted(self._clear, client)
+        with self._turn:
+            self._limiter.clear(self._item, client)
 
     def exhausted(self, wait_seconds: int) -> str:
         """The RateLimit header for a client that must wait ``wait_seconds``."""
         return answer_headers.exhausted(wait_seconds, self._name)
 
-    def _counted(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
-        if self._shared:
-            with contextlib.suppress(SharedAway):
-                return self._shared.ask(work, client)
-        with self._turn:
-            return work(self._limiter, client)
-
-    def _hit(self, limiter: FixedWindowRateLimiter, client: str) -> int:
-        if limiter.hit(self._item, client):
-            return 0
-        wait_seconds = self._seconds_left(limiter, client)
-        self._uncount(limiter, client)
-        return wait_seconds
-
-    def _left(self, limiter: FixedWindowRateLimiter, client: str) -> int:
-        return 0 if limiter.test(self._item, client) else self._seconds_left(limiter, client)
-
-    def _seconds_left(self, limiter: FixedWindowRateLimiter, client: str) -> int:
-        end = limiter.get_window_stats(self._item, client).reset_time
+    def _seconds_left(self, client: str) -> int:
+        end = self._limiter.get_window_stats(self._item, client).reset_time
         return max(1, math.ceil(end - time.monotonic()))
 
-    def _uncount(self, limiter: FixedWindowRateLimiter, client: str) -> None:
+    def _uncount(self, client: str) -> None:
         key = self._item.key_for(client)
         # Counts of a window that has ended do not matter in the next.
-        if limiter.storage.get(key):
-            limiter.storage.incr(key, self._item.get_expiry(), -1)
-
-    def _clear(self, limiter: FixedWindowRateLimiter, client: str) -> None:
-        limiter.clear(self._item, client)
+        if self._limiter.storage.get(key):
+            self._limiter.storage.incr(key, self._item.get_expiry(), -1)

@@ -44,9 +44,7 @@ class Service:
         self.sign_in = sign_in
         self.quotas = QuotaKeeper(settings.content, limits.quotas)
         self.publications = (
-            Throttle(limits.publications, "publish", shared=limits.shared)
-            if limits.publications
-            else None
+            Throttle(limits.publications, "publish") if limits.publications else None
         )
         self.work = Work(limits.shared)
         self.accounts = Accounts(database)
@@ -57,7 +55,7 @@ class Service:
         self.identities = Identities(database)
         self.trusted = TrustedPublishers(database)
         self.issuers = {issuer.url: issuer for issuer in sign_in.issuers}
-        self.attempts = Attempts(shared=limits.shared)
+        self.attempts = Attempts()
 
     def idempotency_key(self, sender: str, key: str, mark: bytes) -> IdempotencyKey:
         """Returns the key of a publication. Keys are limited for one window more than the time for

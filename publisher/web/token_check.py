@@ -101,7 +101,7 @@ class TokenCheck:
 
 
 def _throttle(limit: int, name: str, limits: Limits) -> Throttle | None:
-    return Throttle(limit, name, shared=limits.shared) if limit else None
+    return Throttle(limit, name) if limit else None
 
 
 def _count(throttle: Throttle, client: str, reason: str) -> None:

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +27,7 @@ from publisher.trusted.publishers import TrustedPublishers
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from tests.support.catalogues import settings_in
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres
-from tests.support.servers import PROJECT, Process, Server, clean_environment, serve_command
+from tests.support.servers import Process, Server, clean_environment, serve_command
 
 
 @pytest.fixture
@@ -156,16 +154,6 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
         Events(database).note("ann", "signed_in", address="192.0.2.9")
         assert Events(database).latest("ann", 1)[0].address == "192.0.2.9"
     assert "Copied and verified" in hubctl(*copy).stderr  # which changes nothing
-
-
-def test_the_publish_service(url: str, tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-c", "import cli.wsgi"], cwd=PROJECT, capture_output=True, text=True,
-        env=os.environ | {"HUB_CONTENT": str(tmp_path / "copy")},
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    with Database(url) as database:
-        assert Accounts(database).owners() == []
 
 
 def test_a_backup_has_them(url: str, small: Settings, tmp_path: Path):

@@ -142,8 +142,8 @@ def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
          "`base-url`?"),
         ("\n[serve]\nprot = 1", "line 3: Unknown key `prot` in [serve]. Did you mean `port`?"),
         ("xyzzy = 1", "line 1: Unknown key `xyzzy` at the top of the file. Remove it."),
-        ("watch = true", "line 1: `watch` does not belong at the top of the file. Move it to "
-         "[serve]."),
+        ("hsts = true", "line 1: `hsts` does not belong at the top of the file. Move it to "
+         "[hosts]."),
         ("[build]\nport = 1", "line 2: `port` does not belong in [build]. Move it to the top of "
          "the file."),
         ("[serv]\nport = 1", "line 1: Unknown table [serv]. Did you mean `serve`?"),

@@ -364,7 +364,7 @@ def test_no_command_loads_what_only_its_work_needs() -> None:
     """With a hub.toml, every command loads all of them, to know their options."""
     heavy = {"flask", "authlib", "requests", "joserfc", "cryptography", "asyncio", "uvicorn"}
     heavy |= {"limits", "mcp", "tantivy", "whoosh", "obstore", "prometheus_client", "watchfiles"}
-    heavy |= {"redis", "psycopg"}
+    heavy |= {"psycopg"}
     heavy |= {"builder.pipeline.build", "builder.pipeline.rebuild", "builder.render.pages"}
     heavy |= {"publisher.web.app", "operate.doctor.examine", "operate.backup.take"}
     heavy |= {"operate.deploy.run"}

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.privacy import is_marked
 from builder.store.site import read_hub
-from cli.publish_service import publish_service
 from tests.cli.command import run
 from tests.support.catalogues import write_small_catalogue
 
@@ -53,7 +51,6 @@ def test_the_site_says_that_it_is_private(private: Path):
         (["hosts", "cloudflare", "--target", "conf"], 2, "Use nginx or caddy"),
         (["hosts", "github", "--target", "conf"], 2, "Use nginx or caddy"),
         (["deploy", "copy"], 1, "--no-private"),
-        (["mcp", "--host", "0.0.0.0", "--port", "0"], 1, "hubctl serve --private"),
     ],
 )  # fmt: skip
 def test_refusals(private: Path, args: list[str], status: int, told: str):
@@ -140,9 +137,3 @@ def test_what_is_said_on_purpose_is_done(private: Path):
     assert stat.S_IMODE(os.stat("site_out").st_mode) == 0o755
     assert run("build", *BASE, "--no-index").exit_code == 0
     assert not is_private("site_out")
-
-
-@pytest.mark.parametrize("args", [[], ["--private"]])
-def test_the_publish_service_on_its_own_does_not_start(private: Path, args: list[str]):
-    with ExitStack() as running, pytest.raises(OperatorError, match="hubctl serve --private"):
-        publish_service.main(args, standalone_mode=False, obj=running)

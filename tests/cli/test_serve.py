@@ -22,7 +22,6 @@ from tests.support.servers import (
     Process,
     Server,
     add_publisher,
-    clean_environment,
     free_port,
     serve_command,
     serving,
@@ -126,13 +125,6 @@ def test_metrics_at_an_address_that_is_taken_or_none(small: Settings) -> None:
     process = Process(*serve_command(small, "--metrics", "9108"))
     assert process.wait() == 1
     assert "like 127.0.0.1:9108" in process.text
-    assert not Path(small.state).exists()
-
-
-def test_limits_are_counted_together_under_one_address_alone(small: Settings) -> None:
-    command = [HUBCTL, "serve", "--content", small.content, "--limits", "redis://127.0.0.1:1"]
-    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment())
-    assert (done.returncode, "needs --base-url (HUB_BASE_URL)" in done.stderr) == (2, True)
     assert not Path(small.state).exists()
 
 

@@ -13,7 +13,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from server.mount import App, RunningApp
 from tests.support.catalogues import settings_in, write_small_catalogue, write_version
-from tests.support.servers import HUBCTL, Server, read_answer, running
+from tests.support.servers import Server, read_answer
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -266,17 +266,6 @@ class _Open:
 
     def close(self) -> None:
         """The next answer is in it."""
-
-
-@contextlib.contextmanager
-def serving_mcp(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[Server]:
-    """A live `hubctl mcp` over the site and the state, stopped with SIGTERM at the end."""
-    command = [
-        HUBCTL, "mcp", "--out", settings.out, "--state", settings.state, "--port", "0",
-        "--rate-limit", str(rate_limit), *options,
-    ]  # fmt: skip
-    with running(command, settings) as server:
-        yield server
 
 
 def built_catalogue(folder: str | Path) -> Settings:

@@ -1,4 +1,4 @@
-"""Nodes of one hub as they run in life: `hubctl serve --database` over PostgreSQL, and Redis, each
+"""Nodes of one hub as they run in life: `hubctl serve --database` over PostgreSQL, each
 node with proxies before these two, and a clock of its own.
 """
 
@@ -27,7 +27,6 @@ from publisher.accounts.tokens import Accounts
 from tests.support.catalogues import settings_in
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.postgres_pair import Pair, running_pair
-from tests.support.redis import Redis
 from tests.support.servers import (
     Process,
     clean_environment,
@@ -44,10 +43,9 @@ AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
 
 class Services(NamedTuple):
-    """Services that all nodes share: PostgreSQL with a standby, and the URL of limits."""
+    """What all nodes share: PostgreSQL with a standby."""
 
     pair: Pair
-    limits: str
 
     @property
     def database(self) -> str:
@@ -59,7 +57,6 @@ class Proxies(NamedTuple):
     """Proxies between a node and the services."""
 
     database: FaultProxy
-    limits: FaultProxy
 
     def clear(self) -> None:
         for proxy in self:
@@ -87,7 +84,7 @@ class Node:
         """Start it; does not wait."""
         command = serve_command(
             self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
-            "--database", self._proxied("database"), "--limits", self._proxied("limits"),
+            "--database", self._proxied("database"),
             "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
@@ -266,14 +263,10 @@ def tree(folder: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def running_services(folder: Path) -> Iterator[Services]:
-    redis = Redis(folder)
-    try:
-        with running_pair() as pair:
-            pair.primary.execute("postgres", "CREATE DATABASE hub")
-            yield Services(pair, redis.url)
-    finally:
-        redis.kill()
+def running_services() -> Iterator[Services]:
+    with running_pair() as pair:
+        pair.primary.execute("postgres", "CREATE DATABASE hub")
+        yield Services(pair)
 
 
 @contextlib.contextmanager
@@ -287,12 +280,7 @@ def running_cluster(
     with contextlib.ExitStack() as stack:
         nodes = []
         for number, skew in enumerate(skews):
-            proxies = Proxies(
-                *(
-                    stack.enter_context(FaultProxy(_address(url)))
-                    for url in (services.database, services.limits)
-                )
-            )
+            proxies = Proxies(stack.enter_context(FaultProxy(_address(services.database))))
             node = Node(number, folder / f"node-{number}", services, proxies, skew)
             stack.callback(_end, node)
             nodes.append(node)

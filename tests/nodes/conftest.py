@@ -1,7 +1,6 @@
-"""Services that all nodes share, as real servers: PostgreSQL with a standby, and Redis."""
+"""What all nodes share, as a real server: PostgreSQL with a standby."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,6 +8,6 @@ from tests.nodes.cluster import Services, running_services
 
 
 @pytest.fixture
-def services(installed_tools: None, tmp_path: Path) -> Iterator[Services]:
-    with running_services(tmp_path) as services:
+def services(installed_tools: None) -> Iterator[Services]:
+    with running_services() as services:
         yield services

@@ -1,6 +1,6 @@
 """Three nodes with clients at all of them, under many faults.
 
-Nodes are killed, paused and wiped. The database and the limits fail, answer late or not at all. The
+Nodes are killed, paused and wiped. The database fails, answers late or not at all. The
 primary crashes; its standby is lost or takes over. At rest nothing acknowledged is lost, everything
 is in one order, and all nodes have the same site.
 

@@ -31,7 +31,7 @@ class Trouble:
         if not self._left:
             self._left = [
                 self._kill, self._kill, self._pause, self._spoil, self._spoil, self._lose,
-                self._lose_limits, self._crash_primary, self._lose_standby, self._fail_over,
+                self._crash_primary, self._lose_standby, self._fail_over,
             ]  # fmt: skip
             self._chance.shuffle(self._left)
         work = self._left.pop()
@@ -76,6 +76,3 @@ class Trouble:
 
     def _fail_over(self, node: Node) -> None:
         self._cluster.fail_over()
-
-    def _lose_limits(self, node: Node) -> None:
-        node.proxies.limits.set_rules(Rule(self._chance.choice(["cut", "hang", "lost"])))

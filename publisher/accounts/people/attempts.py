@@ -10,7 +10,7 @@ address.
 import hashlib
 
 from builder.model.metrics import Counter
-from server.throttle import Shared, Throttle, network
+from server.throttle import Throttle, network
 
 FAILED_SIGN_INS = Counter(
     "hub_failed_sign_ins_total",
@@ -29,7 +29,7 @@ SIGNUP_LIMIT = 10
 
 
 class Attempts:
-    """Counts sign-ins and sign-ups, each limit in a window. ``shared``: see ``Throttle``."""
+    """Counts sign-ins and sign-ups, each limit in a window."""
 
     def __init__(
         self,
@@ -37,16 +37,11 @@ class Attempts:
         account_limit: int = ACCOUNT_LIMIT,
         address_limit: int = ADDRESS_LIMIT,
         signup_limit: int = SIGNUP_LIMIT,
-        *,
-        shared: Shared | None = None,
     ) -> None:
-        def throttle(what: str, limit: int, minutes: int = WINDOW_MINUTES) -> Throttle:
-            return Throttle(limit, "sign-in", minutes, what=what, shared=shared)
-
-        self._visitors = throttle("visitor", visitor_limit)
-        self._accounts = throttle("account", account_limit)
-        self._addresses = throttle("address", address_limit)
-        self._signups = throttle("signup", signup_limit, SIGNUP_WINDOW_MINUTES)
+        self._visitors = Throttle(visitor_limit, "sign-in", WINDOW_MINUTES)
+        self._accounts = Throttle(account_limit, "sign-in", WINDOW_MINUTES)
+        self._addresses = Throttle(address_limit, "sign-in", WINDOW_MINUTES)
+        self._signups = Throttle(signup_limit, "sign-in", SIGNUP_WINDOW_MINUTES)
 
     def take(self, handle: str, address: str) -> int:
         """Counts a sign-in, before the password is checked, so that concurrent ones count too.

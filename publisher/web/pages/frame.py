@@ -62,9 +62,9 @@ class Frame:
 
     def __init__(self, app: Flask, service: Service) -> None:
         self.service = service
-        settings, limits, sign_in = service.settings, service.limits, service.sign_in
-        self._changes = Throttle(CHANGE_LIMIT, "account", shared=limits.shared)
-        self._previews = Throttle(PREVIEW_LIMIT, "preview", shared=limits.shared)
+        settings, sign_in = service.settings, service.sign_in
+        self._changes = Throttle(CHANGE_LIMIT, "account")
+        self._previews = Throttle(PREVIEW_LIMIT, "preview")
         self._access = Access(
             settings.base_url, tuple(origin for origin in sign_in.origins if origin != ANY)
         )
@@ -133,7 +133,7 @@ class Frame:
         its forms have no token. ``limit`` counts each address, and ``reason`` explains a refusal.
         """
         path = url.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
-        throttle = Throttle(per_minute, limit, shared=self.service.limits.shared)
+        throttle = Throttle(per_minute, limit)
 
         def guarded(**params: str) -> Response:
             request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX

@@ -69,12 +69,8 @@ class _OpenID:
     def __init__(self, frame: Frame, provider: Provider) -> None:
         self._name = provider.name
         self._client = Client(provider, frame.service.settings.base_url + ACCOUNT_URL + CALLBACK)
-        self._starts = Throttle(
-            START_LIMIT, "openid", what="start", shared=frame.service.limits.shared
-        )
-        self._answers = Throttle(
-            ANSWER_LIMIT, "openid", what="answer", shared=frame.service.limits.shared
-        )
+        self._starts = Throttle(START_LIMIT, "openid")
+        self._answers = Throttle(ANSWER_LIMIT, "openid")
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,

@@ -5,7 +5,6 @@ import re
 import pytest
 
 import cli.service  # noqa: F401
-import publisher.nodes.shared_counts  # noqa: F401  both load every module that defines a metric
 from builder.model import metrics
 from builder.model.metrics import METRICS, Counter, Gauge, Histogram
 

@@ -153,7 +153,7 @@ def test_a_host_of_files_alone_offers_no_address(small):
     assert not any(MCP_URL in snippet for snippet in pasted(text))
     assert connect.mcp_url(small) not in text
     assert "serves files only" in text
-    assert "hubctl mcp" in text
+    assert "hubctl serve" in text
 
 
 @pytest.mark.parametrize("queries", [True, False])
