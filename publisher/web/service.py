@@ -46,7 +46,7 @@ class Service:
         self.publications = (
             Throttle(limits.publications, "publish") if limits.publications else None
         )
-        self.work = Work(limits.shared)
+        self.work = Work()
         self.accounts = Accounts(database)
         self.events = Events(database)
         self.sessions = Sessions(database)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from server.throttle import Shared, Throttle
+from server.throttle import Throttle
 
 # CPU time that the requests of one address may take in a minute.
 MILLISECONDS_PER_MINUTE = 10_000
@@ -19,10 +19,10 @@ PATIENCE_SECONDS = 5.0
 
 
 class Work:
-    """The turns of one process. Budgets are shared with others through ``shared``."""
+    """The turns of one process."""
 
-    def __init__(self, shared: Shared | None = None) -> None:
-        self._spent = Throttle(MILLISECONDS_PER_MINUTE, "check", what="work", shared=shared)
+    def __init__(self) -> None:
+        self._spent = Throttle(MILLISECONDS_PER_MINUTE, "check")
         self._running = threading.Semaphore(RUNNING_MAX)
         self._change = threading.Condition()
         self._publications = 0
