@@ -103,6 +103,11 @@ def _place(destination: str, apart_from: Iterable[str]) -> tuple[str, str | None
     """The path of the destination, and again if it is a folder. Raises OperatorError."""
     if destination == STREAM:
         return STREAM, None
+    if "://" in destination:
+        raise OperatorError(
+            f"A backup is a file, so it cannot go to {destination}. Write it into a folder, "
+            "and copy that with restic or rclone: docs/operate/backups.md."
+        )
     path = os.path.realpath(os.path.expanduser(destination))
     for other in map(os.path.realpath, apart_from):
         if os.path.commonpath([other, path]) == other:

@@ -80,6 +80,13 @@ def test_what_is_no_plain_file_is_reported(hub: Hub, tar: Path) -> None:
     assert report.files == files
 
 
+def test_not_into_a_bucket(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OperatorError, match=r"s3://hubs/one/\. Write it into a folder"):
+        hub.back_up("s3://hubs/one/")
+    assert os.listdir(tmp_path) == ["hub"]
+
+
 @pytest.mark.parametrize("inside", ["content", "state", "out"])
 def test_not_into_the_hub_itself(hub: Hub, inside: str) -> None:
     folders = [hub.settings.content, hub.settings.state, hub.settings.out]
