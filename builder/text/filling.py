@@ -4,6 +4,7 @@ MCP and the page without scripts use it. Clients and browsers have the same rule
 `clients/vectors.json` has the cases.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -67,10 +68,18 @@ _is_number = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullm
 # For each type, True for a value of it. Forms, and clients that can only send texts, send it as
 # text.
 _FITS = {
-    "string": lambda value, text: not isinstance(value, dict | list),
+    "string": lambda value, text: isinstance(value, str),
     "integer": lambda value, text: _is_integer(text),
     "number": lambda value, text: _is_number(text),
     "boolean": lambda value, text: text in ("true", "false"),
-    "array": lambda value, text: isinstance(value, list | str),
-    "object": lambda value, text: isinstance(value, dict | str),
+    "array": lambda value, text: isinstance(_read_json(value), list),
+    "object": lambda value, text: isinstance(_read_json(value), dict),
 }
+
+
+def _read_json(value: Any) -> Any:
+    """The value of a text; any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return None

@@ -140,13 +140,22 @@ function canonical(value) {
 
 // Programs that only have texts may pass a value of any type as a text.
 const FITS = new Map(Object.entries({
-  string: (value) => typeof value !== "object",
+  string: (value) => typeof value === "string",
   integer: (_, text) => /^-?(?:0|[1-9][0-9]*)(?:\.0+)?$/.test(text),
   number: (_, text) => /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/.test(text),
   boolean: (_, text) => text === "true" || text === "false",
-  array: (value) => Array.isArray(value) || typeof value === "string",
-  object: (value, text) => typeof value === "string" || text.startsWith("{"),
+  array: (_, text) => isJson(text, "["),
+  object: (_, text) => isJson(text, "{"),
 }));
+
+/** True for the JSON of an array or an object, which begins with this bracket. */
+function isJson(text, bracket) {
+  try {
+    return text.trimStart().startsWith(bracket) && JSON.parse(text) !== null;
+  } catch {
+    return false;
+  }
+}
 
 function checkedText(name, value, { type, enum: choices }) {
   const text = asText(name, value);

@@ -25,6 +25,8 @@ _ADVICE = {
     "integer": "Enter a whole number, such as 12.",
     "number": "Enter a number, such as 0.5.",
     "boolean": "Enter true or false.",
+    "array": 'Enter a list in JSON, such as ["a", "b"].',
+    "object": 'Enter an object in JSON, such as {"a": 1}.',
 }
 
 

@@ -111,12 +111,12 @@ _MARKER = re.compile(
 _BLANK = " \t\r\n"
 # By type: the allowed types of a value, and the pattern of its text.
 _FITS: dict[str, tuple[Any, str]] = {
-    "string": ((str, int, float), ""),
+    "string": (str, ""),
     "integer": (object, r"-?(0|[1-9][0-9]*)(\.0+)?\Z"),
     "number": (object, r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
     "boolean": (object, r"(true|false)\Z"),
-    "array": ((list, tuple, str), ""),
-    "object": ((dict, str), ""),
+    "array": ((list, tuple), ""),
+    "object": (dict, ""),
 }
 
 
@@ -230,6 +230,9 @@ def _checked(name: str, variable: Mapping[str, Any], value: Any) -> str:
         raise InvalidValue(f"{name} must be one of {enum!r:.500}, not {text!r:.60}.")
     kind = str(variable.get("type", "string"))
     classes, pattern = _FITS.get(kind, (object, ""))
+    if kind in ("array", "object") and isinstance(value, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(value)
     if not isinstance(value, classes) or not re.match(pattern, text):
         raise InvalidValue(f"{name} must be of type {kind}, not {text!r:.60}.")
     return text
