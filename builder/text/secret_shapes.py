@@ -20,7 +20,7 @@ _EXAMPLE = re.compile(r"EXAMPLE|example|0123456789|1234567890|abcdefgh|xxxxxx|XX
 
 
 class Shape(NamedTuple):
-    """``what`` it is; ``prefixes``, one of which each match has; and the whole ``pattern``."""
+    """``what`` it is; ``prefixes``: each match has one; and the whole ``pattern``."""
 
     what: str
     prefixes: tuple[str, ...]
@@ -68,7 +68,7 @@ _patterns = [
 
 
 class Secret(NamedTuple):
-    """What a place looks like, and its line from 1; 0 for a whole file."""
+    """The kind of a place, and its line from 1; 0 for a whole file."""
 
     what: str
     line: int

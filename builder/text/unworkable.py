@@ -1,4 +1,4 @@
-"""What will not work for those who install a version as a skill. Pure.
+"""Parts of a version that will not work where it is installed as a skill. Pure.
 
 The rules of skills: https://agentskills.io/specification. A system that runs a script reads the
 program from its first line, up to the line feed (execve(2)).

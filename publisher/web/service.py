@@ -22,7 +22,7 @@ from server.throttle import Throttle
 
 
 class Service:
-    """What publications, accounts and their limits are stored in and counted by.
+    """The stores of publications and accounts, and the counters of their limits.
 
     ``quotas`` and ``publications`` are the limits of owners; ``publications`` is None without one.
     """
