@@ -18,7 +18,7 @@ from cli.standard_error import lose_what_cannot_be_written
 # than a small build takes.
 COMMANDS = (
     "backup build check deploy doctor export hosts import init label owner publish "
-    "restore serve stats store token withdraw".split()
+    "restore serve stats store team token withdraw".split()
 )
 # Python reserves the word ``import``.
 MODULES = {"import": "imports", "restore": "backup"}

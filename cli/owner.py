@@ -7,15 +7,21 @@ from urllib.parse import urlsplit
 import click
 
 from builder.model.errors import OperatorError
+from builder.model.records import DAY_SECONDS
 from builder.model.service_urls import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.standard_error import say
 from cli.table import echo_list
+from cli.token import parse_expiry
 from publisher.accounts.database import Database
 from publisher.accounts.owners import Owner
 from publisher.accounts.people import locks
-from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
+from publisher.accounts.people.invitations import (
+    INVITATION_DAYS_MAX,
+    Invitations,
+    invitation_link,
+)
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.postgres_url import is_postgres_url
@@ -52,19 +58,41 @@ def add(accounts: str, handle: str) -> None:
 @state_option
 @database_option
 @base_url_option("that of the hub that runs with this state folder")
-@click.argument("handle")
-def invite(state: str, database_url: str | None, base_url: str | None, handle: str) -> None:
-    """Create a link with which HANDLE sets a password and signs in.
+@click.argument("handles", metavar="HANDLE...", nargs=-1, required=True)
+@click.option(
+    "--expires",
+    "days",
+    metavar="TIME",
+    default="1d",
+    show_default=True,
+    callback=parse_expiry,
+    help=f"Time for which the link works: days or weeks (1d, 2w); at most {INVITATION_DAYS_MAX} "
+    "days.",
+)
+def invite(
+    state: str,
+    database_url: str | None,
+    base_url: str | None,
+    handles: tuple[str, ...],
+    days: int,
+) -> None:
+    """Create a link with which HANDLE sets a password and signs in; one for each HANDLE.
 
-    Adds the owner if HANDLE is new. Also resets a lost password. The link works once, for 24 hours;
-    a new link replaces the previous one.
+    Adds the owner if HANDLE is new. Also resets a lost password. The link works once; a new link
+    replaces the previous one.
 
-    Prints only the link on standard output. It is shown once: the hub stores only its hash.
+    Prints only the link on standard output; for several people, a line for each with the handle
+    before it, separated by a tab. Links are shown once: the hub stores only their hashes.
 
     \b
       hubctl owner invite ann
-      hubctl owner invite ann --base-url https://prompts.example.org
+      hubctl owner invite ann bob carl --expires 7d --base-url https://prompts.example.org
     """
+    if not 1 <= days <= INVITATION_DAYS_MAX:
+        raise OperatorError(
+            f"A link works for 1 to {INVITATION_DAYS_MAX} days, not {days:,}. Choose a shorter "
+            "time."
+        )
     link_base = base_url or _address_of_hub(state)
     if not is_private_way(link_base):
         raise OperatorError(
@@ -72,11 +100,21 @@ def invite(state: str, database_url: str | None, base_url: str | None, handle: s
             "unencrypted. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
-    with _accounts_in(database_url or state) as database:
-        code = Invitations(database).invite(handle, now)
+    seconds, links = days * DAY_SECONDS, []
+    with _accounts_in(database_url or state) as database, database.transaction():
+        for handle in dict.fromkeys(handles):
+            code = Invitations(database).invite(handle, now, seconds=seconds)
+            links.append((handle, invitation_link(link_base, code)))
         has_password = Passwords(database).has(handle)
-    click.echo(invitation_link(link_base, code))
-    until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
+    for handle, link in links:
+        click.echo(link if len(links) == 1 else f"{handle}\t{link}")
+    until = format_time(int(now.timestamp()) + seconds)
+    if len(links) > 1:
+        say(
+            f"Each link works once, until {until}, and is shown only once. Anyone who has it can "
+            "sign in as its person: send it only to them."
+        )
+        return
     password = "a new password (the old one works until then)" if has_password else "a password"
     say(
         f"With this link, {handle} can set {password}. It works once, until {until}.\n"
@@ -168,6 +206,24 @@ def unlock(accounts: str, handle: str) -> None:
     say(f"{handle} {'is unlocked' if is_new else 'was not locked'}.")
 
 
+@owner.command()
+@accounts_options
+@click.argument("handle")
+@click.option("--remove", is_flag=True, help="Make HANDLE no operator any more.")
+def operator(accounts: str, handle: str, remove: bool) -> None:
+    """Let HANDLE manage the accounts in the browser, on the page People.
+
+    Operators invite people, lock them, and end what they can do. They get no right to the prompts
+    of others.
+
+    \b
+      hubctl owner operator ann
+    """
+    with Database(accounts) as database:
+        Accounts(database).set_operator(handle, not remove)
+    say(f"{handle} is {'no longer an' if remove else 'an'} operator of this hub.")
+
+
 @owner.command("list")
 @accounts_options
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
@@ -175,7 +231,7 @@ def list_owners(accounts: str, is_json: bool) -> None:
     """List the owners, their number of active tokens, and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
-    (password, openid, invited, none) or "locked".
+    (password, openid, invited, none), "team" or "locked".
 
     \b
       hubctl owner list
@@ -192,7 +248,8 @@ def list_owners(accounts: str, is_json: bool) -> None:
         return owner._asdict() | times_shown | {"signs_in_with": ways.get(owner.handle, [])}
 
     def cells(owner: Owner) -> tuple[str, ...]:
-        way = "locked" if owner.locked_at else ", ".join(ways.get(owner.handle, ["none"]))
+        none = ["team" if owner.kind == "team" else "none"]
+        way = "locked" if owner.locked_at else ", ".join(ways.get(owner.handle, none))
         return owner.handle, format_time(owner.created_at), str(owner.tokens), way
 
     echo_list(

@@ -87,18 +87,23 @@ class Publishing(NamedTuple):
 def _publishing(
     publish_limit: int,
     open_signup: bool,
+    openid_signup: bool,
     quotas: tuple[int | None, ...],
     openid: Provider | None,
     issuers: tuple[Issuer, ...],
     mcp_origins: tuple[str, ...] = (),
 ) -> Publishing:
+    if openid_signup and not openid:
+        raise click.UsageError(
+            "--openid-signup needs a provider. Name it with --openid-issuer and --openid-client-id."
+        )
     defaults = default_quotas(open_signup)
     settled = Quotas(
         *(usual if quota is None else quota for usual, quota in zip(defaults, quotas, strict=True))
     )
     return Publishing(
         Limits(publications=publish_limit, quotas=settled),
-        SignIn(open_signup, issuers, openid, mcp_origins),
+        SignIn(open_signup, issuers, openid, mcp_origins, openid_signup),
     )
 
 
@@ -132,6 +137,12 @@ _PUBLISHING = (
         "--open-signup",
         is_flag=True,
         help="Let anyone create an account. [default: only with `hubctl owner invite`]",
+    ),
+    setting(
+        "--openid-signup",
+        is_flag=True,
+        help="Let each person whom the OpenID provider lets in create an account at the first "
+        "sign-in. [default: only with `hubctl owner invite`]",
     ),
     grouped(
         "quotas",

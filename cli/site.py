@@ -11,7 +11,7 @@ from cli.progress import Progress
 from cli.standard_error import say
 
 
-def update_site(places: Places, changed: Iterable[tuple[str, str]], done: str) -> bool:
+def update_site(places: Places, changed: Iterable[tuple[str, str | None]], done: str) -> bool:
     """Build these repos with the settings of the site, if it exists; with a database, its nodes do
     that. ``done``: the change, for messages. Returns False if the settings are unknown, and prints
     a message. Raises OperatorError.

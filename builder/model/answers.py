@@ -267,6 +267,7 @@ class User(Struct):
     joined_at: Time
     repos_count: int
     pulls: int | None
+    kind: Literal["person", "team"]
     repos: list[RepoSummary]
 
 

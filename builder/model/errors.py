@@ -35,6 +35,7 @@ STATUS = {
     "user_not_found": 404,
     "version_not_found": 404,
     "method_not_allowed": 405,
+    "last_maintainer": 409,
     "version_conflict": 409,
     "version_withdrawn": 409,
     "withdrawn": 410,

@@ -33,16 +33,12 @@ BUMPS = ("major", "minor", "patch")
 # The bump that the change itself requires.
 AUTO = "auto"
 
-# Every first path segment that the site uses itself, now or soon. An owner with such a handle would
-# hide a page of the site, or be hidden by it. A test compares this list with the routes.
+# Every first path segment that the site has, or that its contract names. An owner with such a
+# handle would hide a page of the site, or be hidden by it. A test compares this with the routes.
 RESERVED_OWNERS = frozenset(
     """
-    404 500 503 about account accounts admin api assets atom blog catalogue cli clients connect
-    contact diff docs favicon feed feeds healthz help home hub index langfuse llms log login
-    logout mcp me metrics new openapi owner owners page pages policy pricing privacy prompt
-    prompts publish raw readyz register repo repos robots search security server settings signin
-    signout signup site sitemap static status support tag tags terms token tokens top trending
-    user users version versions well-known www
+    404 503 about account admin api assets cli clients connect docs feed healthz index langfuse log
+    login logout mcp new readyz search settings static tags top trending users
     """.split()
 )
 
@@ -197,7 +193,8 @@ def check_possible_owner(text: str) -> str:
     if check_owner(text) in RESERVED_OWNERS:
         raise RequestError(
             "name_reserved",
-            f"The owner name {text!r} is reserved for the site. Choose another owner name.",
+            f"The owner name {text!r} is reserved: /{text} is an address of the site. Choose "
+            f"another, such as {text}-team.",
         )
     return text
 

@@ -138,12 +138,13 @@ def format_time(moment: datetime) -> str:
 
 
 class OwnerFile(Struct, forbid_unknown_fields=True):
-    """``content/{owner}/owner.json``."""
+    """``content/{owner}/owner.json``. ``kind`` is absent for a person."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     joined_at: Time
     bio: Annotated[str, Meta(max_length=2000)] = ""
     url: WebUrl | None = None
+    kind: Literal["team"] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_time(self.joined_at)

@@ -260,6 +260,7 @@ def user_record(
         joined_at=profile.joined_at,
         repos_count=repos_count,
         pulls=pulls,
+        kind=profile.kind or "person",
         repos=[],
     )
 

@@ -9,7 +9,7 @@ TABLES = {
     "owner": "*",
     "token": "*",
     "answer": "*",
-    "event": "owner, at, kind, subject, address, note",
+    "event": "owner, at, kind, subject, address, note, author",
     "password": "*",
     "invitation": "*",
     "session": "*",
@@ -19,6 +19,8 @@ TABLES = {
     "exchanged": "*",
     "protected_label": "*",
     "draft": "*",
+    "member": "*",
+    "team_link": "*",
 }
 
 

@@ -5,7 +5,9 @@ addresses, never a secret. ``now`` is an aware datetime, by default the present.
 RequestError ``storage_unavailable`` as the database does.
 """
 
+import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
@@ -42,18 +44,41 @@ Kind = Literal[
     "trusted_only_off",
     "label_protected",
     "label_unprotected",
+    "published",
+    "label_moved",
     "withdrawn",
+    "team_made",
+    "team_link_made",
+    "member_added",
+    "member_joined",
+    "member_role",
+    "member_removed",
     "locked",
     "unlocked",
+    "access_ended",
+    "operator_made",
+    "operator_ended",
     "restored",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_author: ContextVar[str] = ContextVar("author", default="")
+
+
+@contextlib.contextmanager
+def written_by(person: str) -> Iterator[None]:
+    """Names a person as the author of all events that the block notes."""
+    token = _author.set(person)
+    try:
+        yield
+    finally:
+        _author.reset(token)
 
 
 class Event(NamedTuple):
     """An entry of the log. ``at`` is epoch seconds. ``subject``: the thing that the event is about,
     such as a token's id; ``note``: its name. ``address``: the client's; empty for a command of the
-    operator.
+    operator. ``author``: the person who did it; empty for the owner, or the operator.
     """
 
     at: int
@@ -61,6 +86,7 @@ class Event(NamedTuple):
     subject: str
     address: str
     note: str
+    author: str = ""
 
 
 class Line(NamedTuple):
@@ -92,9 +118,9 @@ class Events:
         at = clock.seconds(now)
         with self._database.transaction():
             self._database.execute(
-                "INSERT INTO event (owner, at, kind, subject, address, note) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (owner, at, kind, subject, address, note),
+                "INSERT INTO event (owner, at, kind, subject, address, note, author) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (owner, at, kind, subject, address, note, _author.get()),
             )
             self._database.execute(
                 "DELETE FROM event WHERE id = (SELECT min(id) FROM event "

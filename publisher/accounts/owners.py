@@ -12,18 +12,21 @@ from builder.model.errors import OperatorError
 from builder.text.likeness import alike
 from publisher.accounts import clock
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 from publisher.accounts.handles import skeleton
 
 
 class Owner(NamedTuple):
     """An owner, who may have repos. ``tokens``: how many are active. ``locked_at``: None unless the
-    owner is locked out.
+    owner is locked out. ``kind``: ``person`` or ``team``.
     """
 
     handle: str
     created_at: int
     tokens: int
     locked_at: int | None = None
+    kind: str = "person"
+    is_operator: bool = False
 
 
 class Owners:
@@ -52,6 +55,32 @@ class Owners:
     def is_known(self, handle: str) -> bool:
         """True if an owner has this handle."""
         return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
+
+    def is_team(self, handle: str) -> bool:
+        """True if this is a team, as which no one signs in."""
+        rows = self._database.execute("SELECT kind FROM owner WHERE handle = ?", (handle,))
+        return rows == [("team",)]
+
+    def is_operator(self, handle: str) -> bool:
+        """True for a person who manages the accounts in the browser."""
+        rows = self._database.execute("SELECT is_operator FROM owner WHERE handle = ?", (handle,))
+        return rows == [(1,)]
+
+    def set_operator(self, handle: str, is_on: bool) -> None:
+        """Lets a person manage the accounts in the browser, or no longer.
+
+        Raises RequestError ``invalid_name``; OperatorError for an unknown owner or a team.
+        """
+        self.check_known(names.check_owner(handle))
+        if self.is_team(handle):
+            raise OperatorError(f"{handle} is a team, and no one signs in as it. Name a person.")
+        with self._database.transaction():
+            if is_on != self.is_operator(handle):
+                self._database.execute(
+                    "UPDATE owner SET is_operator = ? WHERE handle = ?", (int(is_on), handle)
+                )
+                kind = "operator_made" if is_on else "operator_ended"
+                Events(self._database).note(handle, kind)
 
     def created_at(self, handle: str) -> int:
         """Returns when an owner was added. Raises OperatorError for an unknown one."""
@@ -88,14 +117,14 @@ class Owners:
     def owners(self, now: datetime | None = None) -> list[Owner]:
         """Returns all owners, by handle."""
         rows = self._database.execute(
-            "SELECT handle, owner.created_at, count(token.id), locked_at "
+            "SELECT handle, owner.created_at, count(token.id), locked_at, kind, is_operator "
             "FROM owner LEFT JOIN token "
             "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
             "AND trusted_publisher IS NULL "
             "GROUP BY handle ORDER BY handle",
             (clock.seconds(now),),
         )
-        return [Owner(*row) for row in rows]
+        return [Owner(*row[:-1], bool(row[-1])) for row in rows]
 
     def check_known(self, owner: str) -> None:
         """Raises OperatorError if no owner has this handle."""

@@ -1,11 +1,8 @@
 """Protected labels: only their owner, signed in, or a token that names them can move them.
 
-An owner protects a label of one repo, which need not exist, or of all. ``now`` is an aware
-datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
-database does.
+An owner protects a label of one repo, which need not exist, or of all. The methods raise
+RequestError ``storage_unavailable`` as the database does.
 """
-
-from datetime import datetime
 
 from builder.model import names
 from builder.model.errors import Detail, validation_failed
@@ -46,7 +43,6 @@ class ProtectedLabels:
         is_on: bool,
         *,
         address: str = "",
-        now: datetime | None = None,
     ) -> bool:
         """Protects a label, or stops protecting it. True if that changed anything.
 
@@ -71,5 +67,5 @@ class ProtectedLabels:
             )
             note = f"{label} of {owner}/{repo or '*'}"
             kind = "label_protected" if is_on else "label_unprotected"
-            self._events.note(owner, kind, subject=note, address=address, note=note, now=now)
+            self._events.note(owner, kind, subject=note, address=address, note=note)
         return True

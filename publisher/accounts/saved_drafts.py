@@ -1,4 +1,4 @@
-"""Drafts that owners have saved in the editor, visible only to them.
+"""Drafts that people have saved in the editor, for an owner; visible only to their authors.
 
 A draft is kept for 90 days after its last change. ``now`` is an aware datetime, by default the
 present. The methods raise RequestError ``storage_unavailable`` as the database does.
@@ -12,7 +12,7 @@ from builder.model.errors import RequestError, cut
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 
-DRAFTS_PER_OWNER_MAX = 50
+DRAFTS_PER_AUTHOR_MAX = 50
 DRAFT_SECONDS = 90 * 86_400
 DRAFT_BYTES_MAX = 512 * 1024
 TITLE_CHARS_MAX = 200
@@ -20,15 +20,20 @@ ID_PATTERN = "[0-9a-f]{16}"
 
 
 class SavedDraft(NamedTuple):
-    """A draft as a list shows it. ``repo``: the prompt that it changes; empty for a new one.
-    ``changed_at`` is epoch seconds; ``revision`` counts how often it was saved.
+    """A draft as a list shows it. ``owner``: for whom it is written. ``repo``: the prompt that it
+    changes; empty for a new one. ``changed_at`` is epoch seconds; ``revision`` counts how often it
+    was saved.
     """
 
     id: str
+    owner: str
     repo: str
     title: str
     changed_at: int
     revision: int
+
+
+_COLUMNS = ", ".join(SavedDraft._fields)
 
 
 class SavedDrafts:
@@ -38,34 +43,37 @@ class SavedDrafts:
         self._database = database
 
     def of(
-        self, owner: str, repo: str | None = None, now: datetime | None = None
+        self,
+        author: str,
+        owner: str | None = None,
+        repo: str | None = None,
+        now: datetime | None = None,
     ) -> list[SavedDraft]:
-        """Returns the drafts of an owner (of one prompt), the last changed first, without their
-        data.
+        """Returns the drafts of an author (for one owner, of one prompt), the last changed first,
+        without their data.
         """
         rows = self._database.execute(
-            "SELECT id, repo, title, changed_at, revision FROM draft "
-            "WHERE owner = ?1 AND changed_at > ?2 AND (repo = ?3 OR ?3 IS NULL) "
+            f"SELECT {_COLUMNS} FROM draft WHERE author = ?1 AND changed_at > ?2 "
+            "AND (owner = ?3 OR ?3 IS NULL) AND (repo = ?4 OR ?4 IS NULL) "
             "ORDER BY changed_at DESC, id",
-            (owner, clock.seconds(now) - DRAFT_SECONDS, repo),
+            (author, clock.seconds(now) - DRAFT_SECONDS, owner, repo),
         )
         return [SavedDraft(*row) for row in rows]
 
     def find(
-        self, owner: str, draft_id: str, now: datetime | None = None
+        self, author: str, draft_id: str, now: datetime | None = None
     ) -> tuple[SavedDraft, bytes] | None:
-        """Returns a draft of an owner, and its data; None if it does not exist."""
+        """Returns a draft of an author, and its data; None if it does not exist."""
         rows = self._database.execute(
-            "SELECT id, repo, title, changed_at, revision, data FROM draft "
-            "WHERE owner = ? AND id = ? AND changed_at > ?",
-            (owner, draft_id, clock.seconds(now) - DRAFT_SECONDS),
+            f"SELECT {_COLUMNS}, data FROM draft WHERE author = ? AND id = ? AND changed_at > ?",
+            (author, draft_id, clock.seconds(now) - DRAFT_SECONDS),
         )
         return (SavedDraft(*rows[0][:-1]), rows[0][-1]) if rows else None
 
     def save(
         self,
-        owner: str,
-        repo: str,
+        author: str,
+        where: tuple[str, str],
         title: str,
         data: bytes,
         *,
@@ -73,7 +81,7 @@ class SavedDrafts:
         now: datetime | None = None,
     ) -> SavedDraft:
         """Saves a draft in place of ``over``, the draft that was opened. Without ``over``, or if
-        that was saved again meanwhile, it becomes a new draft.
+        that was saved again meanwhile, it becomes a new draft. ``where``: its owner and repo.
 
         Raises RequestError ``content_too_large`` for too much data, and ``validation_failed`` for
         one draft too many.
@@ -85,41 +93,42 @@ class SavedDrafts:
                 "Shorten the text, or remove changed files, then save it again.",
             )
         at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
+        owner, repo = where
         with self._database.transaction():
             # Deletes old drafts of all owners, so those of an owner who never returns go too.
             self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - DRAFT_SECONDS,))
             if over:
                 rows = self._database.execute(
-                    "UPDATE draft SET title = ?, data = ?, changed_at = ?, revision = revision + 1 "
-                    "WHERE owner = ? AND id = ? AND repo = ? AND revision = ? RETURNING revision",
-                    (title, data, at, owner, over.id, repo, over.revision),
+                    "UPDATE draft SET title = ?, data = ?, changed_at = ?, owner = ?, "
+                    "revision = revision + 1 "
+                    "WHERE author = ? AND id = ? AND repo = ? AND revision = ? RETURNING revision",
+                    (title, data, at, owner, author, over.id, repo, over.revision),
                 )
                 if rows:
-                    return SavedDraft(over.id, repo, title, at, rows[0][0])
+                    return SavedDraft(over.id, owner, repo, title, at, rows[0][0])
             ((count,),) = self._database.execute(
-                "SELECT count(*) FROM draft WHERE owner = ?", (owner,)
+                "SELECT count(*) FROM draft WHERE author = ?", (author,)
             )
-            if count >= DRAFTS_PER_OWNER_MAX:
+            if count >= DRAFTS_PER_AUTHOR_MAX:
                 raise RequestError(
                     "validation_failed",
                     f"You have {count} drafts, which is the limit. Open My prompts in another tab "
                     "and discard one, then save this one again.",
                 )
-            draft = SavedDraft(secrets.token_hex(8), repo, title, at, 1)
+            draft = SavedDraft(secrets.token_hex(8), owner, repo, title, at, 1)
             self._database.execute(
-                "INSERT INTO draft (id, repo, title, changed_at, revision, owner, data) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*draft, owner, data),
+                f"INSERT INTO draft ({_COLUMNS}, author, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*draft, author, data),
             )
         return draft
 
-    def discard(self, owner: str, draft_id: str, revision: int | None = None) -> bool:
+    def discard(self, author: str, draft_id: str, revision: int | None = None) -> bool:
         """Deletes a draft; only one with this ``revision``, where that is given. True if it
         existed.
         """
         rows = self._database.execute(
-            "DELETE FROM draft WHERE owner = ?1 AND id = ?2 AND (revision = ?3 OR ?3 IS NULL) "
+            "DELETE FROM draft WHERE author = ?1 AND id = ?2 AND (revision = ?3 OR ?3 IS NULL) "
             "RETURNING 1",
-            (owner, draft_id, revision),
+            (author, draft_id, revision),
         )
         return bool(rows)

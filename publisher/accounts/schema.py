@@ -183,6 +183,34 @@ _SOURCES = """
 -- The CI job that a token was made for, as JSON; null for a personal one, and in older releases'.
 ALTER TABLE token ADD COLUMN source TEXT;
 """
+_TEAMS = """
+-- A person, or a team: no one signs in as that.
+ALTER TABLE owner ADD COLUMN kind TEXT NOT NULL DEFAULT 'person';
+ALTER TABLE owner ADD COLUMN is_operator INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE member (
+    team TEXT NOT NULL REFERENCES owner (handle),
+    person TEXT NOT NULL REFERENCES owner (handle),
+    role TEXT NOT NULL,               -- writer or maintainer
+    since INTEGER NOT NULL,
+    PRIMARY KEY (team, person)
+) WITHOUT ROWID;
+CREATE INDEX member_person ON member (person);
+CREATE TABLE team_link (              -- with which one person joins a team
+    hash BLOB PRIMARY KEY,            -- SHA-256 of the link's secret
+    team TEXT NOT NULL REFERENCES owner (handle),
+    role TEXT NOT NULL,
+    made_by TEXT NOT NULL REFERENCES owner (handle),
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+-- When a session ends whatever happens; null: by its age alone.
+ALTER TABLE session ADD COLUMN ends_at INTEGER;
+-- The person who wrote a draft for its owner.
+ALTER TABLE draft ADD COLUMN author TEXT NOT NULL DEFAULT '';
+UPDATE draft SET author = owner;
+CREATE INDEX draft_author ON draft (author, changed_at);
+-- The person who did it; empty: the owner, or the operator at a shell.
+ALTER TABLE event ADD COLUMN author TEXT NOT NULL DEFAULT '';
+"""
 
 
 def _fill_looks(execute: Execute) -> None:
@@ -207,6 +235,7 @@ MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
     (_DRAFTS,),
     (_ATTEMPTS,),
     (_SOURCES,),
+    (_TEAMS,),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

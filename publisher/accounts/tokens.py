@@ -21,11 +21,13 @@ from builder.model.errors import Detail, OperatorError, RequestError, validation
 from builder.model.plural import some_of
 from builder.model.records import DAY_SECONDS, Source
 from publisher.accounts import clock
+from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.teams import Teams
 from publisher.accounts.token_text import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
@@ -50,11 +52,20 @@ ALL_RIGHTS = (READ, *RIGHTS)
 
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
-_REPOS_SHOWN = 5
+_NAMES_SHOWN = 5
+# In a scope, stands for all repos of an owner, or for all owners for whom the person may act.
+ANY = "*"
+# The role of the person ?1 in the team ?2, unless that is locked.
+_ROLE_OF = (
+    "SELECT role FROM member JOIN owner ON handle = team "
+    "WHERE person = ?1 AND team = ?2 AND locked_at IS NULL"
+)
 
 
 class Token(NamedTuple):
-    """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
+    """A token without its text. ``id`` is public. ``repos``: where it publishes, each as ``story``
+    or ``*`` of the owner, or as ``team/story``, ``team/*`` or ``*/*``; empty for all of the
+    owner's.
 
     ``rights`` are of ALL_RIGHTS. With LABEL it moves ``labels``, or if that is empty all that are
     not protected. ``trusted_publisher``: the ids, joined by spaces, of the trusted publishers that
@@ -85,11 +96,21 @@ class Token(NamedTuple):
         """True if the token only reads a private hub, all of it."""
         return self.rights == (READ,)
 
+    @property
+    def scopes(self) -> list[tuple[str, str]]:
+        """The owner and the repo of all to which it may publish; ``*`` stands for any."""
+        split = (repo.rpartition("/") for repo in self.repos or ("*",))
+        return [(owner or self.owner, repo) for owner, _, repo in split]
+
+    def reaches(self, owner: str, repo: str = "") -> bool:
+        """True if it may publish to a repo of an owner; without ``repo``, to any."""
+        return any(
+            whose in ("*", owner) and (one in ("*", repo) or not repo) for whose, one in self.scopes
+        )
+
     def scope(self) -> str:
         """The repos to which it may publish, for people: ``ann/*``, or some repos."""
-        if self.only_reads:
-            return "nothing"
-        return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
+        return "nothing" if self.only_reads else ", ".join(map("/".join, self.scopes))
 
     def abilities(self) -> str:
         """Its rights, for people: ``publishes, moves production``."""
@@ -99,8 +120,8 @@ class Token(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The scope and the rights of a new token. ``repos`` (``name`` or ``owner/name``): none means
-    all of the owner's. ``rights`` and ``labels`` as Token has them.
+    """The scope and the rights of a new token. ``repos`` as Token has them; those of the owner may
+    have the handle, too. ``rights`` and ``labels`` as Token has them.
     """
 
     repos: Sequence[str] = ()
@@ -141,8 +162,8 @@ class Accounts(Owners):
         """Returns a new personal token and its text, which cannot be shown again.
 
         Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``; OperatorError
-        for an unknown owner, an invalid or a used name, invalid rights, and an expiry that is not 1
-        to 365 days.
+        for an unknown owner, a repo of another owner whose team has no such member, an invalid or a
+        used name, invalid rights, and an expiry that is not 1 to 365 days.
         """
         names.check_owner(owner)
         _check_token_name(name)
@@ -158,6 +179,7 @@ class Accounts(Owners):
             )
         with self._database.transaction():
             self.check_known(owner)
+            self._check_teams(owner, grant)
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
             text, token = self._add_token(owner, name, grant, expires_days * DAY_SECONDS, None, now)
@@ -293,6 +315,12 @@ class Accounts(Owners):
 
         Raises RequestError ``missing_token``, ``invalid_token``, ``token_expired``.
         """
+        return self.admit(text, "", now).token
+
+    def admit(self, text: str | None, owner: str, now: datetime | None = None) -> Actor:
+        """As ``authenticate``: returns the token's holder as the actor for ``owner``, as a request
+        names it.
+        """
         if not text:
             raise RequestError(
                 "missing_token",
@@ -306,23 +334,26 @@ class Accounts(Owners):
                 "digits.",
             )
         digest = hash_secret(text)
+        # Capitals are reported where names are checked.
+        owner = owner.lower() if names.is_name(owner.lower(), names.OWNER_CHARS_MAX) else ""
         rows = self._database.execute(
             "SELECT hash, (SELECT locked_at FROM owner WHERE handle = token.owner), "
-            f"{', '.join(Token._fields)} FROM token WHERE hash = ?",
-            (digest,),
+            f"({_ROLE_OF.replace('?1', 'token.owner')}), "
+            f"{', '.join(Token._fields)} FROM token WHERE hash = ?1",
+            (digest, owner),
         )
         found = [
-            (locked_at, _token_of(row))
-            for stored, locked_at, *row in rows
+            (locked_at, role, _token_of(row))
+            for stored, locked_at, role, *row in rows
             if hmac.compare_digest(stored, digest)
         ]
-        if not found or found[0][1].revoked_at is not None:
+        if not found or found[0][2].revoked_at is not None:
             raise RequestError(
                 "invalid_token",
                 "This hub does not know the token: it was revoked, or it belongs to another "
                 "hub. Create a new one in your account.",
             )
-        ((locked_at, token),) = found
+        ((locked_at, role, token),) = found
         if locked_at is not None:
             raise RequestError("invalid_token", LOCKED)
         if token.state(now) == "expired":
@@ -331,7 +362,15 @@ class Accounts(Owners):
                 f"The token expired at {format_time(token.expires_at)}. Create a new one in "
                 "your account.",
             )
-        return token
+        role = MAINTAINER if owner == token.owner else role or ""
+        return Actor(token.owner, owner, role, token)
+
+    def acting(self, person: str, owner: str) -> Actor:
+        """Returns a person who is signed in as the actor for an owner."""
+        if person == owner:
+            return Actor(person, owner, MAINTAINER)
+        rows = self._database.execute(_ROLE_OF, (person, owner))
+        return Actor(person, owner, rows[0][0] if rows else "")
 
     def note_use(self, token: Token, now: datetime | None = None, *, address: str = "") -> None:
         """Notes the use of a token, to the minute, and its new addresses.
@@ -393,46 +432,47 @@ class Accounts(Owners):
             kind = "trusted_only_on" if is_on else "trusted_only_off"
             self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
 
-    def check_may_publish(
-        self, token: Token, owner: str, name: str, labels: Collection[str] = ()
-    ) -> None:
-        """Checks that a good token may publish to this repo, which need not exist, and move these
+    def check_may_publish(self, actor: Actor, name: str, labels: Collection[str] = ()) -> None:
+        """Checks that an actor may publish to this repo, which need not exist, and move these
         ``labels`` with it.
 
         Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
         exist.
         """
-        if PUBLISH not in token.rights:
+        if actor.token and PUBLISH not in actor.token.rights:
             raise RequestError(
                 "insufficient_scope",
                 "This token cannot publish. Use a token that has the right "
                 "`publish`; create one in your account.",
             )
-        self._check_repo(token, owner, name)
+        self._check_repo(actor, name)
         if labels:
-            self.check_may_label(token, owner, name, labels)
+            self.check_may_label(actor, name, labels)
 
-    def check_may_label(self, token: Token, owner: str, name: str, labels: Collection[str]) -> None:
-        """Checks that a good token may change these labels of a repo; none of them need exist.
+    def check_may_label(self, actor: Actor, name: str, labels: Collection[str]) -> None:
+        """Checks that an actor may change these labels of a repo; none of them need exist.
 
         Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
         exist.
         """
-        if LABEL not in token.rights:
+        token = actor.token
+        if token and LABEL not in token.rights:
             raise RequestError(
                 "insufficient_scope",
                 "This token cannot move labels. Use a token that has the right `label`; create "
                 "one in your account.",
             )
-        self._check_repo(token, owner, name)
-        if token.labels and not set(labels) <= set(token.labels):
+        self._check_repo(actor, name)
+        if token and token.labels and not set(labels) <= set(token.labels):
             raise RequestError(
                 "insufficient_scope",
                 f"This token moves only these labels: {', '.join(token.labels)}. Create a token "
                 "for more labels in your account.",
             )
-        locked = self._protected.in_repo(token.owner, name.lower()) & set(labels)
-        if not locked <= set(token.labels):
+        locked = self._protected.in_repo(actor.owner, name.lower()) & set(labels)
+        if locked:
+            self.check_maintains(actor, f"move {min(locked)}, which is protected")
+        if token and not locked <= set(token.labels):
             (label, *_) = sorted(locked - set(token.labels))
             raise RequestError(
                 "insufficient_scope",
@@ -440,28 +480,73 @@ class Accounts(Owners):
                 f"that is limited to the label {label}, or move it in your account.",
             )
 
-    def _check_repo(self, token: Token, owner: str, name: str) -> None:
-        # Capitals are reported where names are checked.
-        if owner.lower() != token.owner:
+    def check_maintains(self, actor: Actor, what: str) -> None:
+        """Checks that an actor maintains the owner's prompts. ``what``: what the actor wants to do,
+        in words. Raises RequestError ``not_owner``, ``insufficient_scope``.
+        """
+        self.check_has_role(actor)
+        if actor.role != MAINTAINER:
+            who = some_of(Teams(self._database).maintainers(actor.owner), _NAMES_SHOWN)
+            raise RequestError(
+                "insufficient_scope",
+                f"You cannot {what}: {actor.name} is a writer of {actor.owner}. Ask a maintainer: "
+                f"{who}.",
+            )
+
+    def check_has_role(self, actor: Actor) -> None:
+        """Checks that an actor may act for the owner. Raises as ``check_may_publish``."""
+        if actor.role:
+            return
+        if actor.token:
+            raise RequestError(
+                "insufficient_scope",
+                f"{actor.name} may not publish for {actor.owner}: only a member of this team may. "
+                "Ask one of its maintainers.",
+            )
+        raise RequestError(
+            "not_owner",
+            f"This belongs to {actor.owner}, and you are signed in as {actor.name}. You can change "
+            "your own prompts and those of your teams: open one under My prompts.",
+        )
+
+    def _check_repo(self, actor: Actor, name: str) -> None:
+        token, owner, repo = actor.token, actor.owner, name.lower()
+        if token and not token.reaches(owner):
+            whose = " and ".join(dict.fromkeys(whose for whose, _ in token.scopes))
             raise RequestError(
                 "not_owner",
-                f"This token publishes only for {token.owner}. Publish to {token.owner}/NAME, "
-                "or use a token of the other owner.",
+                f"This token publishes only for {whose}. Publish to {whose}/NAME, or use a token "
+                "of the other owner.",
             )
-        repo = name.lower()
-        if token.repos and repo not in token.repos:
-            shown = some_of(token.repos, _REPOS_SHOWN)
+        self.check_has_role(actor)
+        if token and not token.reaches(owner, repo):
+            limits = [one for whose, one in token.scopes if whose in ("*", owner)]
             raise RequestError(
                 "insufficient_scope",
-                f"This token is limited to these prompts of {token.owner}: {shown}. Create a "
-                "token for more prompts in your account.",
+                f"This token is limited to these prompts of {owner}: "
+                f"{some_of(limits, _NAMES_SHOWN)}. Create a token for more prompts in your "
+                "account.",
             )
-        if token.trusted_publisher is None and repo in self.trusted_only(token.owner):
+        is_personal = token and token.trusted_publisher is None
+        if is_personal and repo in self.trusted_only(owner):
             raise RequestError(
                 "insufficient_scope",
-                f"{token.owner}/{repo} accepts only trusted publishers. Publish from their CI "
-                "job, or allow tokens in your account.",
+                f"{owner}/{repo} accepts only trusted publishers. Publish from their CI job, or "
+                "allow tokens in your account.",
             )
+
+    def _check_teams(self, owner: str, grant: Grant) -> None:
+        """Raises OperatorError where a new token names a team that has no such member."""
+        teams = Teams(self._database)
+        for repo in grant.repos:
+            of = repo.rpartition("/")[0]
+            if of in ("", ANY, owner):
+                continue
+            if not teams.role(names.check_owner(of), owner):
+                raise OperatorError(
+                    f"{owner} is no member of a team {of}, so a token of {owner} cannot publish "
+                    f"there. Run `hubctl team add {of} {owner}` first, or create a token of {of}."
+                )
 
     def _find(self, clauses: str, *args: str) -> list[Token]:
         return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
@@ -521,13 +606,11 @@ def _check_rights(rights: Sequence[str], labels: Sequence[str]) -> None:
 
 
 def _repo_of(owner: str, repo: str) -> str:
-    of, slash, name = repo.rpartition("/")
-    if slash and of != owner:
-        raise OperatorError(
-            f"{repo} does not belong to {owner}, and a token publishes for one owner. Create "
-            f"another token: `hubctl token create OWNER --name NAME --repo {name}`."
-        )
-    return names.check_repo(name)
+    """Returns a repo as Token has it, without the handle of its owner."""
+    of, _, name = repo.rpartition("/")
+    if name != ANY or not of:
+        names.check_repo(name)
+    return name if of in ("", owner) else f"{of}/{name}"
 
 
 def _token_of(row: tuple) -> Token:

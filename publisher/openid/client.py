@@ -2,7 +2,8 @@
 
 OpenID Connect Core 1.0 (https://openid.net/specs/openid-connect-core-1_0.html): the authorization
 code flow with PKCE (RFC 7636), state and nonce, of a client that has a secret. The scope is
-``openid`` alone: it gives the provider's ID of the person, and nothing else. No token is kept.
+``openid``: it gives the provider's ID of the person, and nothing else; with ``profile``, also a
+name to propose. No token is kept.
 Knows nothing of accounts and pages.
 """
 
@@ -60,16 +61,32 @@ class Identity(NamedTuple):
     subject: str
 
 
+class Person(NamedTuple):
+    """A person whom the provider has let in. ``name``: what the provider calls them, which others
+    may be called, too (OpenID Connect Core 1.0 §5.7); empty if it does not say.
+    """
+
+    identity: Identity
+    name: str
+
+
 class Client:
     """The client of a provider. Thread-safe. ``callback_url`` is the URL to which visitors come
-    back, as the provider knows it. ``clock`` gives seconds that never go back.
+    back, as the provider knows it. ``clock`` gives seconds that never go back. ``wants_names``: the
+    provider is asked what it calls people.
 
     The provider's description of itself is fetched when it is first needed.
     """
 
     def __init__(
-        self, provider: Provider, callback_url: str, clock: Callable[[], float] = time.monotonic
+        self,
+        provider: Provider,
+        callback_url: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        wants_names: bool = False,
     ) -> None:
+        self._wants_names = wants_names
         self._provider = provider
         self._callback_url = callback_url
         self._clock = clock
@@ -77,17 +94,19 @@ class Client:
         self._app: _App | None = None
         self._ask_at = float("-inf")
 
-    def begin(self) -> tuple[str, Begun]:
-        """Returns the URL at which a visitor signs in, and the values to keep of that.
+    def begin(self, *, again: bool = False) -> tuple[str, Begun]:
+        """Returns the URL at which a visitor signs in, and the values to keep of that. ``again``:
+        also if the provider has let the visitor in before (OpenID Connect Core 1.0 §3.1.2.1).
 
         Raises RequestError ``unavailable``; OperatorError if the provider is not the configured
         one.
         """
-        made = self._connect().create_authorization_url(self._callback_url)
+        asked = {"prompt": "login"} if again else {}
+        made = self._connect().create_authorization_url(self._callback_url, **asked)
         return made["url"], Begun(made["state"], made["nonce"], made["code_verifier"])
 
-    def finish(self, begun: Begun, answer: Mapping[str, str]) -> Identity:
-        """Returns the identity of the visitor who came back with this answer, the query of the
+    def finish(self, begun: Begun, answer: Mapping[str, str]) -> Person:
+        """Returns the visitor who came back with this answer, the query of the
         callback's URL. The caller has found ``begun`` by its state.
 
         Raises RequestError ``invalid_parameter`` for an answer of another provider;
@@ -117,7 +136,7 @@ class Client:
             raise self._unreachable() from error
         return self._verify(app, token, begun.nonce)
 
-    def _verify(self, app: "_App", token: Mapping[str, Any], nonce: str) -> Identity:
+    def _verify(self, app: "_App", token: Mapping[str, Any], nonce: str) -> Person:
         provider = self._provider
         if not isinstance(token, Mapping) or not isinstance(token.get("id_token"), str):
             raise self._untrusted("the ID token is missing")
@@ -143,7 +162,9 @@ class Client:
             raise self._untrusted(type(error).__name__) from error
         if len(claims["sub"]) > SUBJECT_CHARS_MAX:
             raise self._untrusted("the subject is too long")
-        return Identity(provider.issuer, claims["sub"])
+        name = claims.get("preferred_username")
+        identity = Identity(provider.issuer, claims["sub"])
+        return Person(identity, name if isinstance(name, str) else "")
 
     def _connect(self) -> "_App":
         app = self._app
@@ -201,7 +222,7 @@ class Client:
             client_id=provider.client_id,
             client_secret=provider.client_secret,
             client_kwargs={
-                "scope": "openid",
+                "scope": "openid profile" if self._wants_names else "openid",
                 "code_challenge_method": "S256",
                 # No redirect is followed, so no secret is sent to another address.
                 "max_redirects": 0,

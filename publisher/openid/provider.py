@@ -26,13 +26,15 @@ class Provider:
 class SignIn(NamedTuple):
     """The settings of sign-in. ``open_signup``: anyone may create an account. ``issuers``: the
     issuers whose ID tokens of CI jobs are trusted. ``openid``: the provider with which people may
-    also sign in. ``origins``: other addresses of the account pages, as ``Access`` takes them.
+    also sign in; with ``openid_signup``, all of them may create an account. ``origins``: other
+    addresses of the account pages, as ``Access`` takes them.
     """
 
     open_signup: bool = False
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS
     openid: Provider | None = None
     origins: tuple[str, ...] = ()
+    openid_signup: bool = False
 
 
 DEFAULT_SIGN_IN = SignIn()

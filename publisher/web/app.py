@@ -2,7 +2,7 @@
 settings are pages of it.
 
 Each request is one line of the log, and each error is in the envelope of the API. Limits are
-counted in this process alone, unless they are shared.
+counted in this process alone.
 """
 
 import logging
@@ -24,15 +24,25 @@ from publisher.accounts.database import Database
 from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
+from publisher.service.parts import Service
 from publisher.web import compare, fill, publishing, trusted_exchange
 from publisher.web.editor import views as editor
 from publisher.web.json_answers import error_answer, monitored
-from publisher.web.pages import labels, profile, publishers, release, security, tokens, withdraw
+from publisher.web.pages import (
+    labels,
+    people,
+    profile,
+    publishers,
+    release,
+    security,
+    teams,
+    tokens,
+    withdraw,
+)
 from publisher.web.pages import sign_in as sign_in_pages
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
-from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck
 from publisher.write.store_protocol import Folder, Store
 
@@ -44,7 +54,19 @@ PUBLICATIONS = Counter(
     result=("done", "unchanged", "refused", "limited", "failed"),
 )
 
-PAGES = (sign_in_pages, editor, tokens, publishers, labels, release, withdraw, profile, security)
+PAGES = (
+    sign_in_pages,
+    editor,
+    tokens,
+    publishers,
+    labels,
+    release,
+    withdraw,
+    teams,
+    profile,
+    security,
+    people,
+)
 
 # Views whose requests have an event name of their own in the log; all others are a "request".
 NAMED_EVENTS = ("publish", "check", "label", "exchange")
@@ -120,6 +142,7 @@ def _begin() -> None:
     g.request_id = given if _request_id.fullmatch(given) else uuid.uuid4().hex
     g.headers = {"X-Request-Id": g.request_id}
     g.fields = {}
+    g.event = ""
     g.failure = None
     g.is_counted = False
     g.publication = None
@@ -135,7 +158,7 @@ def _end(response: Response) -> Response:
     log_event(
         log,
         level,
-        request.endpoint if request.endpoint in NAMED_EVENTS else "request",
+        g.event or (request.endpoint if request.endpoint in NAMED_EVENTS else "request"),
         g.failure,
         request_id=g.request_id,
         method=request.method,

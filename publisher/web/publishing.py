@@ -15,10 +15,10 @@ from builder.model.errors import RequestError
 from builder.model.links import Links
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
-from publisher.accounts.tokens import Token
+from publisher.accounts.actors import Actor
+from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication
 from publisher.web.json_answers import json_answer
-from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck, client, refuse
 from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
@@ -50,26 +50,26 @@ class _Publishing:
     def publish(self, owner: str, name: str) -> Response:
         g.publication = "version"
         _note_repo(owner, name)
-        check = partial(self._service.accounts.check_may_publish, owner=owner, name=name)
-        token = self._tokens.admit(check)
+        check = partial(self._service.accounts.check_may_publish, name=name)
+        actor = self._tokens.admit(owner, check)
         names.check_possible_owner(owner)
         names.check_repo(name)
         incoming = parse_publication(request, read_publication(request))
         g.fields["bytes"] = len(incoming.body)
-        token = self._tokens.admit_again(token, check)
+        actor = self._tokens.admit_again(actor, check)
         if incoming.draft.labels:
-            check(token, labels=incoming.draft.labels)
+            check(actor, labels=incoming.draft.labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
         terms = Terms(
-            source=token.source,
-            idempotency_key=self._key(token, incoming.key, mark),
+            source=actor.token.source,
+            idempotency_key=self._key(actor, incoming.key, mark),
             quotas=self._service.quotas,
         )
         with self._service.work.publication():
             done = publish(
-                self._service.store, owner, name, incoming.draft, publisher=token.owner, terms=terms
+                self._service.store, owner, name, incoming.draft, publisher=actor.name, terms=terms
             )
-            g.fields |= {"version": done.version, "unchanged": done.unchanged}
+            self._service.note_publication(actor, done)
             saved = f"{owner}/{name} {done.version}"
             return self._answer(done, self._make_visible(owner, name, saved))
 
@@ -77,8 +77,8 @@ class _Publishing:
         """Returns what the same request would do as a publication."""
         g.publication = "check"
         _note_repo(owner, name)
-        may_publish = partial(self._service.accounts.check_may_publish, owner=owner, name=name)
-        token = self._tokens.admit_check(may_publish)
+        may_publish = partial(self._service.accounts.check_may_publish, name=name)
+        actor = self._tokens.admit_check(owner, may_publish)
         names.check_possible_owner(owner)
         names.check_repo(name)
         too_long = partial(refuse, reason="Checks from your address took too much time of this hub")
@@ -86,14 +86,14 @@ class _Publishing:
         with self._service.work.turn(client(), too_long):
             incoming = parse_publication(request, body)
             g.fields["bytes"] = len(incoming.body)
-            if token and incoming.draft.labels:
-                may_publish(token, labels=incoming.draft.labels)
+            if actor and incoming.draft.labels:
+                may_publish(actor, labels=incoming.draft.labels)
             done = check_draft(
                 self._service.store,
                 owner,
                 name,
                 incoming.draft,
-                publisher=token.owner if token else owner,
+                publisher=actor.name if actor else owner,
                 terms=Terms(quotas=self._service.quotas),
             )
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
@@ -103,29 +103,27 @@ class _Publishing:
         """Moves a label to a version, or removes it."""
         g.publication = "label"
         _note_repo(owner, name)
-        check = partial(
-            self._service.accounts.check_may_label, owner=owner, name=name, labels=[label]
-        )
-        token = self._tokens.admit(check)
+        check = partial(self._service.accounts.check_may_label, name=name, labels=[label])
+        actor = self._tokens.admit(owner, check)
         names.check_possible_owner(owner)
         names.check_repo(name)
         g.fields["label"] = names.check_new_label(label)
         incoming = read_label_change(request)
         g.fields["bytes"] = len(incoming.body)
-        self._tokens.admit_again(token, check)
+        actor = self._tokens.admit_again(actor, check)
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         terms = Terms(
-            idempotency_key=self._key(token, incoming.key, mark), quotas=self._service.quotas
+            idempotency_key=self._key(actor, incoming.key, mark), quotas=self._service.quotas
         )
         done = change_label(
-            self._service.store, owner, name, label, incoming.draft, by=token.owner, terms=terms
+            self._service.store, owner, name, label, incoming.draft, by=actor.name, terms=terms
         )
-        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        self._service.note_move(actor, done)
         self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
         return self._answer_label(done)
 
-    def _key(self, token: Token, key: str | None, mark: bytes) -> IdempotencyKey | None:
-        return None if key is None else self._service.idempotency_key(token.owner, key, mark)
+    def _key(self, actor: Actor, key: str | None, mark: bytes) -> IdempotencyKey | None:
+        return None if key is None else self._service.idempotency_key(actor.name, key, mark)
 
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
         """Waits until readers see what was ``saved``."""

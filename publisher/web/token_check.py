@@ -7,8 +7,9 @@ from typing import NoReturn
 from flask import g, request
 
 from builder.model.errors import RequestError
+from publisher.accounts.actors import Actor
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
-from publisher.accounts.tokens import Accounts, Token
+from publisher.accounts.tokens import Accounts
 from publisher.limits import Limits
 from publisher.web.incoming import bearer_token
 from server.throttle import Throttle, network
@@ -20,8 +21,8 @@ STILL_GOOD_SECONDS = 1.0
 class TokenCheck:
     """Checks the tokens of requests. ``publications`` counts those of each owner; None: no limit.
 
-    A ``check`` calls a method of ``Accounts`` that raises RequestError for a token without the
-    right to write here.
+    A ``check`` calls a method of ``Accounts`` that raises RequestError for an actor without the
+    right to write here. ``owner``: for whom, as the request names it.
     """
 
     def __init__(self, accounts: Accounts, publications: Throttle | None, limits: Limits) -> None:
@@ -30,23 +31,23 @@ class TokenCheck:
         self._checks = _throttle(limits.checks, "check", limits)
         self._failures = _throttle(limits.wrong_tokens, "failed-auth", limits)
 
-    def admit(self, check: Callable[[Token], None]) -> Token:
-        """Returns the token of a request that may write here now, counted as a publication. Raises
+    def admit(self, owner: str, check: Callable[[Actor], None]) -> Actor:
+        """Returns the actor of a request that may write here now, counted as a publication. Raises
         RequestError.
         """
-        token = self._authenticate_or_count()
+        actor = self._authenticate_or_count(owner)
         if self._publications:
             g.headers["RateLimit-Policy"] = self._publications.policy
-        self._accounts.note_use(token, address=request.remote_addr or "")
-        check(token)
+        self._accounts.note_use(actor.token, address=request.remote_addr or "")
+        check(actor)
         if self._publications:
             # Counted by owner, not by token: an owner may have many, and each job has its own.
-            reason = f"Too many publications or label changes of {token.owner}"
-            _count(self._publications, token.owner, reason)
-        return token
+            reason = f"Too many publications or label changes of {actor.owner}"
+            _count(self._publications, actor.owner, reason)
+        return actor
 
-    def admit_check(self, check: Callable[[Token], None]) -> Token | None:
-        """Returns the token of a request that may write here, if it has one. The use is not
+    def admit_check(self, owner: str, check: Callable[[Actor], None]) -> Actor | None:
+        """Returns the actor of a request that may write here, if it has a token. The use is not
         noted: the request writes nothing, and counts for its address. A read-only token counts as
         none.
         """
@@ -55,35 +56,35 @@ class TokenCheck:
             _count(self._checks, client(), "Too many checks from your address")
         if not bearer_token(request.headers.get("Authorization")):
             return None
-        token = self._authenticate_or_count()
-        if token.only_reads:
+        actor = self._authenticate_or_count(owner)
+        if actor.token.only_reads:
             return None
-        check(token)
-        return token
+        check(actor)
+        return actor
 
-    def admit_again(self, token: Token, check: Callable[[Token], None]) -> Token:
-        """Returns the token as it is now: one that was revoked while the body arrived must not
-        publish.
+    def admit_again(self, actor: Actor, check: Callable[[Actor], None]) -> Actor:
+        """Returns the actor as it is now: one whose token was revoked, or who left the team, while
+        the body arrived must not publish.
         """
         if time.perf_counter() - g.began < STILL_GOOD_SECONDS:
-            return token
-        token = self._authenticate()
-        check(token)
-        return token
+            return actor
+        actor = self._authenticate(actor.owner)
+        check(actor)
+        return actor
 
-    def _authenticate_or_count(self) -> Token:
+    def _authenticate_or_count(self, owner: str) -> Actor:
         try:
-            token = self._authenticate()
+            actor = self._authenticate(owner)
         except RequestError as error:
             if error.status == 401:
                 FAILED_SIGN_INS.count("token")
                 self.count_failure()
             raise
-        g.fields["token"] = token.id
-        return token
+        g.fields["token"] = actor.token.id
+        return actor
 
-    def _authenticate(self) -> Token:
-        return self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+    def _authenticate(self, owner: str) -> Actor:
+        return self._accounts.admit(bearer_token(request.headers.get("Authorization")), owner)
 
     def count_failure(self) -> None:
         """Counts a wrong token. Raises RequestError ``rate_limited``.

@@ -17,11 +17,11 @@ from builder.render.envelopes import json_bytes, single
 from builder.text.json_keys import only_once
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import Token, format_time
+from publisher.service.parts import Service
 from publisher.trusted.claims import Job
 from publisher.trusted.exchange import ALL, exchange
 from publisher.web.incoming import read_json_body
 from publisher.web.json_answers import json_answer
-from publisher.web.service import Service
 from publisher.web.token_check import TokenCheck
 from publisher.write.fields import suggest
 from server.bodies import VISITOR_BYTES_MAX

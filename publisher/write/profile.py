@@ -4,10 +4,12 @@ All of it is public. Knows nothing of HTTP or permissions; does not build the si
 """
 
 from collections.abc import Iterator
+from typing import Literal
 from unicodedata import bidirectional
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from builder.model.errors import ContentError, Detail, RequestError, validation_failed
 from builder.model.records import OwnerFile
@@ -31,7 +33,9 @@ def chars_max(field: str) -> int:
     return next(kind.max_length for kind in kinds if isinstance(kind, msgspec.inspect.StrType))
 
 
-def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
+def parse_profile(
+    name: str, bio: str, url: str, joined_at: str, kind: Literal["team"] | UnsetType = UNSET
+) -> OwnerFile:
     """Returns the profile that an owner has filled in; an empty ``url`` is none.
 
     Raises RequestError ``validation_failed`` and ``secret_detected``, whose details name these
@@ -57,7 +61,13 @@ def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
     faults = [*_faults(**given)]
     if faults:
         raise validation_failed(*faults)
-    return OwnerFile(given["name"], joined_at, given["bio"], given["url"] or None)
+    return OwnerFile(given["name"], joined_at, given["bio"], given["url"] or None, kind)
+
+
+def mark_team(store: Store, team: str, joined_at: str) -> None:
+    """Says in an owner's profile that this is a team. Raises as ``write_profile``."""
+    profile = read_profile(store.root, team) or OwnerFile(team, joined_at)
+    write_profile(store, team, msgspec.structs.replace(profile, kind="team"))
 
 
 def read_profile(root: str, owner: str) -> OwnerFile | None:

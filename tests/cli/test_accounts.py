@@ -20,6 +20,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts, Grant
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
@@ -130,8 +131,10 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
             Identities(old).add(owner, "https://id.example", owner, address="192.0.2.1")
             ProtectedLabels(old).set(owner, "", "production", True)
             accounts.set_trusted_only(owner, "story", True)
+        Teams(old).create("support", "ann")
+        Teams(old).invite("support", "writer", "ann")
         text, token = accounts.create_token("ann", "ci", Grant(["story"], rights=["publish"]))
-        draft = SavedDrafts(old).save("ann", "story", "A \0 title", b"{\0}")
+        draft = SavedDrafts(old).save("ann", ("ann", "story"), "A \0 title", b"{\0}")
         issuer = Issuer("github", "https://token.example")
         TrustedPublishers(old).add("ann", issuer, Entered("octo/prompts", "publish.yml"))
         IdempotencyKey(old, "ann", "key", b"\0\1").store(KeptAnswer("1.0.0", None, b"\2"))

@@ -175,7 +175,7 @@ def test_an_owner_who_has_a_password():
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["api", "--base-url", BASE_URL], 1, "Choose another owner name"),
+        (["api", "--base-url", BASE_URL], 1, "such as api-team"),
         (["Ann", "--base-url", BASE_URL], 1, "Use 'ann'"),
         ([], 2, "HANDLE"),
         (["ann", "--base-url", "ftp://x"], 1, "Invalid base URL"),

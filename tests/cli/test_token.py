@@ -63,7 +63,9 @@ def test_owners(folder: Path):
     made()
     assert re.fullmatch(f"ann\t{TIME}\t1\tnone\n", run("owner", "list").stdout)
     (shown,) = json.loads(run("owner", "list", "--json").stdout)
-    assert list(shown) == ["handle", "created_at", "tokens", "locked_at", "signs_in_with"]
+    assert list(shown) == [
+        "handle", "created_at", "tokens", "locked_at", "kind", "is_operator", "signs_in_with",
+    ]  # fmt: skip
     assert (shown["handle"], shown["tokens"], shown["signs_in_with"]) == ("ann", 1, [])
     assert re.fullmatch(TIME, shown["created_at"])
 
@@ -114,7 +116,7 @@ def test_expiry(expires: str | None, days: int):
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["owner", "add", "api"], 1, "Choose another owner name"),
+        (["owner", "add", "api"], 1, "such as api-team"),
         (["owner", "add", "Ann"], 1, "Use 'ann'"),
         (["owner", "add", "ann"], 1, "already"),
         (["owner", "add"], 2, "HANDLE"),
@@ -123,7 +125,11 @@ def test_expiry(expires: str | None, days: int):
         (["token", "create", "ann"], 2, "--name"),
         (["token", "create", "ann", "--name", "ci"], 1, "already"),
         (["token", "create", "ann", "--name", " "], 1, "1 to 64 printable"),
-        (["token", "create", "ann", "--name", "x", "--repo", "bob/x"], 1, "for one owner"),
+        (
+            ["token", "create", "ann", "--name", "x", "--repo", "bob/x"],
+            1,
+            "no member of a team bob",
+        ),
         (["token", "create", "ann", "--name", "x", "--repo", "X"], 1, "Use 'x'"),
         (["token", "create", "ann", "--name", "x", "--expires", "12h"], 2, "90d, 12w or 1y"),
         (["token", "create", "ann", "--name", "x", "--expires", "90"], 2, "90d, 12w or 1y"),

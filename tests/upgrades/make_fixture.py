@@ -94,7 +94,7 @@ def _add_people(settings: Settings) -> dict[str, Any]:
         invitation = Invitations(database).invite("mia")
         Identities(database).add("bob", "https://id.example", "bob-1", address="192.0.2.8")
         ProtectedLabels(database).set("ann", "hello", "stable", True)
-        SavedDrafts(database).save("ann", "hello", "A draft", b"{}")
+        SavedDrafts(database).save("ann", ("ann", "hello"), "A draft", b"{}")
         TrustedPublishers(database).add(
             "ann",
             DEFAULT_ISSUERS[0],

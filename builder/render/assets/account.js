@@ -29,6 +29,7 @@ function showInvitation() {
   if (!known) return;
   code.value = known;
   code.closest(".field").hidden = true;
+  if (!byId("invited")) return;
   const [handle] = known.split(".");
   byId("invited").textContent = `the account ${handle}`;
   byId("invited-handle").value = handle;

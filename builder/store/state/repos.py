@@ -175,23 +175,26 @@ class Repos(Table):
         )
         return [skill for (skill,) in rows]
 
-    def summaries_of_owner(self, owner: str, start: int, count: int) -> list[bytes]:
-        """The summaries of some repos of an owner, latest updated first, beginning with number
+    def summaries_of_owners(self, owners: Sequence[str], start: int, count: int) -> list[bytes]:
+        """The summaries of some repos of these owners, latest updated first, beginning with number
         ``start``; at most a page.
         """
         # Only ids are sorted, because SQLite would sort the summaries along with them.
         order = f"ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?"
-        ids = self._column(f"SELECT id FROM repo WHERE owner = ? {order}", owner, count, start)
+        ids = self._column(
+            f"SELECT id FROM repo WHERE {_of(owners)} {order}", *owners, count, start
+        )
         return self.summaries(ids)
 
-    def count_of_owner(self, owner: str) -> int:
-        """The number of an owner's repos."""
-        return self._value("SELECT count(*) FROM repo WHERE owner = ?", owner)
+    def count_of_owners(self, owners: Sequence[str]) -> int:
+        """The number of repos of these owners."""
+        return self._value(f"SELECT count(*) FROM repo WHERE {_of(owners)}", *owners)
 
-    def lines_of_owner(self, owner: str) -> Iterator[tuple[str, bytes]]:
-        """The id and the line in the catalogue of each repo of an owner, latest updated first."""
+    def lines_of_owners(self, owners: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """The id and the line in the catalogue of each of their repos, latest updated first."""
         return self._db.execute(
-            f"SELECT id, line FROM repo WHERE owner = ? ORDER BY {ORDER_BY['updated']}", (owner,)
+            f"SELECT id, line FROM repo WHERE {_of(owners)} ORDER BY {ORDER_BY['updated']}",
+            owners,
         )
 
     def summaries(self, ids: list[str]) -> list[bytes]:
@@ -379,3 +382,7 @@ class Lists(Table):
         self._db.execute(
             "DELETE FROM page WHERE tag = ? AND sort = ? AND number > ?", (tag or "", sort, last)
         )
+
+
+def _of(owners: Sequence[str]) -> str:
+    return f"owner IN ({', '.join('?' * len(owners))})"

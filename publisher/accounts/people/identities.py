@@ -41,6 +41,10 @@ class Identities:
         owner = self._whose(issuer, subject)
         return None if owner is None or self._accounts.locked_at(owner) is not None else owner
 
+    def is_known(self, issuer: str, subject: str) -> bool:
+        """True if an owner has this identity, also one who is locked out."""
+        return self._whose(issuer, subject) is not None
+
     def add(
         self, owner: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
     ) -> None:

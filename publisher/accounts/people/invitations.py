@@ -23,6 +23,7 @@ from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secre
 from publisher.accounts.tokens import Accounts
 
 INVITATION_SECONDS = 86_400
+INVITATION_DAYS_MAX = 30
 INVITATION_URL = f"{ACCOUNT_URL}/invitation"
 
 _code = re.compile(rf"({names.NAME_PATTERN})\.([0-9A-Za-z]{{{SECRET_CHARS}}})")
@@ -59,17 +60,24 @@ class Invitations:
         self._identities = Identities(database)
         self._sessions = Sessions(database)
 
-    def invite(self, handle: str, now: datetime | None = None) -> str:
-        """Returns the code of a new invitation, good for a day. Replaces the one before.
+    def invite(
+        self, handle: str, now: datetime | None = None, *, seconds: int = INVITATION_SECONDS
+    ) -> str:
+        """Returns the code of a new invitation, good for ``seconds``. Replaces the one before.
 
         Adds the owner if the handle is new. Raises RequestError ``invalid_name``,
-        ``name_reserved``; OperatorError for an owner who is locked out.
+        ``name_reserved``; OperatorError for a team, and for an owner who is locked out.
         """
         names.check_owner(handle)
         secret = make_secret()
         with self._database.transaction():
             if not self._accounts.is_known(handle):
                 self._accounts.add_owner(handle, now)
+            if self._accounts.is_team(handle):
+                raise OperatorError(
+                    f"{handle} is a team, and no one signs in as it. Invite a person, then add "
+                    f"them: `hubctl team add {handle} PERSON`."
+                )
             if self._accounts.locked_at(handle) is not None:
                 raise OperatorError(
                     f"{handle} is locked, so an invitation would not work. Run `hubctl owner "
@@ -78,7 +86,7 @@ class Invitations:
             self._database.execute(
                 "INSERT INTO invitation VALUES (?1, ?2, ?3) "
                 "ON CONFLICT (owner) DO UPDATE SET hash = ?2, expires_at = ?3",
-                (handle, hash_secret(secret), clock.seconds(now) + INVITATION_SECONDS),
+                (handle, hash_secret(secret), clock.seconds(now) + seconds),
             )
             self._events.note(handle, "invited", now=now)
         return f"{handle}.{secret}"
@@ -140,7 +148,7 @@ class Invitations:
 def _refusal() -> RequestError:
     return RequestError(
         "invalid_token",
-        "This invitation is not valid: it was used, replaced, expired after a day, or copied "
+        "This invitation is not valid: it was used, replaced, expired, or copied "
         "incompletely. Copy the whole link again, or ask the operator of this hub for a new "
         "one.",
     )

@@ -18,9 +18,11 @@ from publisher.accounts.events import Events
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.tokens import LOCKED, Accounts
 
-# A session ends after IDLE_SECONDS without use, and at the latest after LIFE_SECONDS.
+# A session ends after IDLE_SECONDS without use, and at the latest after LIFE_SECONDS. One that
+# began at an OpenID provider ends after a day: the provider may have locked the person out since.
 IDLE_SECONDS = 14 * 86_400
 LIFE_SECONDS = 60 * 86_400
+PROVIDER_SECONDS = 86_400
 # The last use is written at most this often: otherwise each page would wait for the disk.
 SEEN_NOTED_EVERY_SECONDS = 5 * 60
 # The most sessions of one owner. One more sign-in ends the session that was unused for longest.
@@ -39,10 +41,14 @@ class Session(NamedTuple):
     seen_at: int
     address: str
     agent: str
+    is_operator: bool = False
 
 
 _COLUMNS = "hash, owner, began_at, seen_at, address, agent"
-_IS_GOOD = f"seen_at > ? - {IDLE_SECONDS} AND began_at > ? - {LIFE_SECONDS}"
+_IS_GOOD = (
+    f"seen_at > ? - {IDLE_SECONDS} AND began_at > ? - {LIFE_SECONDS} "
+    "AND (ends_at IS NULL OR ends_at > ?)"
+)
 
 
 class Sessions:
@@ -54,9 +60,17 @@ class Sessions:
         self._events = Events(database)
 
     def begin(
-        self, owner: str, secret: str, *, address: str, agent: str, now: datetime | None = None
+        self,
+        owner: str,
+        secret: str,
+        *,
+        address: str,
+        agent: str,
+        seconds: int | None = None,
+        now: datetime | None = None,
     ) -> Session:
-        """Signs an owner in, in the browser that has the secret. Deletes sessions that are over.
+        """Signs an owner in, in the browser that has the secret, for ``seconds`` at most. Deletes
+        sessions that are over.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
@@ -66,14 +80,15 @@ class Sessions:
         with self._database.transaction():
             if self._accounts.locked_at(owner) is not None:
                 raise RequestError("insufficient_scope", LOCKED)
-            self._database.execute(f"DELETE FROM session WHERE NOT ({_IS_GOOD})", (at, at))
+            self._database.execute(f"DELETE FROM session WHERE NOT ({_IS_GOOD})", (at, at, at))
             self._database.execute(
                 "DELETE FROM session WHERE owner = ?1 AND hash NOT IN (SELECT hash FROM session "
                 "WHERE owner = ?1 ORDER BY seen_at DESC, began_at DESC LIMIT ?2)",
                 (owner, SESSIONS_MAX - 1),
             )
             self._database.execute(
-                f"INSERT INTO session ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
+                f"INSERT INTO session ({_COLUMNS}, ends_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*row, seconds and at + seconds),
             )
             self._events.note(owner, "signed_in", address=address, note=agent, now=now)
         return _session_of(row)
@@ -82,7 +97,9 @@ class Sessions:
         """Returns the session with this secret, if it is good at this moment, and notes its use."""
         at, digest = clock.seconds(now), hash_secret(secret)
         rows = self._database.execute(
-            f"SELECT {_COLUMNS} FROM session WHERE hash = ? AND {_IS_GOOD}", (digest, at, at)
+            f"SELECT {_COLUMNS}, (SELECT is_operator FROM owner WHERE handle = session.owner) "
+            f"FROM session WHERE hash = ? AND {_IS_GOOD}",
+            (digest, at, at, at),
         )
         found = [_session_of(row) for row in rows if hmac.compare_digest(row[0], digest)]
         if not found:
@@ -132,11 +149,11 @@ class Sessions:
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "
             "ORDER BY began_at DESC, seen_at DESC, hash",
-            (owner, at, at),
+            (owner, at, at, at),
         )
         return [_session_of(row) for row in rows]
 
 
 def _session_of(row: tuple) -> Session:
     digest, *rest = row
-    return Session(digest.hex()[:8], *rest)
+    return Session(digest.hex()[:8], *rest[:5], is_operator=bool(rest[5:] and rest[5]))

@@ -1,18 +1,23 @@
-"""Signing up: takes a free handle without an invitation, where the operator allows it.
+"""Takes free handles without an invitation: signing up, where the operator allows it, and teams.
 
 A handle is taken if it belongs to an owner or has a folder in the content tree: its new owner could
 change the prompts in that folder.
 """
 
+import contextlib
 from datetime import datetime
 
+from builder.model import names
 from builder.model.errors import OperatorError, RequestError
 from builder.store.content import list_owners
+from builder.text.plain_words import plain_words
+from publisher.accounts.actors import MAINTAINER
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.handles import check_free_handle, skeleton
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords, hash_new
+from publisher.accounts.teams import MAINTAINED_MAX, Teams
 from publisher.accounts.tokens import Accounts
 
 
@@ -58,6 +63,34 @@ def sign_up_identity(
     with database.transaction():
         _add(database, handle, folders, address, now)
         Identities(database).add(handle, issuer, subject, address=address, now=now)
+
+
+def propose_handle(database: Database, content_root: str, name: str) -> str:
+    """Returns a handle for a person of this name that is free now; empty if none was found."""
+    plain = plain_words(name.partition("@")[0], names.OWNER_CHARS_MAX - 3, "-")
+    for handle in (plain, *(f"{plain}-{number}" for number in range(2, 10))):
+        with contextlib.suppress(RequestError):
+            _check_free(database, handle, _folders_like(content_root, handle))
+            return handle
+    return ""
+
+
+def create_team(
+    database: Database, content_root: str, team: str, person: str, *, address: str
+) -> None:
+    """Creates a team with its first maintainer. Raises as ``sign_up``; ``rate_limited`` for a
+    person who maintains too many.
+    """
+    folders, teams = _folders_like(content_root, team), Teams(database)
+    with database.transaction():
+        _check_free(database, team, folders)
+        maintained = [role for role in teams.of(person).values() if role == MAINTAINER]
+        if len(maintained) >= MAINTAINED_MAX:
+            raise RequestError(
+                "rate_limited",
+                f"You maintain {len(maintained)} teams, which is the limit. Leave one first.",
+            )
+        teams.create(team, person, address=address)
 
 
 def _folders_like(content_root: str, handle: str) -> list[str]:

@@ -1,9 +1,10 @@
-"""An owner's prompts as the site shows them, for lists and choices.
+"""The prompts of some owners as the site shows them, for lists and choices.
 
 Reads the output of the last build, so no list opens the files of each prompt.
 """
 
 import unicodedata
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,8 +24,8 @@ _decode_line = msgspec.json.Decoder(CatalogueLine).decode
 
 
 class Mine(NamedTuple):
-    """A page of an owner's prompts, latest changed first, each with its labels and their versions.
-    ``total``: of all prompts that match; ``has_any``: the owner has at least one prompt.
+    """A page of the prompts of some owners, latest changed first, each with its labels and their
+    versions. ``total``: of all prompts that match; ``has_any``: they have at least one prompt.
     """
 
     prompts: list[tuple[RepoSummary, dict[str, str]]]
@@ -34,7 +35,7 @@ class Mine(NamedTuple):
     has_any: bool
 
 
-def list_mine(settings: Settings, owner: str, words: str, page: int) -> Mine:
+def list_mine(settings: Settings, owners: Sequence[str], words: str, page: int) -> Mine:
     """Returns a page of the prompts that have all of these ``words`` in name, title, description or
     tags. A page number after the last page gives the last page.
 
@@ -42,26 +43,26 @@ def list_mine(settings: Settings, owner: str, words: str, page: int) -> Mine:
     """
     wanted = _fold(words[:QUERY_CHARS_MAX]).split()
     with reading(settings) as state:
-        count = state.repos.count_of_owner(owner)
-        found = _search(state, owner, wanted) if wanted else None
+        count = state.repos.count_of_owners(owners)
+        found = _search(state, owners, wanted) if wanted else None
         total = count if found is None else len(found)
         pages = max(1, -(-total // PAGE_SIZE))
         page = min(max(page, 1), pages)
         start = (page - 1) * PAGE_SIZE
         if found is None:
-            rows = state.repos.summaries_of_owner(owner, start, PAGE_SIZE)
+            rows = state.repos.summaries_of_owners(owners, start, PAGE_SIZE)
         else:
             rows = state.repos.summaries(found[start : start + PAGE_SIZE])
     prompts = [_decode_summary(row) for row in rows]
-    shown = [(one, current_labels(settings, owner, one.name)) for one in prompts]
+    shown = [(one, current_labels(settings, one.owner, one.name)) for one in prompts]
     return Mine(shown, page, pages, total, count > 0)
 
 
-def _search(state: State, owner: str, wanted: list[str]) -> list[str]:
+def _search(state: State, owners: Sequence[str], wanted: list[str]) -> list[str]:
     found = []
-    for repo_id, raw in state.repos.lines_of_owner(owner):
+    for repo_id, raw in state.repos.lines_of_owners(owners):
         line = _decode_line(raw)
-        text = _fold(" ".join((line.name, line.title, line.description, *line.tags)))
+        text = _fold(" ".join((line.owner, line.name, line.title, line.description, *line.tags)))
         if all(word in text for word in wanted):
             found.append(repo_id)
     return found

@@ -69,7 +69,8 @@ class ShownFile(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The prompt and the draft that the editor is open on. ``repo`` is empty for a new prompt,
+    """The prompt and the draft that the editor is open on. ``owners`` are those that a new prompt
+    may have. ``repo`` is empty for a new prompt,
     which has no ``latest`` version. ``draft`` is the saved draft that the ``writing`` comes from,
     if any. ``drafts`` are those of this prompt that the author can continue.
     """
@@ -80,6 +81,7 @@ class Page(NamedTuple):
     writing: Writing
     draft: SavedDraft | None
     drafts: Sequence[SavedDraft] = ()
+    owners: Sequence[str] = ()
 
 
 class Shown(NamedTuple):
@@ -176,6 +178,8 @@ def _shared(frame: Frame, page: Page) -> dict[str, Any]:
     labels = current_labels(frame.service.settings, page.owner, page.repo) if page.repo else {}
     writing = page.writing
     return {
+        "owner": page.owner,
+        "choices_of_owner": [(one, one) for one in page.owners],
         "repo": page.repo,
         "action": f"{where}?draft={page.draft.id}" if page.draft else where,
         "draft": page.draft,

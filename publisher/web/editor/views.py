@@ -41,7 +41,7 @@ from publisher.web.editor.writing import (
     read_base,
     read_writing,
 )
-from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.frame import Frame
 from publisher.web.pages.places import after_login
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
@@ -56,6 +56,10 @@ EXPIRED = (
 FAILED = (
     "Nothing is published, because the hub cannot do that right now. Your text is kept on this "
     "page: try again later."
+)
+KEPT = (
+    "Nothing was saved or published. Here is your text: you can publish it as a prompt of your "
+    "own, or for another owner."
 )
 FILES_READ = "The files are in the list. Nothing is published yet."
 CHECK = "Check what will happen, then publish."
@@ -85,8 +89,11 @@ def signed_out(frame: Frame, **_: str) -> Response:
 
 
 class _Sent(NamedTuple):
-    """A form that was sent. ``name`` is the prompt's, ``base`` the version that it began with."""
+    """A form that a ``person`` sent. ``name`` is the prompt's, ``base`` the version that it began
+    with.
+    """
 
+    person: str
     owner: str
     name: str
     is_new: bool
@@ -117,28 +124,29 @@ class _Editor:
             "theirs": self._take_theirs,
         }
 
-    def new(self, frame: Frame, owner: str) -> Response:
+    def new(self, frame: Frame, person: str) -> Response:
         if request.method == "POST":
-            return self._receive(owner, None)
-        draft, saved = self._saved(owner, "")
+            return self._receive(person, request.form.get("owner") or person, None)
+        draft, saved = self._saved(person, "")
+        owner = frame.act(person, draft.owner).owner if draft else frame.chosen(person).owner
         writing = saved or Writing()
         name = propose_name(self._root, owner, writing)
         plan = self._first_plan(owner, name, writing, None) if saved else None
-        page = Page(owner, "", None, writing, draft)
+        page = Page(owner, "", None, writing, draft, owners=frame.owners())
         return show_editor(frame, page, Shown(plan, proposed=name if saved else ""))
 
-    def edit(self, frame: Frame, owner: str, whose: str, name: str) -> Response:
-        check_owner(owner, whose)
+    def edit(self, frame: Frame, person: str, whose: str, name: str) -> Response:
         names.check_repo(name)
         if request.method == "POST":
-            return self._receive(owner, name)
+            return self._receive(person, whose, name)
+        owner = frame.act(person, whose).owner
         latest = read_base(self._root, owner, name)
         if not latest:
             raise RequestError(
-                "repo_not_found", f"You have no prompt {name}. Create it with New prompt."
+                "repo_not_found", f"{owner} has no prompt {name}. Create it with New prompt."
             )
-        draft, writing = self._saved(owner, name)
-        drafts = [] if draft else self._drafts.of(owner, name)
+        draft, writing = self._saved(person, name, owner)
+        drafts = [] if draft else self._drafts.of(person, owner, name)
         page = Page(owner, name, latest, writing or latest.shown, draft, drafts)
         plan = self._first_plan(owner, name, page.writing, latest)
         return show_editor(frame, page, Shown(plan))
@@ -154,15 +162,17 @@ class _Editor:
         except (WritingError, RequestError):
             return None
 
-    def _saved(self, owner: str, name: str) -> tuple[SavedDraft | None, Writing | None]:
+    def _saved(
+        self, person: str, name: str, owner: str | None = None
+    ) -> tuple[SavedDraft | None, Writing | None]:
         """Returns the saved draft that the URL names, and its fields. Raises RequestError if it is
-        gone.
+        gone, or another prompt's.
         """
         draft_id = request.args.get("draft")
         if draft_id is None:
             return None, None
-        found = self._drafts.find(owner, draft_id) if _draft_id.fullmatch(draft_id) else None
-        if not found or found[0].repo != name:
+        found = self._drafts.find(person, draft_id) if _draft_id.fullmatch(draft_id) else None
+        if not found or found[0].repo != name or owner not in (None, found[0].owner):
             raise RequestError(
                 "not_found",
                 "This draft is not there any more: it was published, discarded, or not changed "
@@ -172,15 +182,22 @@ class _Editor:
 
     # Sent forms
 
-    def _receive(self, owner: str, repo: str | None) -> Response:
+    def _receive(self, person: str, owner: str, repo: str | None) -> Response:
         writing, name = read_writing(request.form), repo or ""
+        try:
+            self._frame.act(person, owner)
+        except RequestError as error:
+            # The text is not lost: it can become a prompt of the person's own.
+            writing = structs.replace(writing, base_version="", name=writing.name or name)
+            sent = _Sent(person, person, "", True, None, None, writing, None)
+            return self._again(sent, note=f"{error} {KEPT}", status=error.status)
         latest = read_base(self._root, owner, name) if repo else None
         base = latest
         if repo and latest and writing.base_version != str(latest.version):
             is_version = names.is_version(writing.base_version)
             there = Version.parse(writing.base_version) if is_version else None
             base = there and read_base(self._root, owner, name, there)
-        sent = _Sent(owner, name, repo is None, base, latest, writing, _sent_draft())
+        sent = _Sent(person, owner, name, repo is None, base, latest, writing, _sent_draft())
         try:
             sent = sent._replace(writing=_with_uploads(writing))
         except RequestError as error:
@@ -189,7 +206,7 @@ class _Editor:
         if not self._frame.is_form_ours():
             return self._again(sent, note=EXPIRED, status=HTTPStatus.BAD_REQUEST)
         action = request.form.get("action", "")
-        wait_seconds = self._frame.changes_wait_seconds(owner, is_preview=action == "look")
+        wait_seconds = self._frame.changes_wait_seconds(person, is_preview=action == "look")
         if wait_seconds:
             return self._wait(sent, wait_seconds, "Too many changes to this account")
         try:
@@ -219,7 +236,10 @@ class _Editor:
     def _again(self, sent: _Sent, writing: Writing | None = None, **shown: Any) -> Response:
         """Returns the editor with the fields that were sent, or with ``writing`` instead."""
         repo = "" if sent.is_new else sent.name
-        page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
+        owners = self._frame.owners() if sent.is_new else ()
+        page = Page(
+            sent.owner, repo, sent.latest, writing or sent.writing, sent.draft, owners=owners
+        )
         proposed = sent.name if sent.is_new else ""
         return show_editor(self._frame, page, Shown(proposed=proposed, **shown))
 
@@ -252,8 +272,8 @@ class _Editor:
         writing = sent.writing
         title = writing.title or writing.name or " ".join(writing.content.split()[:12])
         return self._drafts.save(
-            sent.owner,
-            "" if sent.is_new else sent.name,
+            sent.person,
+            (sent.owner, "" if sent.is_new else sent.name),
             title or "Untitled",
             encode_writing(writing),
             over=sent.draft,
@@ -292,14 +312,8 @@ class _Editor:
             done = self._store(sent, draft)
         except RequestError as error:
             raise as_writing_error(error, sent.name) from error
-        g.fields |= {
-            "owner": done.owner,
-            "repo": done.name,
-            "version": done.version,
-            "unchanged": done.unchanged,
-        }
         if sent.draft:
-            self._drafts.discard(sent.owner, sent.draft.id, sent.draft.revision)
+            self._drafts.discard(sent.person, sent.draft.id, sent.draft.revision)
         where = f"/prompts/{done.owner}/{done.name}/published?version={done.version}"
         return self._frame.redirect(where, self._tell(done, draft))
 
@@ -311,18 +325,27 @@ class _Editor:
         # The same form sent again, by a double click or a reload, is the same publication.
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
         terms = Terms(
-            idempotency_key=self._frame.service.idempotency_key(sent.owner, key, mark),
+            idempotency_key=self._frame.service.idempotency_key(sent.person, key, mark),
             quotas=self._frame.service.quotas,
             create_only=sent.is_new,
         )
-        return publish(
+        # As it is now: the role may have changed since the form was opened.
+        actor = self._frame.act(sent.person, sent.owner)
+        labels = [] if draft.labels is UNSET else draft.labels
+        try:
+            self._frame.service.accounts.check_may_publish(actor, sent.name, labels)
+        except RequestError as error:
+            raise WritingError({"new_labels": [str(error)]}, error.status) from error
+        done = publish(
             self._frame.service.store,
             sent.owner,
             sent.name,
             draft,
-            publisher=sent.owner,
+            publisher=actor.name,
             terms=terms,
         )
+        self._frame.service.note_publication(actor, done)
+        return done
 
     def _tell(self, done: Published, draft: Draft) -> str:
         """Makes the version visible to readers. Returns the message for its author."""
@@ -383,4 +406,4 @@ def _sent_draft() -> SavedDraft | None:
     draft_id, revision = request.form.get("draft", ""), request.form.get("revision", "")
     if not _draft_id.fullmatch(draft_id) or not re.fullmatch("[0-9]{1,9}", revision):
         return None
-    return SavedDraft(draft_id, "", "", 0, int(revision))
+    return SavedDraft(draft_id, "", "", "", 0, int(revision))

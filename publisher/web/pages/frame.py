@@ -5,6 +5,7 @@ visitor got with the page (Flask-WTF).
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
@@ -23,23 +24,27 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import HTML
 from builder.model.service_urls import ACCOUNT_URL, is_account_url
 from builder.render.pages import Pages
+from publisher.accounts.actors import MAINTAINER, Actor
+from publisher.accounts.events import written_by
 from publisher.accounts.people.sessions import Session
 from publisher.accounts.tokens import format_time
 from publisher.outside.private_way import is_loopback, is_private_way
+from publisher.service.parts import Service
 from publisher.web.pages.error_words import FAILURES, HEADINGS
-from publisher.web.pages.places import LOGIN, PLACES, START, after_login, site_page
-from publisher.web.service import Service
+from publisher.web.pages.places import LOGIN, PEOPLE, PLACES, START, after_login, site_page
 from server.access import ANY, Access
 from server.bodies import PUBLICATION_BYTES_MAX, VALUES_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
 
-# Forms that an owner may send a minute: each may write to the disk, and build pages.
+# Forms that a person may send a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
 # Previews that the editor's script may request a minute. They write nothing.
 PREVIEW_LIMIT = 60
 # The most parts of an editor's form: seven for each of 200 variables, five for each of 400 files,
 # uploads, and its other fields. A larger form is refused.
 PARTS_MAX = 4000
+# Pages of operators ask for a sign-in that is not older than this.
+FRESH_SECONDS = 30 * 60
 # At most this many messages wait for the next page; older ones are dropped.
 FLASHES_MAX = 5
 # The target after a sign-in is kept in a cookie; a longer one is dropped.
@@ -86,7 +91,7 @@ class Frame:
     def add(self, path: str, view: View, *methods: str, is_open: bool = False) -> None:
         """Adds a view for a path below the account settings; by default GET.
 
-        The view is called with this frame and the handle of the owner, who is signed in; other
+        The view is called with this frame and the handle of the person who is signed in; other
         visitors are sent to sign in. One that ``is_open`` is for everyone, and gets no handle.
         """
 
@@ -96,12 +101,13 @@ class Frame:
             self._csrf.protect()
             if is_open:
                 return view(self, **params)
-            owner = self.signed_in()
-            if owner is None:
+            person = self.signed_in()
+            if person is None:
                 return self._send_to_login()
             if request.method == "POST":
-                self.limit(self._changes.hit(owner), "Too many changes to this account")
-            return view(self, owner, **params)
+                self.limit(self._changes.hit(person), "Too many changes to this account")
+            with written_by(person):
+                return view(self, person, **params)
 
         self._add_rule(path, guarded, methods)
 
@@ -116,12 +122,13 @@ class Frame:
         def guarded(**params: str) -> Response:
             self._check_is_safe()
             # Before the body is read: the service does not wait for a stranger's.
-            owner = self.signed_in()
-            bytes_max = VISITOR_BYTES_MAX if owner is None else PUBLICATION_BYTES_MAX
+            person = self.signed_in()
+            bytes_max = VISITOR_BYTES_MAX if person is None else PUBLICATION_BYTES_MAX
             request.max_content_length = request.max_form_memory_size = bytes_max
             request.max_form_parts = PARTS_MAX
-            if owner is not None:
-                return view(self, owner, **params)
+            if person is not None:
+                with written_by(person):
+                    return view(self, person, **params)
             return signed_out(self) if request.method == "POST" else self._send_to_login()
 
         self._add_rule(path, guarded, ("GET", "POST"))
@@ -156,9 +163,34 @@ class Frame:
             return False
         return True
 
-    def changes_wait_seconds(self, owner: str, *, is_preview: bool = False) -> int:
-        """Counts one more change of an owner, or preview. Returns 0, or the seconds to wait."""
-        return (self._previews if is_preview else self._changes).hit(owner)
+    def changes_wait_seconds(self, person: str, *, is_preview: bool = False) -> int:
+        """Counts one more change of a person, or preview. Returns 0, or the seconds to wait."""
+        return (self._previews if is_preview else self._changes).hit(person)
+
+    def act(self, person: str, owner: str, maintains: str = "") -> Actor:
+        """Returns the person as the actor for an owner, for this request alone; its page shows the
+        owner. ``maintains``: the words for what only maintainers do.
+
+        Raises RequestError ``invalid_name``, ``not_owner``, ``insufficient_scope``.
+        """
+        actor = self.service.accounts.acting(person, names.check_owner(owner))
+        if maintains:
+            self.service.accounts.check_maintains(actor, maintains)
+        self.service.accounts.check_has_role(actor)
+        g.actor = actor
+        return actor
+
+    def chosen(self, person: str, maintains: str = "") -> Actor:
+        """As ``act``, for the owner that the query or the form names; by default the person."""
+        return self.act(person, request.values.get("owner") or person, maintains)
+
+    def owners(self, *, maintained: bool = False) -> list[str]:
+        """Returns the owners for whom the person who is signed in may act, or may do everything;
+        the person first.
+        """
+        person = self.signed_in() or ""
+        roles = self.service.teams.of(person)
+        return [person, *(team for team in roles if not maintained or roles[team] == MAINTAINER)]
 
     @property
     def address(self) -> str:
@@ -178,11 +210,26 @@ class Frame:
             session.is_signed_in = g.account_session is not None
         return g.account_session
 
-    def begin_session(self, owner: str) -> None:
-        """Signs a visitor in, with a new secret that no one has seen before."""
+    def is_fresh(self) -> bool:
+        """True if the visitor has signed in within FRESH_SECONDS."""
+        found = self.session()
+        return found is not None and time.time() - found.began_at < FRESH_SECONDS
+
+    def may_skip_login(self, target: str) -> bool:
+        """True for a visitor who is signed in, and need not sign in again for this target."""
+        is_again = unquote(target).startswith(f"next=/{PEOPLE[0]}")
+        return self.signed_in() is not None and (self.is_fresh() or not is_again)
+
+    def begin_session(self, owner: str, seconds: int | None = None) -> None:
+        """Signs a visitor in, for ``seconds`` at most, with a new secret that no one has seen
+        before.
+        """
         self._forget_session()
         agent = request.headers.get("User-Agent", "")
-        self.service.sessions.begin(owner, session.renew(), address=self.address, agent=agent)
+        self.service.sessions.begin(
+            owner, session.renew(), address=self.address, agent=agent, seconds=seconds
+        )
+        self.service.attempts.note_person(owner, self.address)
         session.is_signed_in = True
 
     def end_session(self) -> None:
@@ -223,6 +270,15 @@ class Frame:
         """Returns the URL, without host, of a path below the account settings."""
         return self.service.settings.base_path + ACCOUNT_URL + path
 
+    def owned(self, path: str) -> str:
+        """Returns a path below the account settings for the chosen owner, whom it names."""
+        actor = g.get("actor")
+        if not actor or actor.owner == actor.name:
+            return path
+        path, mark, fragment = path.partition("#")
+        joint = "&" if "?" in path else "?"
+        return f"{path}{joint}owner={actor.owner}{mark}{fragment}"
+
     def redirect(self, path: str, message: str = "") -> Response:
         """Redirects to another page, which shows the message ``message``."""
         if message:
@@ -253,18 +309,24 @@ class Frame:
             if isinstance(form, FlaskForm) and form.errors:
                 wrong = next(field for field in form if field.errors)
                 wrong.render_kw = {"autofocus": True}
-        return self._render(template, status, owner=self.signed_in(), **values)
+        return self._render(template, status, person=self.signed_in(), **values)
 
     def _render(self, template: str, status: int, **values: Any) -> Response:
+        actor, found = g.get("actor"), g.get("account_session")
         common = {
+            "owner": actor.owner if actor else values["person"],
+            "actor": actor,
+            "owners": self.owners,
+            "owned": lambda path: self.url(self.owned(path)),
             "account": self.url,
-            "places": PLACES,
+            "places": (*PLACES, PEOPLE) if found and found.is_operator else PLACES,
             "place": request.path.removeprefix(ACCOUNT_URL).strip("/"),
             "here": self.here(),
             "messages": get_flashed_messages(),
             "csrf": _csrf_field,
             "time": format_time,
             "has_signup": self.service.sign_in.open_signup,
+            "openid_signup": self.service.sign_in.openid_signup,
             "openid": self.service.sign_in.openid and self.service.sign_in.openid.name,
         }
         body = self._pages.render(template, **(common | values))
@@ -286,10 +348,10 @@ class Frame:
 
     def error(self, error: RequestError) -> Response:
         """Returns the page that shows an error."""
-        owner = None
+        person = None
         # The lookup of the session may be just what failed.
         with contextlib.suppress(RequestError, OperatorError):
-            owner = self.signed_in()
+            person = self.signed_in()
         title = HEADINGS.get(error.status, HTTPStatus(error.status).phrase)
         first, _, _ = request.path.removeprefix(f"{ACCOUNT_URL}/").partition("/")
         # The page of the form that failed; its own address may accept only POST.
@@ -301,7 +363,7 @@ class Frame:
         if detail or error.status == HTTPStatus.TOO_MANY_REQUESTS:
             retry = None
         values = {"title": title, "message": message, "detail": detail, "retry": retry}
-        return self._render("error.html", error.status, owner=owner, **values)
+        return self._render("error.html", error.status, person=person, **values)
 
     def _send_to_login(self) -> Response:
         path = f"{LOGIN}?next={quote(self.here())}"
@@ -322,17 +384,6 @@ class Frame:
 def go_to(url: str) -> Response:
     """Returns a redirect."""
     return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": url})
-
-
-def check_owner(owner: str, whose: str) -> None:
-    """Raises RequestError ``not_owner`` for another owner's prompt, ``invalid_name``."""
-    if whose != owner:
-        names.check_owner(whose)
-        raise RequestError(
-            "not_owner",
-            f"This prompt belongs to {whose}, and you are signed in as {owner}. You can change "
-            "your own prompts only: open one under My prompts.",
-        )
 
 
 def _csrf_field() -> Markup:

@@ -51,8 +51,9 @@ def add_to(frame: Frame) -> None:
     frame.add("/labels/unprotect", partial(protect, is_on=False), "POST")
 
 
-def labels(frame: Frame, owner: str) -> Response:
+def labels(frame: Frame, person: str) -> Response:
     """Shows the page; with a ``repo`` in the URL, redirects to its release board."""
+    owner = frame.chosen(person).owner
     form = OpenForm(request.args if "repo" in request.args else None, meta={"csrf": False})
     if "repo" in request.args and form.validate():
         with errors_shown(form, form.repo):
@@ -61,7 +62,8 @@ def labels(frame: Frame, owner: str) -> Response:
     return _show(frame, owner, form, ProtectForm(formdata=None), frame.status_of(form))
 
 
-def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
+def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
+    owner = frame.chosen(person, "protect labels").owner
     form = ProtectForm()
     if form.validate_on_submit():
         repo, label = repo_in(form.repo.data, owner), form.label.data.strip()
@@ -69,7 +71,8 @@ def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
             protected = ProtectedLabels(frame.service.database)
             protected.set(owner, repo, label, is_on, address=frame.address)
             state = "is protected" if is_on else "is no longer protected"
-            return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {state}.")
+            message = f"The label {label} of {owner}/{repo or '*'} {state}."
+            return frame.redirect(frame.owned("/labels"), message)
     return _show(frame, owner, OpenForm(None, meta={"csrf": False}), form, 422)
 
 
@@ -91,4 +94,5 @@ def _show(
         more=len(labels) - len(listed),
         offered=offered(mine),
         protected=ProtectedLabels(frame.service.database).of(owner),
+        maintainers=frame.service.teams.maintainers(owner),
     )

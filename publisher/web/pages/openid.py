@@ -17,7 +17,8 @@ from builder.model.errors import RequestError
 from builder.model.service_urls import ACCOUNT_URL
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.people.invitations import parse_code
-from publisher.accounts.people.signup import sign_up_identity
+from publisher.accounts.people.sessions import PROVIDER_SECONDS
+from publisher.accounts.people.signup import propose_handle, sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
 from publisher.web.pages.fields import errors_shown, show_errors
@@ -34,8 +35,10 @@ from server.throttle import Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
-# send a request to the provider. Beyond that, the visitor has to wait.
+# send a request to the provider. Beyond that, the visitor has to wait. SHARED_LIMIT is that of an
+# address at which several people have signed in.
 START_LIMIT = ANSWER_LIMIT = 30
+SHARED_LIMIT = 300
 
 _SECURITY = "/security"
 _KEPT = "openid"
@@ -59,8 +62,12 @@ def add_to(frame: Frame, provider: Provider) -> None:
     frame.add("/openid/connect", views.connect, "POST")
     frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
     frame.add(CALLBACK, views.callback, is_open=True)
-    if frame.service.sign_in.open_signup:
+    if _may_sign_up(frame):
         frame.add("/openid/signup", views.signup, "POST", is_open=True)
+
+
+def _may_sign_up(frame: Frame) -> bool:
+    return frame.service.sign_in.open_signup or frame.service.sign_in.openid_signup
 
 
 class _OpenID:
@@ -68,25 +75,28 @@ class _OpenID:
 
     def __init__(self, frame: Frame, provider: Provider) -> None:
         self._name = provider.name
-        self._client = Client(provider, frame.service.settings.base_url + ACCOUNT_URL + CALLBACK)
-        self._starts = Throttle(START_LIMIT, "openid")
-        self._answers = Throttle(ANSWER_LIMIT, "openid")
+        wants_names = frame.service.sign_in.openid_signup
+        url = frame.service.settings.base_url + ACCOUNT_URL + CALLBACK
+        self._client = Client(provider, url, wants_names=wants_names)
+        # For each, the limit of an address, and that of one that several people share.
+        self._starts = Throttle(START_LIMIT, "openid"), Throttle(SHARED_LIMIT, "openid")
+        self._answers = Throttle(ANSWER_LIMIT, "openid"), Throttle(SHARED_LIMIT, "openid")
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,
             "invitation": self._finish_invitation,
         }
-        if frame.service.sign_in.open_signup:
+        if _may_sign_up(frame):
             self._finishes["signup"] = self._finish_signup
 
     # To the provider
 
     def start(self, frame: Frame) -> Response:
         target = frame.requested_target()
-        if frame.signed_in():
+        if frame.may_skip_login(target):
             return frame.open_target(target)
         self._limit(frame, self._starts)
-        there = self._begin("login", target)
+        there = self._begin("login", target, again=frame.signed_in() is not None)
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
 
     def connect(self, frame: Frame, owner: str) -> Response:
@@ -107,22 +117,23 @@ class _OpenID:
             with errors_shown(form, form.handle):
                 names.check_new_owner(handle)
                 return self._continue(frame, "signup", handle)
-        return frame.render("signup.html", frame.status_of(form), form=form)
+        return _show_handle(frame, form)
 
     def _continue(self, frame: Frame, to: str, given: str = "") -> Response:
         self._limit(frame, self._starts)
         return frame.render("openid_go.html", there=self._begin(to, given))
 
-    def _begin(self, to: str, given: str = "") -> str:
+    def _begin(self, to: str, given: str = "", *, again: bool = False) -> str:
         """Returns the URL at which the visitor signs in; keeps in the cookie what the answer
-        needs.
+        needs. ``again``: the provider asks for the password once more.
         """
-        url, begun = self._client.begin()
+        url, begun = self._client.begin(again=again)
         session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
         return url
 
-    def _limit(self, frame: Frame, counted: Throttle) -> None:
-        wait_seconds = counted.hit(network(frame.address))
+    def _limit(self, frame: Frame, counted: tuple[Throttle, Throttle]) -> None:
+        throttle = counted[frame.service.attempts.is_shared(frame.address)]
+        wait_seconds = throttle.hit(network(frame.address))
         frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
 
     # Back from the provider
@@ -137,18 +148,29 @@ class _OpenID:
             )
         self._limit(frame, self._answers)
         try:
-            identity = self._client.finish(way.begun, request.args)
+            identity, name = self._client.finish(way.begun, request.args)
         except RequestError:
             FAILED_SIGN_INS.count("openid")
             raise
+        is_new = not frame.service.identities.is_known(*identity)
+        if way.to == "login" and frame.service.sign_in.openid_signup and is_new:
+            return self._ask_handle(frame, name)
         return self._finishes[way.to](frame, identity, way.given)
+
+    def _ask_handle(self, frame: Frame, name: str) -> Response:
+        """Proposes a handle to a person who has no account yet. The answer goes by the provider
+        once more: nothing that the browser keeps says who the person is.
+        """
+        service = frame.service
+        handle = propose_handle(service.database, service.settings.content, name)
+        return _show_handle(frame, SignUpForm(formdata=None, handle=handle))
 
     def _finish_login(self, frame: Frame, identity: Identity, target: str) -> Response:
         owner = frame.service.identities.find(*identity)
         if owner is None:
             FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
-        frame.begin_session(owner)
+        frame.begin_session(owner, PROVIDER_SECONDS)
         return frame.open_target(target)
 
     def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
@@ -160,13 +182,14 @@ class _OpenID:
 
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
         owner = frame.service.invitations.accept_identity(code, *identity, address=frame.address)
-        frame.begin_session(owner)
+        frame.begin_session(owner, PROVIDER_SECONDS)
         message = f"Welcome, {owner}. You sign in with {self._name}."
         return welcome_back(frame, owner, message, tuple(identity))
 
     def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
-        address = frame.address
-        frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        address, is_counted = frame.address, not frame.service.sign_in.openid_signup
+        if is_counted:
+            frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
                 frame.service.database,
@@ -176,12 +199,19 @@ class _OpenID:
                 address=address,
             )
         except RequestError as error:
-            frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            if is_counted:
+                frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
             form = SignUpForm(handle=handle)
             show_errors(form, error, form.handle)
-            return frame.render("signup.html", frame.status_of(form), form=form)
-        frame.begin_session(handle)
+            return _show_handle(frame, form)
+        frame.begin_session(handle, PROVIDER_SECONDS)
         return welcome(frame, handle, f"Welcome, {handle}. You sign in with {self._name}.")
+
+
+def _show_handle(frame: Frame, form: SignUpForm) -> Response:
+    """Shows the form for the handle of a new account."""
+    template = "signup.html" if frame.service.sign_in.open_signup else "openid_signup.html"
+    return frame.render(template, frame.status_of(form), form=form)
 
 
 def _kept_way() -> _Way | None:

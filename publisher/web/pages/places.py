@@ -15,14 +15,18 @@ PLACES = (
     ("tokens", "Tokens"),
     ("publishers", "Trusted publishers"),
     ("labels", "Labels"),
+    ("teams", "Teams"),
     ("profile", "Profile"),
     ("security", "Security"),
 )
+# Only operators see this one.
+PEOPLE = ("people", "People")
 LOGIN, START = LOGIN_URL.removeprefix(ACCOUNT_URL), f"/{PLACES[0][0]}"
 
-# Other pages that a sign-in may lead to: those of one prompt, and of a saved draft.
+# Other pages that a sign-in may lead to: those of one prompt, team or person, and of a draft.
 _own_page = re.compile(
     rf"/prompts/(?:new|{NAME_PATTERN}/{NAME_PATTERN}(?:/[a-z]+)?)(?:\?draft=[0-9a-f]{{16}})?"
+    rf"|/join|/teams/{NAME_PATTERN}|/people(?:/{NAME_PATTERN})?"
 )
 
 _page_query = re.compile(r"[A-Za-z0-9%=&+:@!$'()*,;~._/-]{1,1000}")

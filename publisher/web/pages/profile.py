@@ -2,6 +2,7 @@
 
 from flask import Response
 from flask_wtf import FlaskForm
+from msgspec import UNSET
 from wtforms import StringField, TextAreaField, URLField
 from wtforms.validators import DataRequired, Length
 
@@ -10,6 +11,8 @@ from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import repos_of, why_late
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
+
+_WHAT = "write this profile"
 
 
 class ProfileForm(FlaskForm):
@@ -33,16 +36,17 @@ def add_to(frame: Frame) -> None:
     frame.add("/profile", profile, "GET", "POST")
 
 
-def profile(frame: Frame, owner: str) -> Response:
-    root = frame.service.settings.content
+def profile(frame: Frame, person: str) -> Response:
+    owner, root = frame.chosen(person, _WHAT).owner, frame.service.settings.content
     stored = read_profile(root, owner)
     form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
     if form.validate_on_submit():
         joined_at = stored.joined_at if stored else _began_at(frame, owner)
+        kind = "team" if frame.service.accounts.is_team(owner) else UNSET
         given = (form.name.data, form.bio.data or "", form.url.data or "")
         with errors_shown(form, form.name):
-            write_profile(frame.service.store, owner, parse_profile(*given, joined_at))
-            return frame.redirect("/profile", _publish(frame, owner))
+            write_profile(frame.service.store, owner, parse_profile(*given, joined_at, kind))
+            return frame.redirect(frame.owned("/profile"), _publish(frame, owner))
     has_page = stored is not None or repos_of(root, owner) != []
     return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 

@@ -19,6 +19,7 @@ from publisher.web.pages.repos import offered, repo_in, repos_of
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
 ONLY, TOO = "only", "too"
+_WHAT = "set who publishes"
 
 
 class PublisherForm(FlaskForm):
@@ -83,7 +84,8 @@ def add_to(frame: Frame) -> None:
     frame.add("/publishers/only", only, "POST")
 
 
-def publishers(frame: Frame, owner: str) -> Response:
+def publishers(frame: Frame, person: str) -> Response:
+    owner = frame.chosen(person, _WHAT).owner
     form = _new_form(frame)
     if form.validate_on_submit():
         fields = {name: form[name].data or "" for name in Entered._fields}
@@ -95,11 +97,12 @@ def publishers(frame: Frame, owner: str) -> Response:
                 f"{added.project} is a trusted publisher now. Paste its workflow file into the "
                 "project; the next push publishes."
             )
-            return frame.redirect(f"/publishers?added={added.id}#{added.id}", message)
+            return frame.redirect(frame.owned(f"/publishers?added={added.id}#{added.id}"), message)
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
 
-def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
+def set_labels(frame: Frame, person: str, publisher_id: str) -> Response:
+    owner = frame.chosen(person, _WHAT).owner
     form = LabelsForm()
     try:
         changed = frame.service.trusted.set_labels(
@@ -114,23 +117,26 @@ def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
     message = (
         f"Jobs of {changed.project} may move {', '.join(changed.labels.split()) or 'no labels'}."
     )
-    return frame.redirect(f"/publishers#{changed.id}", message)
+    return frame.redirect(frame.owned(f"/publishers#{changed.id}"), message)
 
 
-def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
+def remove(frame: Frame, person: str, publisher_id: str) -> Response:
+    owner = frame.chosen(person, _WHAT).owner
     removed = frame.service.trusted.remove(owner, publisher_id, address=frame.address)
     message = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
-    return frame.redirect("/publishers", message)
+    return frame.redirect(frame.owned("/publishers"), message)
 
 
-def only(frame: Frame, owner: str) -> Response:
+def only(frame: Frame, person: str) -> Response:
+    owner = frame.chosen(person, _WHAT).owner
     form = OnlyForm()
     if form.validate_on_submit():
         repo, is_on = repo_in(form.repo.data, owner), form.who.data == ONLY
         with errors_shown(form, form.repo):
             frame.service.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
             message = "only trusted publishers" if is_on else "tokens and trusted publishers"
-            return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {message}.")
+            path = frame.owned("/publishers#only")
+            return frame.redirect(path, f"{owner}/{repo} accepts {message}.")
     form.repo.errors = [*form.repo.errors, *form.who.errors]
     return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 

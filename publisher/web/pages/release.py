@@ -5,6 +5,7 @@ one, and changes nothing. The second changes the label, only if it still names t
 page showed. To roll back, the board sends the second at once.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from flask import Response, g, request
@@ -20,10 +21,11 @@ from builder.model.names import Version
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
+from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.difference import Side, compare_versions, files_of
 from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_label_draft, make_label_removal
@@ -48,15 +50,31 @@ class MoveForm(FlaskForm):
 
 
 class _Prompt(NamedTuple):
-    """A prompt and its labels. ``versions``: newest first. ``changes_left``: how many more changes
-    of labels it can have, beside those that come with versions.
+    """A prompt and its labels, for an actor. ``versions``: newest first. ``changes_left``: how many
+    more changes of labels it can have, beside those that come with versions.
     """
 
-    owner: str
+    actor: Actor
     name: str
     versions: list[str]
     labels: Labels
     changes_left: int
+
+    @property
+    def owner(self) -> str:
+        return self.actor.owner
+
+
+class _Waiting(NamedTuple):
+    """A version that ``label`` names, moved there ``by`` a person, while the label ``behind`` still
+    names the lower version ``current``.
+    """
+
+    label: str
+    version: str
+    by: str
+    behind: str
+    current: str
 
 
 def add_to(frame: Frame) -> None:
@@ -71,36 +89,36 @@ def board_path(owner: str, name: str) -> str:
     return f"/prompts/{owner}/{name}/labels"
 
 
-def board(frame: Frame, owner: str, whose: str, name: str) -> Response:
-    return _show_board(frame, _read(frame, owner, whose, name), MoveForm(formdata=None))
+def board(frame: Frame, person: str, whose: str, name: str) -> Response:
+    return _show_board(frame, _read(frame, person, whose, name), MoveForm(formdata=None))
 
 
-def move(frame: Frame, owner: str, whose: str, name: str) -> Response:
+def move(frame: Frame, person: str, whose: str, name: str) -> Response:
     """Shows the step before a change (GET), or makes the change (POST)."""
     if request.method == "GET":
         form, message, status = MoveForm(request.args, meta={"csrf": False}), "", 200
         form.validate()
-        return _show_step(frame, _read(frame, owner, whose, name), form, message, status)
+        return _show_step(frame, _read(frame, person, whose, name), form, message, status)
     form, message, status = MoveForm(), "", 422
-    check_owner(owner, whose)
+    actor = frame.act(person, whose)
     if form.validate():
         try:
-            done = _change(frame, owner, name, form)
+            done = _change(frame, actor, name, form)
         except RequestError as error:
             if error.code == "label_moved":
                 message, status = _tell_moved(form), error.status
             else:
                 show_errors(form, error, _field_of(form, error))
         else:
-            return frame.redirect(board_path(owner, name), _tell(frame, done))
-    return _show_step(frame, _read(frame, owner, whose, name), form, message, status)
+            return frame.redirect(board_path(whose, name), _tell(frame, done))
+    return _show_step(frame, _read(frame, person, whose, name), form, message, status)
 
 
-def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
+def _read(frame: Frame, person: str, whose: str, name: str) -> _Prompt:
     """Returns the prompt. Raises RequestError ``not_owner``, ``invalid_name``, ``repo_not_found``;
     ContentError.
     """
-    check_owner(owner, whose)
+    actor, owner = frame.act(person, whose), whose
     names.check_repo(name)
     root = frame.service.settings.content
     listing = content.list_versions(root, owner, name)
@@ -111,10 +129,10 @@ def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
     moves = read_moves(root, owner, name, listing)
     versions = [str(version) for version in reversed(listing.versions)]
     changes_left = names.LABEL_EVENTS_PER_REPO_MAX - len(listing.events)
-    return _Prompt(owner, name, versions, fold(moves), max(0, changes_left))
+    return _Prompt(actor, name, versions, fold(moves), max(0, changes_left))
 
 
-def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
+def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChange:
     """Makes the change that a form describes. Raises RequestError."""
     g.publication = "label"
     version, expected = _version_in(form), form.expected.data or None
@@ -124,8 +142,13 @@ def _change(frame: Frame, owner: str, name: str, form: MoveForm) -> LabelChange:
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
     label = _label_in(form)
+    frame.service.accounts.check_may_label(actor, name, [label])
     terms = Terms(quotas=frame.service.quotas)
-    return change_label(frame.service.store, owner, name, label, draft, by=owner, terms=terms)
+    done = change_label(
+        frame.service.store, actor.owner, name, label, draft, by=actor.name, terms=terms
+    )
+    frame.service.note_move(actor, done)
+    return done
 
 
 def _label_in(form: MoveForm) -> str:
@@ -172,7 +195,26 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         offered=prompt.versions[:OFFERED_VERSIONS_MAX],
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
         changes_left=prompt.changes_left,
+        maintains=prompt.actor.role == MAINTAINER,
+        maintainers=frame.service.teams.maintainers(prompt.owner),
+        waiting=_waiting(prompt.labels.current, protected),
     )
+
+
+def _waiting(current: Mapping[str, LabelMove], protected: set[str]) -> list[_Waiting]:
+    """The labels that are behind: protected ones, or production, that name a lower version than
+    another label. Of several others, the highest counts.
+    """
+    behind = {label for label in current if label in protected or label == "production"}
+    ahead = [move for label, move in current.items() if label not in behind]
+    if not ahead:
+        return []
+    first = max(ahead, key=lambda move: Version.parse(move.version))
+    return [
+        _Waiting(first.label, first.version, first.moved_by, label, current[label].version)
+        for label in sorted(behind)
+        if Version.parse(current[label].version) < Version.parse(first.version)
+    ]
 
 
 def _is_older(change: LabelMove) -> bool:
@@ -190,7 +232,7 @@ def _show_step(
     label, version = _label_in(form), _version_in(form)
     current = prompt.labels.versions().get(label)
     if not form.label.errors and not form.version.errors:
-        _find_faults(prompt, form, current)
+        _find_faults(frame, prompt, form, current)
     if form.label.errors or form.version.errors or form.expected.errors:
         return _show_board(frame, prompt, form, 422)
     change, callers = None, []
@@ -216,11 +258,12 @@ def _show_step(
     )
 
 
-def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
+def _find_faults(frame: Frame, prompt: _Prompt, form: MoveForm, current: str | None) -> None:
     """Adds to the fields the reasons why the change cannot be made."""
     label, version = _label_in(form), _version_in(form)
     try:
         names.check_new_label(label)
+        frame.service.accounts.check_may_label(prompt.actor, prompt.name, [label])
         if version and str(Version.parse(version)) not in prompt.versions:
             raise RequestError(
                 "version_not_found",

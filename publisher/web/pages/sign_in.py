@@ -80,7 +80,7 @@ def with_slash(frame: Frame) -> Response:
 
 def login(frame: Frame) -> Response:
     target = frame.requested_target()
-    if request.method == "GET" and frame.signed_in():
+    if request.method == "GET" and frame.may_skip_login(target):
         return frame.open_target(target)
     form = LoginForm()
     if not form.validate_on_submit():

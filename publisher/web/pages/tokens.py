@@ -1,6 +1,7 @@
 """The page of an owner's tokens: creates, lists and revokes them."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from flask import Response
@@ -20,6 +21,7 @@ from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
 from publisher.accounts.token_text import find_token
 from publisher.accounts.tokens import (
+    ANY,
     EXPIRES_DAYS_DEFAULT,
     LABEL,
     PUBLISH,
@@ -38,7 +40,7 @@ from publisher.web.pages.repos import OFFERED_MAX, offered, repos_of
 # The most active tokens of an owner, and the most others that the page shows.
 ACTIVE_MAX, ENDED_SHOWN = 100, 100
 EXPIRES_DAYS = (7, 30, 90, 180, 365)
-ALL, SOME = "all", "some"
+ALL, TEAMS, SOME = "all", "teams", "some"
 
 
 class TokenForm(FlaskForm):
@@ -56,6 +58,7 @@ class TokenForm(FlaskForm):
         [InputRequired("Choose one.")],
         choices=[
             SelectChoice(ALL, "All my prompts, including future ones"),
+            SelectChoice(TEAMS, "All my prompts, and all of my teams, also of future ones"),
             SelectChoice(SOME, "Only these:"),
         ],
         default=ALL,
@@ -67,7 +70,9 @@ class TokenForm(FlaskForm):
         option_widget=widgets.CheckboxInput(),
     )
     more = StringField(
-        "Prompt names", description="Separate names with spaces or commas. A prompt may be new."
+        "Prompt names",
+        description="Separate names with spaces or commas. A prompt may be new. Those of a team "
+        "have its handle: support/triage, or support/* for all.",
     )
     rights = SelectField(
         "What it may do",
@@ -108,9 +113,11 @@ def add_to(frame: Frame) -> None:
 
 
 def tokens(frame: Frame, owner: str) -> Response:
-    mine = repos_of(frame.service.settings.content, owner)
-    form = TokenForm()
-    form.repos.choices = offered(mine)
+    mine, form = repos_of(frame.service.settings.content, owner), TokenForm()
+    teams = [one for one in frame.owners() if one != owner]
+    if not teams:
+        form.scope.choices = [one for one in form.scope.choices if one.value != TEAMS]
+    form.repos.choices = [*offered(mine), *(f"{team}/*" for team in teams)]
     if form.validate_on_submit():
         with errors_shown(form, form.more):
             return _show(frame, *_create(frame, owner, form))
@@ -140,9 +147,9 @@ def revoke(frame: Frame, owner: str, token_id: str) -> Response:
 def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
     """Returns the token that a form describes, and its text. Raises RequestError."""
     name, address = form.name.data, frame.address
-    repos = _chosen(owner, form)
+    repos = _chosen(frame.owners(), form)
     rights, labels = form.rights.data.split(), _chosen_labels(form)
-    if rights == [READ] and repos:
+    if rights == [READ] and form.scope.data != ALL:
         message = "a token that only reads reads the whole hub. Choose all prompts"
         raise validation_failed(Detail("scope", message))
     # One transaction: of two concurrent forms with the same name, one creates a token.
@@ -167,15 +174,15 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         )
 
 
-def _chosen(owner: str, form: TokenForm) -> list[str]:
-    """Returns the repos that a form names; none for all. Raises RequestError
-    ``validation_failed``.
+def _chosen(owners: Sequence[str], form: TokenForm) -> list[str]:
+    """Returns the repos that a form names; none for all of the first of the owners. Raises
+    RequestError ``validation_failed``.
     """
     typed = [repo for repo in re.split(r"[\s,]+", form.more.data or "") if repo]
     repos = [
-        *dict.fromkeys([*form.repos.data, *(name.removeprefix(f"{owner}/") for name in typed)])
+        *dict.fromkeys([*form.repos.data, *(name.removeprefix(f"{owners[0]}/") for name in typed)])
     ]
-    if form.scope.data == ALL and repos:
+    if form.scope.data != SOME and repos:
         message = "you named prompts but chose all. Choose “Only these”, or remove the names"
         raise validation_failed(Detail("scope", message))
     if form.scope.data == SOME and not repos:
@@ -184,13 +191,17 @@ def _chosen(owner: str, form: TokenForm) -> list[str]:
         message = f"a token is for all prompts, or for {OFFERED_MAX} at most, not {len(repos):,}"
         raise validation_failed(Detail("more", message))
     for repo in repos:
+        whose, _, name = repo.rpartition("/")
+        if names.is_name(whose, names.OWNER_CHARS_MAX) and whose not in owners:
+            message = f"you are not a member of a team {whose!r}"
+            raise validation_failed(Detail("more", message))
         try:
-            names.check_repo(repo)
+            names.check_repo(repo if whose not in owners else whose if name == ANY else name)
         except RequestError as error:
             shown = repo[: names.REPO_CHARS_MAX]
             message = f"{shown!r} cannot be the name of a prompt. {error}".removesuffix(".")
             raise validation_failed(Detail("more", message)) from None
-    return repos
+    return [f"{ANY}/{ANY}"] if form.scope.data == TEAMS else repos
 
 
 def _chosen_labels(form: TokenForm) -> list[str]:
@@ -206,13 +217,14 @@ def _chosen_labels(form: TokenForm) -> list[str]:
 
 def _show(frame: Frame, text: str, token: Token) -> Response:
     """Shows a new token, this once."""
-    repo = token.repos[0] if token.repos else snippets.ANY_NAME
+    whose, repo = token.scopes[0]
+    whose, repo = (whose.replace(ANY, token.owner), repo.replace(ANY, snippets.ANY_NAME))
     return frame.render(
         "token_made.html",
         201,
         token=token,
         text=text,
         secret_command=snippets.SECRET_COMMAND,
-        step=snippets.github_step(frame.service.settings, token.owner, repo),
-        line=snippets.shell_line(token.owner, repo),
+        step=snippets.github_step(frame.service.settings, whose, repo),
+        line=snippets.shell_line(whose, repo),
     )

@@ -13,12 +13,13 @@ from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
 from builder.store import content
 from publisher.web.pages.fields import errors_shown
-from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 
 _WHOLE = "all"
+_WHAT = "withdraw this prompt"
 _REASONS = {
     "secret": "It contains a secret",
     "error": "It is wrong",
@@ -63,9 +64,9 @@ def add_to(frame: Frame) -> None:
     frame.add(f"{path}/confirm", confirm, "POST")
 
 
-def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
+def choose(frame: Frame, person: str, whose: str, name: str) -> Response:
     """Shows the form for the choice and the reason; then the consequences."""
-    check_owner(owner, whose)
+    owner = frame.act(person, whose, _WHAT).owner
     names.check_repo(name)
     form = WithdrawForm(version=request.args.get("version", "") if request.method == "GET" else "")
     if form.validate_on_submit():
@@ -77,10 +78,11 @@ def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
     return _show(frame, owner, name, form)
 
 
-def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
+def confirm(frame: Frame, person: str, whose: str, name: str) -> Response:
     """Withdraws it, if the consequences are still those that the owner has seen."""
-    check_owner(owner, whose)
+    actor = frame.act(person, whose, _WHAT)
     names.check_repo(name)
+    owner = whose
     form = ConfirmForm()
     version = form.version.data or ""
     draft = _draft(form)
@@ -88,11 +90,8 @@ def confirm(frame: Frame, owner: str, whose: str, name: str) -> Response:
     if not form.validate() or form.seen.data != _consequences(planned):
         return _review(frame, planned, draft, has_changed=True)
     g.publication = "withdrawal"
-    done = withdraw(frame.service.store, owner, name, version or None, draft, by=owner)
-    if not done.unchanged:
-        frame.service.events.note(
-            owner, "withdrawn", subject=f"{owner}/{name}", address=frame.address, note=_what(done)
-        )
+    done = withdraw(frame.service.store, owner, name, version or None, draft, by=actor.name)
+    frame.service.note_withdrawal(actor, done)
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
 
 

@@ -10,12 +10,18 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import RESERVED_OWNERS, Version
 from builder.model.routes import ROUTES, SORTS
-from builder.model.service_urls import PUBLISH_URL
+from builder.model.service_urls import (
+    ACCOUNT_URL,
+    HEALTH_URL,
+    MCP_URL,
+    PUBLISH_URL,
+    READY_URL,
+)
 from tests.support.depth import searching
 
 CONTRACT_RESERVED = """
-    api cli mcp tags users assets docs feed search settings top new trending static admin about
-    login logout healthz readyz log
+    api cli clients mcp tags users assets docs feed search connect account settings top new trending
+    static admin about login logout healthz readyz log langfuse
 """.split()
 
 parts = st.integers(0, names.VERSION_PART_MAX)
@@ -104,20 +110,27 @@ def first_segments() -> set[str]:
     """The first segments below the base URL in the table of routes, of URLs and of files."""
     segments = set()
     for path in [PUBLISH_URL, *(path for route in ROUTES for path in (route.url, route.file))]:
-        # A file with a number and an extension, such as sitemap-1.xml, is no owner's page.
-        first = path.strip("/").split("/")[0].split(".")[0].removesuffix("-{page}")
-        segments.update(SORTS if first == "{sort}" else [first])
+        # Other files with an extension, such as robots.txt, are at no owner's address.
+        first = path.strip("/").split("/")[0].removesuffix(".html")
+        segments.update(SORTS if first == "{sort}" else [first] if "." not in first else [])
     return segments - {"", "{owner}"}
 
 
-def test_every_first_segment_of_the_site_is_reserved():
+def test_the_addresses_of_the_site_and_of_the_contract_are_reserved_and_no_others():
     assert first_segments() >= {"api", "tags", "assets", "top", "404", "index"}
-    assert first_segments() <= RESERVED_OWNERS
-
-
-def test_what_the_contract_reserves_is_reserved():
-    assert set(CONTRACT_RESERVED) <= RESERVED_OWNERS
+    services = {url.split("/")[1] for url in (HEALTH_URL, READY_URL, ACCOUNT_URL, MCP_URL)}
+    assert first_segments() | services | set(CONTRACT_RESERVED) == RESERVED_OWNERS
     assert all(names.is_name(name, names.OWNER_CHARS_MAX) for name in RESERVED_OWNERS)
+
+
+@pytest.mark.parametrize("name", ["support", "security", "help", "metrics", "sales", "legal"])
+def test_teams_are_called_so(name):
+    assert names.check_new_owner(name) == name
+
+
+def test_the_error_names_the_address_and_another_handle():
+    with pytest.raises(RequestError, match=r"/docs is an address .* such as docs-team\."):
+        names.check_new_owner("docs")
 
 
 @given(versions)

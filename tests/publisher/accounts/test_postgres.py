@@ -19,7 +19,7 @@ from publisher.accounts import postgres_pool as pool_module
 from publisher.accounts import schema
 from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
-from publisher.accounts.saved_drafts import DRAFTS_PER_OWNER_MAX, SavedDrafts
+from publisher.accounts.saved_drafts import DRAFTS_PER_AUTHOR_MAX, SavedDrafts
 from publisher.accounts.schema import ACCOUNTS_ERRORS, MIGRATIONS, SCHEMA_VERSION
 from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.test_file import add_owner
@@ -200,9 +200,9 @@ def test_texts_are_in_order_of_their_bytes(database: Database):
 def test_a_text_that_postgresql_cannot_hold(database: Database):
     drafts = SavedDrafts(database)
     with pytest.raises(RequestError, match=r"U\+0000") as caught:
-        drafts.save("ann", "story", "a\0b", b"\0", now=NOW)
+        drafts.save("ann", ("ann", "story"), "a\0b", b"\0", now=NOW)
     assert caught.value.code == "validation_failed"
-    kept = drafts.save("ann", "story", "a", b"\0", now=NOW)
+    kept = drafts.save("ann", ("ann", "story"), "a", b"\0", now=NOW)
     assert drafts.find("ann", kept.id, NOW) == (kept, b"\0")
 
 
@@ -255,15 +255,15 @@ def test_one_transaction_at_a_time(postgres: Postgres, url: str, isolation: str)
         def save(number: int) -> bool:
             try:
                 drafts = SavedDrafts((one, other)[number % 2])
-                drafts.save("ann", "", str(number), b"", now=NOW)
+                drafts.save("ann", ("ann", ""), str(number), b"", now=NOW)
             except RequestError as error:
                 assert "which is the limit" in str(error)
                 return False
             return True
 
         with ThreadPoolExecutor(6) as threads:
-            kept = sum(threads.map(save, range(DRAFTS_PER_OWNER_MAX + 10)))
-        assert kept == DRAFTS_PER_OWNER_MAX == len(SavedDrafts(other).of("ann", now=NOW))
+            kept = sum(threads.map(save, range(DRAFTS_PER_AUTHOR_MAX + 10)))
+        assert kept == DRAFTS_PER_AUTHOR_MAX == len(SavedDrafts(other).of("ann", now=NOW))
 
 
 def test_a_statement_alone_waits_for_a_transaction(database: Database, url: str):

@@ -15,6 +15,7 @@ from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import RIGHTS, Accounts, Grant, Token
+from tests.support.actors import holder
 from tests.support.postgres import only_sqlite
 
 
@@ -40,7 +41,7 @@ def refusal(accounts: Accounts, token: Token, *labels: str, publishes: bool = Fa
     """Why the token is refused; empty if it is not."""
     check = accounts.check_may_publish if publishes else accounts.check_may_label
     try:
-        check(token, "ann", "story", labels)
+        check(holder(token, "ann"), "story", labels)
     except RequestError as error:
         assert error.code == "insufficient_scope"
         return str(error)
@@ -111,12 +112,12 @@ def test_protected_labels(database: Database, accounts: Accounts, repo: str):
     # Elsewhere only what is protected everywhere.
     accounts.add_owner("bob")
     elsewhere = accounts.create_token("bob", "ci")[1]
-    accounts.check_may_label(elsewhere, "bob", "story", ["production"])
+    accounts.check_may_label(holder(elsewhere, "bob"), "story", ["production"])
     if repo:
-        accounts.check_may_label(broad, "ann", "poem", ["production"])
+        accounts.check_may_label(holder(broad, "ann"), "poem", ["production"])
     else:
         with pytest.raises(RequestError, match="is protected"):
-            accounts.check_may_label(broad, "ann", "poem", ["production"])
+            accounts.check_may_label(holder(broad, "ann"), "poem", ["production"])
     assert labels.of("ann") == [(repo, "production")]
     assert labels.set("ann", repo, "production", False)
     assert not labels.set("ann", repo, "production", False)
@@ -128,7 +129,7 @@ def test_protected_labels(database: Database, accounts: Accounts, repo: str):
 def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
     ProtectedLabels(database).set("ann", "story", "production", True)
     with pytest.raises(RequestError, match="is protected"):
-        accounts.check_may_label(create(accounts), "Ann", "Story", ["production"])
+        accounts.check_may_label(holder(create(accounts), "Ann"), "Story", ["production"])
 
 
 def test_too_many_protected_labels(database: Database):
@@ -178,4 +179,4 @@ def test_tokens_of_a_database_before_labels(tmp_path: Path):
         accounts = Accounts(database)
         token = accounts.authenticate(text)
         assert (token.rights, token.labels) == (RIGHTS, ())
-        accounts.check_may_publish(token, "ann", "story", ["production"])
+        accounts.check_may_publish(holder(token, "ann"), "story", ["production"])

@@ -23,7 +23,7 @@ from tests.support.issuer import DISCOVERY, KEYS, MISSING, make_key
 
 
 def finish(client: Client, begun: Begun, **answer: str) -> Identity:
-    return client.finish(begun, {"state": begun.state, "code": "a-code"} | answer)
+    return client.finish(begun, {"state": begun.state, "code": "a-code"} | answer).identity
 
 
 def refusal(client: Client, begun: Begun, **answer: str) -> RequestError:

@@ -106,7 +106,8 @@ def test_a_line_for_each_request(hub: Hub, log: io.StringIO):
     assert created == {
         "level": "info", "event": "publish", "request_id": "r1", "method": "POST", "status": 201,
         "owner": "ann", "repo": "story", "token": hub.token_id, "bytes": len(body),
-        "version": "1.0.0", "unchanged": False, "address": "127.0.0.1",
+        "version": "1.0.0", "unchanged": False, "by": "ann", "how": "with token ci",
+            "address": "127.0.0.1",
     }  # fmt: skip
     assert (wrong["status"], wrong["code"]) == (401, "invalid_token") and "token" not in wrong
     assert (invalid["status"], invalid["code"]) == (400, "invalid_json")

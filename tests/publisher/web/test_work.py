@@ -6,8 +6,9 @@ from functools import partial
 import pytest
 
 from builder.model.errors import RequestError
-from publisher.web import publishing, work
-from publisher.web.work import MILLISECONDS_PER_MINUTE, RUNNING_MAX, Work
+from publisher.service import work
+from publisher.service.work import MILLISECONDS_PER_MINUTE, RUNNING_MAX, Work
+from publisher.web import publishing
 from publisher.write.check import check
 from tests.publisher.web.test_check import CHECK
 from tests.support.hubs import Hub

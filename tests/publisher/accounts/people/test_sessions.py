@@ -59,7 +59,7 @@ def test_a_session(database: Database, sessions: Sessions):
     for wrong in ("S", "S11", "s1", "", public, "\udcff", "\0"):
         assert sessions.find(wrong, NOW) is None
     (event,) = Events(database).latest("ann", 9)
-    assert event == (NOW_SECONDS, "signed_in", "", HOME, AGENT)
+    assert event == (NOW_SECONDS, "signed_in", "", HOME, AGENT, "")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_handles_that_cannot_be_taken(hub: Hub):
     refused(hub, "kn0wn", "validation_failed", "too much like known")
     refused(hub, "vvi11ow", "validation_failed", "too much like willow")
     refused(hub, "admln", "validation_failed", "the site uses")
-    refused(hub, "admin", "name_reserved", "another owner")
+    refused(hub, "admin", "name_reserved", "such as")
     refused(hub, "New", "invalid_name", "Use 'new'")
     refused(hub, "../x", "invalid_name", "a-z")
 

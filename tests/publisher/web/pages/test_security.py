@@ -148,6 +148,7 @@ def test_every_event_is_reported(kind: str) -> None:
     sentence = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"), {})
     assert sentence.endswith(".") and len(sentence.split()) > 1
     about = {"token", "publisher", "trusted", "identity", "label", "withdrawn", "restored"}
+    about |= {"published", "team", "member"}
     assert ("note {browser}" in sentence) == (kind.partition("_")[0] in about)
 
 

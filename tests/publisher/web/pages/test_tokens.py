@@ -187,7 +187,7 @@ def test_rubbish_in_the_place_of_an_id(owner: Visitor, given: str) -> None:
         ({"scope": "some"}, "Name at least one prompt"),
         ({"scope": "all", "more": "review"}, "you named prompts but chose all"),
         ({"scope": "some", "more": "Review"}, "use 'review'"),
-        ({"scope": "some", "more": "bob/sql"}, "cannot be the name of a prompt"),
+        ({"scope": "some", "more": "bob/sql"}, "not a member of a team 'bob'"),
         ({"scope": "some", "more": "<b>x</b>"}, "'<b>x</b>' cannot be the name"),
         ({"scope": "some", "more": " ".join(map(str, range(OFFERED_MAX + 1)))}, "at most, not 101"),
         ({"scope": "none of these"}, "Not a valid choice"),

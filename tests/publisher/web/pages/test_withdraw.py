@@ -64,7 +64,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
     assert answer.status_code == 404 and why in answer.json()["error"]["message"]
     with Database(people.settings.state) as database:
         events = [(one.kind, one.note) for one in Events(database).latest(owner.handle, 10)]
-    assert ("withdrawn", f"{owner.handle}/story 1.0.1") in events
+    assert ("withdrawn", f"{owner.handle}/story 1.0.1 in the browser") in events
 
 
 def test_its_labels_move_in_the_same_step(people: People, owner: Visitor) -> None:

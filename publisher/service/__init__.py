@@ -1,0 +1,1 @@
+"""The parts of the publish service, which the API and the pages work on."""

@@ -1,0 +1,10 @@
+"""The holders of tokens, as the service finds them in its accounts."""
+
+from publisher.accounts.actors import MAINTAINER, Actor
+from publisher.accounts.tokens import Token
+
+
+def holder(token: Token, owner: str) -> Actor:
+    """Whoever has the token, for an owner who has no team."""
+    owner = owner.lower()
+    return Actor(token.owner, owner, MAINTAINER if owner == token.owner else "", token)
