@@ -13,6 +13,7 @@ from markupsafe import Markup
 from builder.model.answers import File, Repo, Version
 from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
+from builder.model.routes import BY_NAME
 from builder.model.version_files import PATH_PATTERN, is_text
 from builder.render.changes_table import changes_table
 from builder.render.hunks import Row, file_hunks
@@ -63,7 +64,9 @@ def panels(
         listed = pages.macro("files.html", "file_list")
         shown = [_shown(pages, one, number, file) for file in one.files]
         is_open = len(shown) <= UNFOLDED_MAX
-        parts.append(listed(shown, _total(one.files), one.content_sha256, is_open))
+        at = {"owner": one.owner, "name": one.name, "version": number}
+        archive = f"{pages.root}/{BY_NAME['version_skill_archive'].file_for(**at)}"
+        parts.append(listed(shown, _total(one.files), archive, one.content_sha256, is_open))
     if found is not None:
         parts.append(pages.macro("can_do.html", "can_do")(found, marks))
     return Markup("").join(parts)

@@ -21,6 +21,8 @@ from publisher.write.characters import check_characters
 METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
 
 _SHOWN_CHARS_MAX = 80
+# The likeness of a word with a slip, such as "titel"; "args" is no slip of "tags".
+SLIP_MIN = 0.8
 
 # A valid record, to put one field into.
 _SAMPLE = {
@@ -96,8 +98,11 @@ def split_tags(text: str) -> list[str]:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Returns a suggestion to append to an unknown ``word``; empty if no known word is similar."""
-    near = next(iter(alike(word, known)), None)
+    """Returns a suggestion to append to an unknown ``word``; empty if it is no slip or beginning of
+    a known word.
+    """
+    found = alike(word, known).items()
+    near = next((one for one, like in found if like >= SLIP_MIN or one.startswith(word)), None)
     return f" (did you mean {near!r}?)" if near else ""
 
 

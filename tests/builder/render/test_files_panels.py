@@ -40,7 +40,7 @@ def test_files_are_listed_with_links(empty):
     listed = part(html, '<details class="panel files" open>', "details")
     assert listed.startswith(
         "Files 2 files, 2.0 KiB, 1 executable a/b/ run.sh 10 bytes · text/x-shellscript · "
-        "executable x.png 2.0 KiB · image/png SHA-256 of the text and all files: "
+        "executable x.png 2.0 KiB · image/png All as a ZIP SHA-256 of the text and all files: "
     )
     files = "/api/v1/repos/ann/x/versions/1.0.0.files"
     assert f'href="{files}/a/b/run.sh.txt">' in html

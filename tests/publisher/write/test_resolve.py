@@ -168,6 +168,8 @@ def test_inherited_and_not_in_the_text_is_dropped():
     ("block", "key"),
     [
         ("titel: Hello", "'titel' (did you mean 'title'?)"),
+        ("param: {}", "'param' (did you mean 'parameters'?)"),
+        ("args: x", "Ignored unknown front-matter keys: 'args'."),
         ("title: [a]", "'title'"),
         ("title: ''", "'title'"),
         (f"description: {'x' * 2001}", "'description'"),
