@@ -7,12 +7,11 @@ import math
 import os
 import re
 from functools import cache
-from itertools import islice
 
 from builder.model.answers import Repo
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS
 from builder.text.messages import without_markers
-from builder.text.words import count_words, distinct_words
+from builder.text.words import KNOWN_MAX, count_words, distinct_words
 
 WORDS_MAX = 24
 BYTES_MAX = 219
@@ -46,19 +45,17 @@ def telling_words(repo: Repo) -> str:
     known, _ = distinct_words(" ".join(fields))
     text = _addresses_and_placeholders.sub(" ", without_markers(repo.body))
     spellings = count_words(text)
-    known |= STOP_STEMS | FREQUENT_STEMS
     counts: dict[str, int] = {}
     for (stem, _), count in spellings:
-        if stem not in known:
+        if _rarity[stem] is not None and stem not in known:
             counts[stem] = counts.get(stem, 0) + count
-    rarity_of = rarities().get
     scores = {
-        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * rarity_of(stem, UNKNOWN_RARITY)
+        stem: _weights[count if count < COUNT_MAX else COUNT_MAX] * _rarity[stem]
         for stem, count in counts.items()
     }
     # Equal scores keep the order of the text.
     ordered = sorted(scores, key=scores.get, reverse=True)
-    written = {stem: dict[str, int]() for stem in islice(filter(_tells, ordered), WORDS_MAX)}
+    written = {stem: dict[str, int]() for stem in ordered[:WORDS_MAX]}
     for (stem, surface), count in spellings:
         if stem in written:
             written[stem][surface] = written[stem].get(surface, 0) + count
@@ -73,5 +70,16 @@ def telling_words(repo: Repo) -> str:
     return " ".join(sorted(chosen))
 
 
-def _tells(stem: str) -> bool:
-    return len(stem) <= CHARS_MAX and not _is_odd(stem)
+class _Rarities(dict[str, float | None]):
+    """The rarity of each stem; None for one that says nothing."""
+
+    def __missing__(self, stem: str) -> float | None:
+        if len(self) >= KNOWN_MAX:
+            self.clear()
+        is_common = stem in STOP_STEMS or stem in FREQUENT_STEMS
+        tells = not is_common and len(stem) <= CHARS_MAX and not _is_odd(stem)
+        self[stem] = found = rarities().get(stem, UNKNOWN_RARITY) if tells else None
+        return found
+
+
+_rarity = _Rarities()

@@ -9,8 +9,8 @@ from builder.text.words import QUERY_WORDS_MAX
 
 
 def _line(repo_id: str, title: str, description: str, *tags: str, words: str = "") -> CatalogueLine:
-    hashes = "0" * 64, "0" * 32
-    return CatalogueLine(*repo_id.split("/"), title, description, [*tags], "1.0.0", *hashes, words)
+    owner, name = repo_id.split("/")
+    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64, words)
 
 
 LINES = [
