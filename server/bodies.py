@@ -12,8 +12,6 @@ from server.app import Receive, Scope
 # The longest body of a form, of a CI job's ID token, and of a change of a label. The rest of a
 # longer one is not read.
 VISITOR_BYTES_MAX = 64 * 1024
-# The longest body with values for a prompt's variables.
-VALUES_BYTES_MAX = 256 * 1024
 # The longest body of a publication, from a program or from the editor's form: its text, and its
 # files as JSON. The rest of a longer one is not read.
 PUBLICATION_BYTES_MAX = 3 * 1024 * 1024

@@ -21,7 +21,6 @@ from builder.model.service_urls import (
     is_account_url,
     is_check_url,
     is_compare_url,
-    is_fill_url,
     write_methods,
 )
 from server.answers import error_answer, send_answer
@@ -51,8 +50,7 @@ REQUEST_SECONDS = Histogram(
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
 JOBS_AT_ONCE = 16
-# Checks of drafts, and prompts to fill in. Those with long bodies hold a thread while the body
-# arrives.
+# Checks of drafts. Those with long bodies hold a thread while the body arrives.
 CHECKS_AT_ONCE, LONG_CHECKS_AT_ONCE = 16, 8
 # Each takes up to a second of the processor, and more of them at once are not faster.
 COMPARISONS_AT_ONCE = 2
@@ -113,7 +111,7 @@ class Hub:
         self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
             mcp: "mcp",
-            **dict.fromkeys((self._visit, self._write, self._fill, self._compare), "account"),
+            **dict.fromkeys((self._visit, self._write, self._compare), "account"),
             **dict.fromkeys((self._publish, self._check, self._exchange), "publish"),
         }
         self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
@@ -149,8 +147,6 @@ class Hub:
         if app:
             return app
         below = self._reads.below_base(path) or ""
-        if is_fill_url(below):
-            return self._fill
         if is_compare_url(below):
             return self._compare
         if is_account_url(below):
@@ -176,10 +172,6 @@ class Hub:
             receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
             app = self._checks
         await app(self._below_root(scope), receive, send)
-
-    async def _fill(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Like a check: it needs no token, writes nothing, and its body may be long.
-        await self._check(scope, receive, send)
 
     async def _compare(self, scope: Scope, receive: Receive, send: Send) -> None:
         receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)

@@ -130,7 +130,6 @@ LIMITS_HIT = Counter(
         "read",
         "publish",
         "check",
-        "fill",
         "compare",
         "failed-auth",
         "sign-in",

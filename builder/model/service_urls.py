@@ -35,9 +35,6 @@ LOGIN_URL = f"{ACCOUNT_URL}/login"
 # The pages where owners write: the list of their prompts, and pages below it, whose forms may be as
 # large as a publication.
 WRITING_URL = f"{ACCOUNT_URL}/prompts"
-# POST: the text of a version, filled in. Below the account settings, which every host passes on to
-# the service.
-FILL_URL = f"{ACCOUNT_URL}/fill/{{owner}}/{{name}}/{{version}}"
 # GET: the page that compares two versions of a prompt, `?from=` and `to=`.
 COMPARE_URL = f"{ACCOUNT_URL}/compare/{{owner}}/{{name}}"
 # The address of `hubctl serve` for MCP.
@@ -58,11 +55,6 @@ def is_check_url(path: str) -> bool:
 def is_account_url(path: str) -> bool:
     """True if a URL's path is in the account settings, even if nothing exists there."""
     return f"{path}/".startswith(f"{ACCOUNT_URL}/")
-
-
-def is_fill_url(path: str) -> bool:
-    """True if a URL's path is where prompts are filled in, whatever names it contains."""
-    return path.startswith(FILL_URL.partition("{")[0])
 
 
 def is_compare_url(path: str) -> bool:

@@ -51,7 +51,7 @@ def shown(pages: Pages, one: Repo | Version, number: str) -> Shown:
     """The text for the page of its version, and for the page of its prompt if it is the latest."""
     marks = Marks()
     text, outline = shown_text(pages, one, number, marks)
-    return Shown(text, outline, form(pages, one, number, marks), marks)
+    return Shown(text, outline, form(pages, one.variables, marks), marks)
 
 
 def version_page(

@@ -2,7 +2,7 @@
 builder.render.pages.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import accumulate
 
 from markupsafe import Markup, escape
@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 from builder.model.answers import Message, Repo, Version
 from builder.model.plural import counted
 from builder.model.records import Variable
-from builder.model.service_urls import FILL_URL
 from builder.render.files_panels import link_files
 from builder.render.pages import Pages, shortened
 from builder.text.hidden_chars import MARKS_MAX, Marks, called, hidden_characters, visible
@@ -27,9 +26,6 @@ MESSAGES_CHARS_MAX = 50_000
 HIDDEN_KINDS_MAX = 5
 # The most headings in the outline of a text.
 OUTLINE_MAX = 40
-# Names of fields begin with it: a field of another name could hide a property of its form from
-# scripts.
-FIELD_PREFIX = "v."
 
 
 def shown_text(
@@ -107,63 +103,47 @@ def _message(
     )
 
 
-def form(
-    pages: Pages,
-    one: Repo | Version,
-    number: str,
-    marks: Marks,
-    values: Mapping[str, str] | None = None,
-    wrong: Mapping[str, str] | None = None,
-) -> Markup | str:
-    """The form that fills in the variables of a version; empty without any. ``values``: those that
-    a reader has sent, by default the defaults; ``wrong``: what is wrong with them.
-    """
-    if not one.variables:
+def form(pages: Pages, variables: list[Variable], marks: Marks) -> Markup | str:
+    """The form that fills in the variables of a version; empty without any."""
+    if not variables:
         return ""
     fields: dict[bool, list[Markup]] = {True: [], False: []}
-    for at, variable in enumerate(one.variables, 1):
-        default = "" if variable.default is None else as_text(variable.default)
-        value = (values or {}).get(variable.name, default)
-        why = (wrong or {}).get(variable.name, "")
-        field = _variable(pages, variable, f"fill-{at}", marks, value, why)
-        fields[bool(variable.required or why)].append(field)
+    for at, variable in enumerate(variables, 1):
+        field = _variable(pages, variable, f"fill-{at}", marks)
+        fields[bool(variable.required)].append(field)
     asked, others = fields[True], fields[False]
     return pages.fill(
         "fill.html",
-        action=pages.root + FILL_URL.format(owner=one.owner, name=one.name, version=number),
-        is_open=not asked or values is not None,
+        is_open=not asked,
         asked=lines(asked),
         others=lines(others),
-        has_empty=any(not each.required and each.default in (None, "") for each in one.variables),
+        has_empty=any(not each.required and each.default in (None, "") for each in variables),
         others_count=f"{len(others)} optional" if asked else "Optional",
     )
 
 
-def _variable(
-    pages: Pages, variable: Variable, id: str, marks: Marks, value: str, wrong: str
-) -> Markup:
+def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup:
     options = one_of = Markup()
+    default = "" if variable.default is None else as_text(variable.default)
     if variable.enum or variable.type == "boolean":
         values = [*map(as_text, variable.enum or (True, False))]
-        options = Markup(pages.render("options.html", values=values, default=value).decode())
+        options = Markup(pages.render("options.html", values=values, default=default).decode())
         if variable.enum:
             one_of = Markup(", ").join(Markup('<code dir="auto">%s</code>') % one for one in values)
     return pages.fill(
         "variable.html",
         id=id,
-        field=FIELD_PREFIX + variable.name,
         name=variable.name,
         type=variable.type if variable.type != "string" else "",
         is_required=bool(variable.required),
         is_number=variable.type in ("integer", "number"),
         description=visible(variable.description, marks),
         has_default=variable.default is not None,
-        default=value,
-        shown_default=shortened(value),
+        default=default,
+        shown_default=shortened(default),
         example="" if variable.example is None else shortened(as_text(variable.example)),
         one_of=one_of,
         options=options,
-        wrong=wrong,
     )
 
 

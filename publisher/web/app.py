@@ -25,7 +25,7 @@ from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
 from publisher.service.parts import Service
-from publisher.web import compare, fill, publishing, trusted_exchange
+from publisher.web import compare, publishing, trusted_exchange
 from publisher.web.editor import views as editor
 from publisher.web.json_answers import error_answer, monitored
 from publisher.web.pages import (
@@ -109,7 +109,6 @@ def create_app(
     checks = TokenCheck(service.accounts, service.publications, limits)
     publishing.add_to(app, service, checks)
     trusted_exchange.add_to(app, service, checks)
-    fill.add_to(frame)
     compare.add_to(frame)
     for pages in PAGES:
         pages.add_to(frame)

@@ -17,7 +17,7 @@ from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import API, BY_NAME, HTML, JSON
-from builder.model.service_urls import PUBLISH_URL, is_account_url, is_compare_url, is_fill_url
+from builder.model.service_urls import PUBLISH_URL, is_account_url, is_compare_url
 from builder.render.envelopes import json_bytes
 from publisher.web.pages.frame import Frame
 from publisher.web.published import is_browser
@@ -66,7 +66,7 @@ def error_answer(frame: Frame, error: Exception) -> Response:
     shown = _tell(error)
     if isinstance(error, TooManyKept):
         g.headers["Retry-After"] = str(error.wait_seconds)
-    is_for_readers = is_fill_url(request.path) or is_compare_url(request.path)
+    is_for_readers = is_compare_url(request.path)
     if shown.status == 404 and is_for_readers and is_browser():
         with suppress(FileNotFoundError):  # the first build may not have ended
             body = Path(frame.service.settings.out, BY_NAME["not_found_page"].file).read_bytes()

@@ -10,7 +10,7 @@ import pytest
 
 from builder.render.pages import ASSETS
 from tests.node import PACKAGES
-from tests.site.catalogue import BREAKOUT, CALLED, FOLDER, KINDS, MARKUP, PAGES, RELEASED
+from tests.site.catalogue import CALLED, FOLDER, MARKUP, PAGES, RELEASED
 from tests.site.markup import Markup
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -63,15 +63,6 @@ def check(*files: Path) -> list[str]:
 
 
 def test_pages_of_the_service_are_valid(hub, tmp_path):
-    for number, value in enumerate(("", "1", BREAKOUT)):
-        answer = hub.session.post(
-            f"{hub.url}/account/fill/{KINDS}/1.0.0",
-            {"v.share": "1", "v.free": value},
-            headers={"Accept": "text/html"},
-            timeout=DEADLINE_SECONDS,
-        )
-        assert answer.status_code == (200 if value else 422)
-        (tmp_path / f"{number}.html").write_bytes(answer.content)
     for number, repo in enumerate((CALLED, FOLDER, MARKUP, f"{RELEASED}?from=9.9.9")):
         answer = hub.session.get(f"{hub.url}/account/compare/{repo}", timeout=DEADLINE_SECONDS)
         assert answer.status_code == (404 if "?" in repo else 200)

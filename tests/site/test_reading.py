@@ -1,18 +1,14 @@
 """How the text of a prompt reads, and how a prompt is used without scripts."""
 
-import re
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from builder.text.prompts import fill
-from tests.site.browser import DESKTOP, PHONE
 from tests.site.catalogue import (
     CRLF,
     FOLDER,
     INVISIBLE,
     JAPANESE,
-    KINDS,
     SQL_REVIEW,
 )  # fmt: skip
 from tests.site.test_prompt import body, raw_text
@@ -56,38 +52,7 @@ def test_a_text_without_markdown_has_no_source(visits, repo):
     expect(page.locator("#prompt u")).to_have_count(0)
 
 
-@pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
-def test_without_scripts_the_service_fills_in(visits, hub, viewport):
-    page = visits.open(f"/{SQL_REVIEW}", scripts=False, viewport=viewport)
-    page.get_by_label("query").fill("SELECT '<b>'\n\nFROM a")
-    page.get_by_role("button", name="Show it filled in").click()
-    expect(page.get_by_role("alert")).to_contain_text("purpose, schema")
-    for name in ("purpose", "schema"):
-        expect(page.get_by_label(name)).to_have_accessible_description(re.compile("Enter a value"))
-        page.get_by_label(name).fill(f"{{{{{name}}}}}")
-    page.get_by_role("button", name="Show it filled in").click()
-    expect(page.get_by_label("Filled in")).to_be_focused()
-    values = {
-        "query": "SELECT '<b>'\n\nFROM a",
-        "purpose": "{{purpose}}",
-        "schema": "{{schema}}",
-        "plan": "",
-        "dialect": "PostgreSQL",
-    }
-    assert page.get_by_label("Filled in").input_value() == fill(raw_text(hub, SQL_REVIEW), values)
-    page.get_by_role("link", name="Back to the prompt").click()
-    expect(page.locator("#prompt")).to_be_visible()
-
-
-def test_without_scripts_each_type_has_its_control(visits):
-    page = visits.open(f"/{KINDS}", scripts=False)
-    expect(page.locator("#fill .no-js button")).to_be_visible()
-    page.locator("#fill summary").click()
-    expect(page.locator("#fill :is(select, input, textarea):visible")).to_have_count(6)
-    expect(page.locator("button:visible")).to_have_count(1)
-
-
-def test_without_scripts_and_service_the_text_is_edited(static_visits):
+def test_without_scripts_the_text_is_edited(static_visits):
     page = static_visits.open(f"/{SQL_REVIEW}", scripts=False)
     expect(page.locator("#fill :is(select, input, textarea, button):visible")).to_have_count(0)
     expect(page.locator("#fill")).to_contain_text("Edit the text on this page")

@@ -33,7 +33,7 @@ from publisher.service.parts import Service
 from publisher.web.pages.error_words import FAILURES, HEADINGS
 from publisher.web.pages.places import LOGIN, PEOPLE, PLACES, START, after_login, site_page
 from server.access import ANY, Access
-from server.bodies import PUBLICATION_BYTES_MAX, VALUES_BYTES_MAX, VISITOR_BYTES_MAX
+from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle, network
 
 # Forms that a person may send a minute: each may write to the disk, and build pages.
@@ -134,22 +134,21 @@ class Frame:
         self._add_rule(path, guarded, ("GET", "POST"))
 
     def add_for_readers(
-        self, url: str, view: View, per_minute: int, limit: str, reason: str, *methods: str
+        self, url: str, view: View, per_minute: int, limit: str, reason: str
     ) -> None:
-        """Adds a view for all readers, to which the site's own files lead. It changes nothing, so
-        its forms have no token. ``limit`` counts each address, and ``reason`` explains a refusal.
+        """Adds a view for all readers, to which the site's own files lead. It changes nothing, and
+        has no form. ``limit`` counts each address, and ``reason`` explains a refusal.
         """
         path = url.removeprefix(ACCOUNT_URL).replace("{", "<").replace("}", ">")
         throttle = Throttle(per_minute, limit)
 
         def guarded(**params: str) -> Response:
-            request.max_content_length = request.max_form_memory_size = VALUES_BYTES_MAX
             client = network(self.address)
             self.limit(throttle.hit(client), reason)
             with self.service.work.turn(client, partial(self.limit, reason=reason)):
                 return view(self, **params)
 
-        self._add_rule(path, guarded, methods)
+        self._add_rule(path, guarded, ("GET",))
 
     def _add_rule(self, path: str, guarded: View, methods: Sequence[str]) -> None:
         rule, endpoint = ACCOUNT_URL + path, f"account {path}"

@@ -158,10 +158,6 @@ def test_people_get_in_and_back_to_their_page_and_out(tmp_path: Path):
         assert (page.status, page.path) == (200, "/bob/sql")
         assert page.response.url.endswith("?from=1.0.0")
         assert visitor.get("/api/v1/repos").status == 200, "a session reads the API, too"
-        fill = f"{server.url}/account/fill/bob/sql/1.0.0"
-        for session, status in ((visitor.session, 200), (people.visitor().session, 401)):
-            answer = session.post(fill, {"v.question": "x"}, timeout=DEADLINE_SECONDS)
-            assert answer.status_code == status
         compared = "/account/compare/ann/review?to=latest"
         page = visitor.get(compared)
         assert page.status == 200 and "1.0.0 → 1.1.0" in page.words
