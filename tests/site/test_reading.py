@@ -1,6 +1,5 @@
 """How the text of a prompt reads, and how a prompt is used without scripts."""
 
-
 import pytest
 from playwright.sync_api import Page, expect
 
