@@ -37,6 +37,11 @@ def folders(subject: Subject) -> Iterator[Finding]:
             yield problem(
                 f"{path} is not a folder.", f"Move it away, or pass another folder with {option}."
             )
+        elif os.statvfs(path).f_flag & os.ST_RDONLY:
+            yield problem(
+                f"{path} is on a file system that is mounted read-only.",
+                "Mount it for writing. If the system did that, its log names an error of the disk.",
+            )
         elif not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             yield problem(
                 f"{user} may not read and write {path}, which belongs to "

@@ -67,6 +67,19 @@ def test_a_folder_that_may_not_be_written(
     assert f"may not read and write {subject.settings.out}" in found
 
 
+def test_a_disk_that_is_mounted_read_only(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = SimpleNamespace(f_flag=os.ST_RDONLY)
+    ask = os.statvfs
+    monkeypatch.setattr(
+        os, "statvfs", lambda path: flags if path == subject.settings.out else ask(path)
+    )
+    found = only(folders.folders(subject), "problem")
+    assert f"{subject.settings.out} is on a file system that is mounted read-only" in found
+    assert "chown" not in found
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_files_of_another_user(subject: Subject) -> None:
     for version in ("1.0.0", "1.1.0"):

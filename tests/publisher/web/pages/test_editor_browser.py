@@ -188,6 +188,24 @@ def test_what_was_typed_survives_a_crash_and_a_sign_out(
     context.close()
 
 
+def test_members_withdraw_from_the_page_of_a_prompt(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    guest = people.guest()
+    people.publish_story(guest, "Tell it.")
+    context = context_of(browser, people, guest, faults)
+    page = context.new_page()
+    story = f"{people.url}/{guest.handle}/story"
+    page.goto(story)
+    expect(page.get_by_role("link", name="Edit")).to_be_visible()
+    expect(page.get_by_text("Withdraw", exact=True)).to_be_hidden()
+    page.goto(people.url + NEW)
+    page.goto(story)
+    page.get_by_role("link", name="Withdraw").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Withdraw {guest.handle}/story")
+    context.close()
+
+
 def test_what_was_typed_last_is_sent_and_kept(
     browser: Browser, people: People, faults: list[str]
 ) -> None:
