@@ -13,11 +13,11 @@ ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 CONTRAST_MIN = 4.5
 # The share of the accent in the ground of chosen and filled-in elements; see tokens.css.
 TINT = 0.09
-# An accent is mixed with white or black in steps of this share until its contrast suffices.
-STEP = 0.04
+# The share of white in the accent of dark pages. With it, every accent that can be read on light
+# pages can be read there, too.
+DARK_WHITE = 0.6
 
 Colour = tuple[int, int, int]
-WHITE, BLACK = (255, 255, 255), (0, 0, 0)
 
 _colour = re.compile(r"#[0-9a-fA-F]{6}")
 _declaration = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);")
@@ -28,17 +28,13 @@ def check_accent(text: str) -> str:
     if not _colour.fullmatch(text):
         raise OperatorError(f"Invalid accent {text!r}. Give a colour as #rrggbb, such as #8a2f6b.")
     accent = _parse(text)
-    ground, contrast = _worst(accent, _grounds()[0])
-    if contrast < CONTRAST_MIN:
-        darker = next(
-            mixed
-            for mixed in (_mix(accent, BLACK, STEP * step) for step in range(26))
-            if _worst(mixed, _grounds()[0])[1] >= CONTRAST_MIN
-        )
+    light = [schemes()[0][name] for name in ("ground", "sunken", "raised")]
+    # The tint is mixed with the last ground.
+    least = min(contrast(accent, one) for one in [*light, _mix(light[-1], accent, TINT)])
+    if least < CONTRAST_MIN:
         raise OperatorError(
-            f"The accent {text} is too light to read on {_hex(ground)}: its contrast is "
-            f"{contrast:.1f}:1, and texts need {CONTRAST_MIN}:1. Choose a darker one, such as "
-            f"{_hex(darker)}."
+            f"The accent {text} is too light to read: its contrast is {least:.1f}:1, and texts "
+            f"need {CONTRAST_MIN}:1. Choose a darker colour."
         )
     return text.lower()
 
@@ -48,14 +44,9 @@ def stylesheet(accent: str) -> bytes:
     sheet = b"\n".join(_read(name) for name in ("tokens.css", "style.css"))
     if not accent:
         return sheet
-    light = _parse(accent)
-    dark = next(
-        mixed
-        for mixed in (_mix(light, WHITE, STEP * step) for step in range(26))
-        if _worst(mixed, _grounds()[1])[1] >= CONTRAST_MIN
-    )
-    pairs = {"accent": (light, dark), "on-accent": (_on(light), _on(dark))}
-    rules = [f"--{name}: light-dark({_hex(a)}, {_hex(b)});" for name, (a, b) in pairs.items()]
+    dark = _mix(_parse(accent), (255, 255, 255), DARK_WHITE)
+    pairs = {"accent": (accent, _hex(dark)), "on-accent": ("#ffffff", "#000000")}
+    rules = [f"--{name}: light-dark({light}, {dark});" for name, (light, dark) in pairs.items()]
     return sheet + f"\n/* The operator's colour */\n:root {{ {' '.join(rules)} }}\n".encode()
 
 
@@ -70,21 +61,6 @@ def schemes() -> tuple[dict[str, Colour], dict[str, Colour]]:
     """The colours of light and of dark pages, by their names."""
     names, *schemes = zip(*_declaration.findall(_read("tokens.css").decode()), strict=True)
     return tuple(dict(zip(names, map(_parse, one), strict=True)) for one in schemes)
-
-
-def _grounds() -> list[list[Colour]]:
-    """The grounds of links on light and on dark pages. The tint is mixed with the last of each."""
-    return [[one[name] for name in ("ground", "sunken", "raised")] for one in schemes()]
-
-
-def _worst(accent: Colour, grounds: list[Colour]) -> tuple[Colour, float]:
-    """The ground with the least contrast to this accent, and that contrast."""
-    all_grounds = [*grounds, _mix(grounds[-1], accent, TINT)]
-    return min(((one, contrast(accent, one)) for one in all_grounds), key=lambda pair: pair[1])
-
-
-def _on(accent: Colour) -> Colour:
-    return max((WHITE, BLACK), key=lambda one: contrast(accent, one))
 
 
 def contrast(one: Colour, other: Colour) -> float:

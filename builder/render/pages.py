@@ -24,7 +24,6 @@ from builder.model.routes import BY_NAME, PAGE_POLICY, QUERY_CHARS_MAX, SORTS
 from builder.model.service_urls import ACCOUNT_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
-from builder.render import linked_data
 from builder.render.changes_table import changes_table
 from builder.render.connect import mcp_url
 from builder.render.frames import Frames
@@ -104,7 +103,6 @@ class Pages:
             **urls,
             sorts=SORTS,
             query_chars_max=QUERY_CHARS_MAX,
-            website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,
             because=BECAUSE,
@@ -190,7 +188,6 @@ _FILTERS = {
     "href": lambda url: quote(url, safe=URL_CHARS),
     "shortened": shortened,
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
-    "data_block": linked_data.data_block,
     "visible": visible,
     "changes_table": changes_table,
     "human_size": human_size,

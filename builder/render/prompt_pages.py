@@ -15,7 +15,7 @@ from builder.model.plural import counted, human_size
 from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
-from builder.render import derive, linked_data
+from builder.render import derive
 from builder.render.chart import PRODUCTION, chart, left_out
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.files_panels import Since, changes_since, panels
@@ -129,7 +129,6 @@ def repo_page(
         about=about if has_own_description(repo.description, repo.body) else "",
         line=_line(repo.title),
         summary=_line(about),
-        data=linked_data.data_block(linked_data.creative_work(repo, pages.links)),
         updated_at=repo.updated_at,
         day=repo.updated_at[:10],
         pulls=pulls,

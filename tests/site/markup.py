@@ -11,7 +11,7 @@ _METAS = ("og:url", "og:image", "twitter:image")
 
 class Markup(HTMLParser):
     """``links``: every address; ``ids``: what a fragment may name; ``inline``: scripts, styles and
-    event handlers that are not in files of their own; ``data``: blocks of JSON-LD.
+    event handlers that are not in files of their own.
     """
 
     def __init__(self) -> None:
@@ -19,8 +19,6 @@ class Markup(HTMLParser):
         self.links: list[str] = []
         self.ids: list[str] = []
         self.inline: list[str] = []
-        self.data: list[str] = []
-        self._in_data = False
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -36,16 +34,6 @@ class Markup(HTMLParser):
             self.links.append(values["content"])
         if "id" in values:
             self.ids.append(values["id"])
-        self._in_data = tag == "script" and values.get("type") == "application/ld+json"
         is_inline = tag == "style" or (tag == "script" and "src" not in values)
-        if (is_inline and not self._in_data) or any(
-            name == "style" or name.startswith("on") for name in values
-        ):
+        if is_inline or any(name == "style" or name.startswith("on") for name in values):
             self.inline.append(self.get_starttag_text() or tag)
-
-    def handle_data(self, data: str) -> None:
-        if self._in_data:
-            self.data.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_data = False

@@ -35,8 +35,6 @@ MEANT = (
     # A file has no origin that 'self' could match. Browsers report what the policy forbids.
     "Resource violates Content Security Policy (meta tag): external",
     "Resource violates Content Security Policy (meta tag): image",
-    # JSON-LD, which is data.
-    "Inline script violates Content Security Policy (meta tag): blocked by “script-src” directive",
     # It guesses the language of prompts.
     "This document appears to be written in",
     "CSS: “field-sizing”: Property “field-sizing” doesn't exist.",

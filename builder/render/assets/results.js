@@ -1,7 +1,7 @@
 // The results of a search, with filters and what matched; and prompts to show where nothing is found.
 
 import {
-  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, marked, pageOf, queries, root, search, status,
+  SHOWN_AT_ONCE, aboutOf, addressOf, answerTo, field, get, marked, pageOf, queries, root, search, showBy, status,
 } from "./search.js";
 import { byId, element } from "./site.js";
 
@@ -19,9 +19,7 @@ const title = document.title;
 const hint = told?.textContent;
 let filters = {}; // the tags, with commas, and the owner in the address
 
-/** Returns the function that shows the results; nothing at an unknown address. */
-export function startResults() {
-  if (which) return void showSimilar();
+function startResults() {
   more.addEventListener("click", showMore);
   field.form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -33,8 +31,8 @@ export function startResults() {
   const desk = matchMedia("(min-width: 46rem)");
   desk.onchange = () => { facets.open = desk.matches; };
   desk.onchange();
+  showBy(update);
   readAddress();
-  return update;
 }
 
 /** The arrow keys go from the field through the results. */
@@ -246,3 +244,6 @@ function likeness(one, other) {
   );
   return (2 * pairs.intersection(others).size) / (pairs.size + others.size || 1);
 }
+
+if (which) showSimilar();
+else startResults();

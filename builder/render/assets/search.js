@@ -1,5 +1,5 @@
-// Search as you type: suggestions below the field on every page. results.js shows the whole list on
-// /search, and similar prompts at an unknown address.
+// On every page: search as you type, with suggestions below the field. On /search, results.js shows
+// the whole list instead.
 //
 // It queries the host; the answer shows if the host understood. On other hosts, catalogue.js
 // searches the catalogue, a file with some words of each text.
@@ -25,27 +25,27 @@ let update = async () => {
   if (answer) suggest(answer);
 };
 
-export async function startSearch() {
-  field.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => update(), WAIT_MS);
-  });
-  field.addEventListener("keydown", onKey);
-  field.form.addEventListener("focusout", (event) => {
-    if (!field.form.contains(event.relatedTarget)) close();
-  });
-  document.addEventListener("keydown", (event) => {
-    // Outside a shadow root, the target of an event in it is its host.
-    const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable]");
-    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      field.focus();
-      field.select();
-    }
-  });
-  if (!byId("instead")) return;
-  const { startResults } = await import("./results.js");
-  update = startResults() ?? update;
+field.addEventListener("input", () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => update(), WAIT_MS);
+});
+field.addEventListener("keydown", onKey);
+field.form.addEventListener("focusout", (event) => {
+  if (!field.form.contains(event.relatedTarget)) close();
+});
+document.addEventListener("keydown", (event) => {
+  // Outside a shadow root, the target of an event in it is its host.
+  const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    field.focus();
+    field.select();
+  }
+});
+
+/** Has another function show the results of what is typed. */
+export function showBy(other) {
+  update = other;
 }
 
 function onKey(event) {

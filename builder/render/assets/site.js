@@ -1,9 +1,6 @@
-// On every page: search in the header, and buttons that copy.
-
-import { startSearch } from "./search.js";
+// On every page: buttons that copy. Other scripts share its functions.
 
 document.documentElement.classList.add("js");
-startSearch();
 
 /** The key in the browser's storage of a mark that account.js sets: the hub's files do not know. */
 export const SIGNED_IN = "signed-in";

@@ -54,11 +54,9 @@ def test_an_accent_can_be_read_in_both_schemes(accent):
 
 
 @pytest.mark.parametrize("accent", ["#ffcc00", "#FF7700", "#fdfdfb", "#3399ff"])
-def test_an_accent_that_is_too_light_is_refused_with_one_that_is_not(accent):
-    with pytest.raises(OperatorError, match=f"The accent {accent} is too light") as found:
+def test_an_accent_that_is_too_light_is_refused(accent):
+    with pytest.raises(OperatorError, match=f"The accent {accent} is too light"):
         check_accent(accent)
-    suggested = str(found.value).rpartition("such as ")[2].removesuffix(".")
-    assert check_accent(suggested) == suggested
 
 
 @pytest.mark.parametrize("text", ["red", "#fff", "8a2f6b", "#8a2f6b;}", "#8a2f6g", ""])
