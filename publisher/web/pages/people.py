@@ -9,6 +9,7 @@ from wtforms import SelectField, TextAreaField
 from wtforms.validators import DataRequired
 
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
+from builder.model.plural import counted
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, invitation_link
 from publisher.accounts.people.ways import ways_to_sign_in
@@ -26,10 +27,12 @@ class InviteForm(FlaskForm):
     handles = TextAreaField(
         "Handles",
         [DataRequired("Enter at least one handle.")],
-        description="Separate handles with spaces, commas or lines. Somebody who has an account "
+        description="Separate handles with spaces, commas or lines. A person who has an account "
         "gets a link that sets a new password.",
     )
-    days = SelectField("Links work for", coerce=int, choices=[(n, f"{n} days") for n in _DAYS])
+    days = SelectField(
+        "Links work for", coerce=int, choices=[(n, counted(n, "day")) for n in _DAYS]
+    )
 
 
 def add_to(frame: Frame) -> None:

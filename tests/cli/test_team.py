@@ -1,0 +1,94 @@
+"""hubctl team, and the commands of operators."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builder.model.settings import Settings
+from publisher.accounts.database import Database
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.tokens import Accounts
+from tests.cli.command import run
+
+
+@pytest.fixture
+def folder(small: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = Path(small.content).parent
+    monkeypatch.chdir(folder)
+    with Database("var") as database:
+        for handle in ("ann", "bob", "sales"):
+            Accounts(database).add_owner(handle)
+        Passwords(database).put_hash("bob", "$argon2id$")
+    return folder
+
+
+def test_a_team_from_its_creation_to_its_end(folder: Path):
+    made = run("team", "create", "support", "--maintainer", "ann")
+    assert made.exit_code == 0 and "Created the team support" in made.stderr, made.output
+    assert json.loads((folder / "content/support/owner.json").read_text())["kind"] == "team"
+    assert "bob is now a writer of support" in run("team", "add", "support", "bob").stderr
+    assert "already a writer" in run("team", "add", "support", "bob").stderr
+    run("team", "add", "support", "bob", "--role", "maintainer")
+    assert run("team", "list").stdout.startswith("support\t2\tann bob\t")
+    members = json.loads(run("team", "list", "support", "--json").stdout)
+    assert [(one["person"], one["role"]) for one in members] == [
+        ("ann", "maintainer"), ("bob", "maintainer"),
+    ]  # fmt: skip
+    assert "no longer a member" in run("team", "remove", "support", "bob").stderr
+    assert "\tteam\n" in run("owner", "list").stdout
+
+
+def test_an_owner_without_a_sign_in_becomes_a_team_and_keeps_its_profile(folder: Path):
+    profile = folder / "content/sales/owner.json"
+    profile.parent.mkdir()
+    profile.write_text('{"name": "The sales", "joined_at": "2025-01-01T00:00:00Z"}')
+    assert run("team", "create", "sales", "--maintainer", "ann").exit_code == 0
+    kept = json.loads(profile.read_text())
+    assert (kept["name"], kept["kind"]) == ("The sales", "team")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["team", "create", "bob", "--maintainer", "ann"], "who has a password"),
+        (["team", "create", "docs", "--maintainer", "ann"], "such as docs-team"),
+        (["team", "create", "support", "--maintainer", "nobody"], "No person nobody"),
+        (["team", "add", "ann", "bob"], "No team ann"),
+        (["team", "add", "crew", "nobody"], "No person nobody"),
+        (["team", "add", "crew", "crew"], "No person crew"),
+        (["team", "remove", "crew", "bob"], "not a member of crew"),
+        (["team", "remove", "crew", "ann"], "would have no maintainer"),
+        (["team", "add", "crew", "ann"], "would have no maintainer"),
+        (["owner", "operator", "crew"], "Name a person"),
+        (["owner", "operator", "nobody"], "No owner nobody"),
+        (["owner", "invite", "crew", "--base-url", "https://h.example"], "no one signs in as it"),
+        (["owner", "invite", "ann", "--base-url", "https://h.x", "--expires", "31d"], "1 to 30"),
+    ],
+)  # fmt: skip
+def test_refusals(folder: Path, args: list[str], words: str):
+    run("team", "create", "crew", "--maintainer", "ann")
+    result = run(*args)
+    assert result.exit_code == 1 and words in result.stderr, result.output
+    with Database("var") as database:
+        known = [one.handle for one in Accounts(database).owners()]
+    assert known == ["ann", "bob", "crew", "sales"]
+
+
+def test_several_people_are_invited_at_once(folder: Path):
+    args = ("--base-url", "https://h.example", "--expires", "2w")
+    lines = run("owner", "invite", "dan", "eve", "dan", *args).stdout.splitlines()
+    assert [line.partition("\thttps://h.example/account/invitation#")[0] for line in lines] == [
+        "dan", "eve",
+    ]  # fmt: skip
+    refused = run("owner", "invite", "fay", "docs", *args)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    with Database("var") as database:
+        assert not Accounts(database).is_known("fay")
+
+
+def test_operators(folder: Path):
+    assert "bob is an operator" in run("owner", "operator", "bob").stderr
+    shown = {one["handle"]: one for one in json.loads(run("owner", "list", "--json").stdout)}
+    assert shown["bob"]["is_operator"] and not shown["ann"]["is_operator"]
+    assert "no longer an operator" in run("owner", "operator", "bob", "--remove").stderr
