@@ -1,4 +1,4 @@
-"""Who acts, for which owner, and how."""
+"""The person who acts, the owner for whom, and the way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Actor(NamedTuple):
 
     @property
     def how(self) -> str:
-        """How the actor acts, for people: ``in the browser``."""
+        """The way in which the actor acts, for people: ``in the browser``."""
         if not self.token:
             return "in the browser"
         source = self.token.source

@@ -32,8 +32,8 @@ def lock(database: Database, handle: str, now: datetime | None = None) -> bool:
 
 def end_access(database: Database, handle: str, now: datetime | None = None) -> list[str]:
     """Locks a person out, and ends for good what an unlocked account would have again: password,
-    identities, tokens and memberships. Returns the teams of which the person stays a member, as
-    they have no other maintainer. Raises as ``lock``.
+    identities, tokens and memberships. Returns the teams in which the person stays, as they have
+    no other maintainer. Raises as ``lock``.
     """
     accounts, teams, kept = Accounts(database), Teams(database), []
     with database.transaction():

@@ -203,7 +203,7 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
 
 def _waiting(current: Mapping[str, LabelMove], protected: set[str]) -> list[_Waiting]:
     """The labels that are behind: protected ones, or production, that name a lower version than
-    another label. Of several others, the highest counts.
+    another label. The highest of several others counts.
     """
     behind = {label for label in current if label in protected or label == "production"}
     ahead = [move for label, move in current.items() if label not in behind]
