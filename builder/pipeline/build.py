@@ -109,7 +109,12 @@ def build(
                     counted(report.lost, "object"),
                 )
                 again = _build_despite_damage(request._replace(changed=[], check_seconds=0.0))
-                report = again._replace(lost=report.lost)
+                report = report._replace(
+                    written=report.written + again.written,
+                    removed=report.removed + again.removed,
+                    is_settled=again.is_settled,
+                    touched=None,
+                )
     return report._replace(seconds=time.perf_counter() - started, number=number)
 
 
