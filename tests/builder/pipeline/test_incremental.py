@@ -38,7 +38,7 @@ HOME_CARDS = 2
 HOME_TAGS = 1
 URLS_PER_PART_MAX = 10
 
-OF_REPOS = ("withdrawn", "files", "version", "label", "langfuse", "repo", "owner")
+OF_REPOS = ("withdrawn", "files", "version", "label", "repo", "owner")
 FIRST_DAY = 20_089  # as ``moment(0)``
 
 
@@ -212,6 +212,7 @@ class Builds(Contents):
         built, whole = read_tree(self.settings.out), self.build_afresh()
         for file in whole:
             found = match_file(file)
+            # Deep pages of lists may be left, and Langfuse's are among them.
             is_first = found.route.scope in OF_REPOS or (
                 found.params.get("page", "1") == "1" and found.route.scope in ("list", "langfuse")
             )
