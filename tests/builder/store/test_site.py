@@ -238,3 +238,33 @@ def test_what_was_touched_is_known_as_long_as_it_is_little(root, monkeypatch):
     assert site.tally.touched is None
     site.tally.add(Tally(touched={"d.json"}))
     assert site.tally.touched is None
+
+
+def test_equal_files_of_a_repo_are_links_and_a_replaced_one_is_a_second_newer(tmp_path):
+    repo = {"owner": "ann", "name": "x"}
+    folder = tmp_path / "api/v1/repos/ann/x"
+    first, second, latest = (
+        folder / file for file in ("versions/1.0.0.txt", "versions/1.1.0.txt", "raw.txt")
+    )
+
+    def put(version: str, data: bytes) -> None:
+        site = Site(str(tmp_path))
+        site.put(repo | {"version": version}, [("version_raw", data), ("version_body", data)])
+        site.put(repo, [("raw", data)])
+
+    put("1.0.0", b"One.")
+    assert first.samefile(latest) and first.samefile(first.with_suffix(".body.txt"))
+    before = latest.stat().st_mtime_ns
+    # The rest of a killed build is another name of a file that readers have.
+    os.link(first, latest.with_name(f".{latest.name}.tmp"))
+    put("1.1.0", b"Two.")
+    assert latest.stat().st_mtime_ns >= before + 1_000_000_000
+    assert (first.read_bytes(), second.read_bytes(), latest.read_bytes()) == (
+        b"One.",
+        b"Two.",
+        b"Two.",
+    )
+    # A version that is new enough is linked in place of the old one.
+    os.utime(latest, ns=(0, 0))
+    put("1.2.0", b"Three.")
+    assert latest.samefile(folder / "versions/1.2.0.txt")
