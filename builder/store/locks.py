@@ -78,12 +78,6 @@ def last_build(folder: str) -> int:
     return 0
 
 
-def is_building(folder: str) -> bool:
-    """True if a process holds ``build_lock`` now. Raises OperatorError."""
-    with lock_file(folder, BUILD_LOCK) as file:
-        return not try_lock(file)
-
-
 @contextlib.contextmanager
 def workers_lock(folder: str) -> Iterator[TextIO]:
     """Hold the lock that a build shares with its worker processes; yields its file.
