@@ -50,7 +50,8 @@ class SettingArgument(click.Argument):
 
 def setting(flag: str, *names: str, variable: str = "", **rest: Any) -> Callable:
     """An option that can also be set in the environment, as HUB_FLAG unless ``variable`` says so,
-    and so in hub.toml. Help shows its default, if it has one.
+    and so in hub.toml. Help shows its default, if it has one. A hidden one is rarely needed: the
+    table of settings in docs/operate/own-hub.md lists it, and help does not.
     """
     variable = variable or f"HUB_{flag.strip('-').partition('/')[0].replace('-', '_').upper()}"
     shown = {"show_default": "default" in rest}

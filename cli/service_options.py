@@ -114,6 +114,7 @@ def _quota(what: str, help_text: str) -> Callable:
         what,
         type=click.IntRange(0),
         metavar="N",
+        hidden=True,
         help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
     )
 
@@ -211,5 +212,10 @@ following_options = grouped(
         help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
         "s3://BUCKET/PREFIX.",
     ),
-    setting("--deploy-files-only", is_flag=True, help="As `hubctl deploy --files-only`."),
+    setting(
+        "--deploy-files-only",
+        is_flag=True,
+        hidden=True,
+        help="As `hubctl deploy --files-only`.",
+    ),
 )
