@@ -81,8 +81,8 @@ Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become me
 
 With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
 export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
-API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. To
-resume an interrupted download, run the command again. API keys come from the environment.
+API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. API
+keys come from the environment.
 
 You can import the same source again: unchanged prompts are skipped, changed ones get a new
 version, and histories get the versions that are new. A source can create prompts of any owner,
@@ -93,7 +93,6 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
   hubctl import prompts.csv --owner ann --allow-owner bob
   hubctl import --from langsmith ./export --owner ann
   hubctl import --from langfuse https://cloud.langfuse.com --owner ann
-  hubctl import --from openai responses.jsonl --owner ann
 """
 
 
@@ -246,11 +245,7 @@ def _download(
             )
         return source
     folder = save or default
-    try:
-        download_to(module, source, folder, progress)
-    except KeyboardInterrupt:
-        say("\nStopped. Run the same command again to continue.")
-        raise
+    download_to(module, source, folder, progress)
     say(
         f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
         "remove the folder when you no longer need it."

@@ -42,7 +42,7 @@ from publisher.write.fields import parse_loosely
 # Such a file also has data to test the prompt with, and an export's may have schemas of tools.
 _LARGE_YAML_VALUES_MAX = 50_000
 # Test data and evaluators, which are no metadata of the prompt.
-TRIALS = ("testData", "evaluators")
+_TRIALS = ("testData", "evaluators")
 # An export's file is larger than its prompt: it has all metadata, and braces that are text take
 # five times their bytes.
 EXPORTED_BYTES_MAX = 4 * 1024 * 1024
@@ -137,7 +137,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         is_ours = is_listed and exported.is_whole(where, raw)
         text = decode_text(raw)
         if name.endswith(MESSAGE_SUFFIXES):
-            messages, front, warnings = read_message_file(text)
+            messages, front, warnings = _read_message_file(text)
             prompt = chats.as_prompt(messages)
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
@@ -151,7 +151,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         return Rejection(where, str(error))
     # A hub's own file has the hub's variables.
     convention = "none" if is_ours else _convention(name, front)
-    fields, author, notes = read_front({k: one for k, one in front.items() if k not in TRIALS})
+    fields, author, notes = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
     is_title = is_listed or "title" in front or not name.endswith(".md")
     if not is_title and _identifier.fullmatch(fields.get("title", "")):
         del fields["title"]
@@ -214,7 +214,7 @@ def _read_text(
     return body, front, document.warnings
 
 
-def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
+def _read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
     """The valid metadata in the hub's terms; the author (empty if unnamed); and warnings."""
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
@@ -223,7 +223,7 @@ def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
     return fields, author, warnings
 
 
-def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
+def _read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
     """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
     document, notes = load_yaml(text, _LARGE_YAML_VALUES_MAX)
     found = document.pop("messages", None) if isinstance(document, dict) else None

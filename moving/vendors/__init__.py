@@ -6,7 +6,6 @@ Each vendor has a module, which is loaded on demand. It has:
 - ``read_histories(documents)``: the histories in the documents of an export, in any order. A
   document of another vendor, or a broken one, is a Rejection with its place. One that belongs to
   the vendor and is no prompt may be PassedOver.
-- ``read_source(path)``, if its exports need it, instead of ``documents.read_documents``.
 - if the vendor has an API: ``API_URL`` (None if each customer has their own), and ``KEYS``: the
   environment variables with the credentials. ``OPTIONAL_KEYS``: others that not all need.
   ``headers(keys)``: sent with each request (an unset variable is empty). ``download(api)``: keeps
@@ -14,10 +13,6 @@ Each vendor has a module, which is loaded on demand. It has:
 """
 
 MODULES = {
-    "github-models": "moving.vendors.github_models",
     "langfuse": "moving.vendors.langfuse",
     "langsmith": "moving.vendors.langsmith",
-    "openai": "moving.vendors.openai",
-    "opik": "moving.vendors.opik",
-    "promptlayer": "moving.vendors.promptlayer",
 }

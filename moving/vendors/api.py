@@ -41,7 +41,7 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _SAID_CHARS_MAX = 300
 # Shorter values may be words of an error's text, so they are not hidden.
 _SECRET_CHARS_MIN = 8
-_AGAIN = "Run the same command again later to continue the download."
+_AGAIN = "Run the same command again later."
 
 Progress = Callable[[str, int, int], None]
 
@@ -114,14 +114,10 @@ class Api:
         return self._ask(path, params)
 
     def keep(self, file: str, path: str, params: Mapping[str, str | int] | None = None) -> Any:
-        """The JSON at a path, which the folder keeps as ``file``. Sends a request unless this
-        download has kept it already. Make the parts of ``file`` with ``file_part``. Raises
-        ApiError, and then keeps nothing.
+        """The JSON at a path, which the folder keeps as ``file``. Make the parts of ``file`` with
+        ``file_part``. Raises ApiError, and then keeps nothing.
         """
-        try:
-            return self._kept.read(file)
-        except KeyError:
-            answer = self._ask(path, params)
+        answer = self._ask(path, params)
         self.write(file, answer)
         return answer
 
@@ -239,8 +235,7 @@ def download_to(
 ) -> None:
     """Download a vendor's prompts from its API into ``folder``.
 
-    ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError; then the same call continues
-    the download.
+    ``settings``: ``pause`` and ``clock`` of Api. An OperatorError leaves the folder as it was.
     """
     keys = _read_keys(module, environ)
     url = _check_url(module, url)
@@ -249,7 +244,6 @@ def download_to(
         api = Api(url, kept, keys, module.headers(keys), progress, **settings)
         with contextlib.closing(api):
             module.download(api)
-        kept.finish()
 
 
 def _read_keys(module: ModuleType, environ: Mapping[str, str]) -> dict[str, str]:

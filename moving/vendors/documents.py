@@ -43,9 +43,6 @@ _READ = (*JSON_SUFFIXES, *LINE_SUFFIXES, *TABLE_SUFFIXES, *TEXT_SUFFIXES)
 # A hidden folder that is read, since repositories have prompts in it.
 _GITHUB = ".github"
 
-# Returns the suffix by which to read a file of this path; empty: pass it over.
-Kinds = Callable[[str], str]
-
 
 def kind_of(path: str) -> str:
     """The suffix of a path if files of that kind are read; empty for others, and for files about a
@@ -56,7 +53,7 @@ def kind_of(path: str) -> str:
     return next((suffix for suffix in _READ if path.lower().endswith(suffix)), "")
 
 
-def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rejection]:
+def read_documents(path: str) -> Iterator[Document | Rejection]:
     """The documents of a file, of a ZIP archive, or of all files below a folder in the order of
     their paths. Passes over names that start with a dot (except .github), texts about the others
     such as README.md, and files without a kind.
@@ -66,7 +63,7 @@ def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rej
     text. Raises OperatorError if nothing can be read.
     """
     count = 0
-    for one in _read_source(path, kinds):
+    for one in _read_source(path):
         count += isinstance(one, Document)
         if count > DOCUMENTS_MAX:
             problem = f"more than {DOCUMENTS_MAX:,} entries in all; the rest is not read"
@@ -79,10 +76,8 @@ def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection |
     """The histories of a vendor's export, then its unreadable parts. Raises OperatorError."""
     rejected: list[Rejection] = []
 
-    read_source = getattr(module, "read_source", read_documents)
-
     def read() -> Iterator[Document]:
-        for one in read_source(path):
+        for one in read_documents(path):
             if isinstance(one, Rejection):
                 rejected.append(one)
             else:
@@ -125,14 +120,14 @@ def _check_nesting(value: Any) -> None:
     raise ValueError(f"nested deeper than {NESTING_MAX} levels")
 
 
-def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
+def _read_source(path: str) -> Iterator[Document | Rejection]:
     name = os.path.basename(path)
     try:
         if os.path.isdir(path):
-            yield from _read_all(_walk(Path(path).resolve(), kinds))
+            yield from _read_all(_walk(Path(path).resolve()))
         elif name.lower().endswith(ZIP_SUFFIX):
-            yield from _read_zip(path, kinds)
-        elif kind := kinds(name):
+            yield from _read_zip(path)
+        elif kind := kind_of(name):
             _read(path, 0)  # raises instead of a Rejection, since this file is all there is
             one = place_of(name), kind, os.path.getsize(path), partial(_read, path)
             yield from _read_all(iter([one]))
@@ -179,7 +174,7 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
         yield from _parse(where, kind, raw.removeprefix(b"\xef\xbb\xbf"))
 
 
-def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
+def _walk(root: Path) -> Iterator[_File | Rejection]:
     waiting = [root]
     while waiting:
         path = waiting.pop()
@@ -193,7 +188,7 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
             elif path.is_dir():
                 entries = sorted(one for one in path.iterdir() if not _is_hidden(one.name))
                 waiting += reversed(entries)
-            elif path.is_file() and (kind := _kind_among(name, kinds)):
+            elif path.is_file() and (kind := _kind_among(name)):
                 yield where, kind, path.stat().st_size, partial(_read, path)
         except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
             problem = getattr(error, "strerror", None) or error
@@ -209,27 +204,27 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "__MACOSX")) and name != _GITHUB
 
 
-def _kind_among(path: str, kinds: Kinds) -> str:
-    kind = kinds(path)
+def _kind_among(path: str) -> str:
+    kind = kind_of(path)
     return "" if kind in TEXT_SUFFIXES and is_about(path.rpartition("/")[2]) else kind
 
 
-def _read_zip(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
+def _read_zip(path: str) -> Iterator[Document | Rejection]:
     if os.path.getsize(path) > ZIP_BYTES_MAX:
         raise OperatorError(
             f"{path} is larger than {ZIP_BYTES_MAX:,} bytes. Unpack it, and pass the folder."
         )
     try:
         with zipfile.ZipFile(path) as archive:
-            yield from _read_all(_list_zip(archive, kinds))
+            yield from _read_all(_list_zip(archive))
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise OperatorError(f"{path} is no ZIP archive that can be read: {error}.") from None
 
 
-def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Rejection]:
+def _list_zip(archive: zipfile.ZipFile) -> Iterator[_File | Rejection]:
     for entry in sorted(archive.infolist(), key=lambda entry: entry.filename):
         parts = entry.filename.split("/")
-        where, kind = place_of(entry.filename), _kind_among(entry.filename, kinds)
+        where, kind = place_of(entry.filename), _kind_among(entry.filename)
         is_outside = ".." in parts or "\\" in entry.filename or ":" in parts[0] or not parts[0]
         if not kind:  # folders have none
             continue

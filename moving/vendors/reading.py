@@ -8,7 +8,6 @@ from typing import Any
 from builder.model.errors import cut
 from builder.model.names import ORDINAL_MAX
 from builder.model.plural import some_of
-from moving.importers.foreign import translate
 from moving.importers.items import Document
 
 _COMMIT_CHARS = 8
@@ -76,14 +75,6 @@ def write_changelog(text: str, commit: str, vendor: str) -> str:
     """A vendor's changelog of a version, with the start of its commit, if it has one."""
     source = f"Commit {commit[:_COMMIT_CHARS]} of {vendor}" if commit else ""
     return "\n\n".join(filter(None, (text.strip(), source)))
-
-
-def read_parameters(settings: dict[str, Any], warnings: list[str]) -> dict[str, Any] | None:
-    """A model and its settings by the hub's names; None if nothing is set."""
-    found = {key: value for key, value in settings.items() if value not in (None, [], {})}
-    if "tools" in found:
-        found["tools"] = leave_out_keys(found["tools"], warnings)
-    return translate({"parameters": found})[0]["parameters"] or None
 
 
 def leave_out_keys(tools: Any, warnings: list[str]) -> Any:

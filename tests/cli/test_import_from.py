@@ -1,8 +1,6 @@
 """``hubctl import --from``: an export or an API of another vendor, its prompts with histories."""
 
 import json
-import os
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,10 +41,10 @@ def download(api: Api) -> None:
 
 @pytest.fixture
 def folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with vendors ``opik`` with an API and
-    ``github-models`` without one that have exports of a made-up kind.
+    """The working folder, with vendors ``langfuse`` with an API and
+    ``langsmith`` without one that have exports of a made-up kind.
     """
-    for name, has_api in (("opik", True), ("github-models", False)):
+    for name, has_api in (("langfuse", True), ("langsmith", False)):
         module = ModuleType(f"moving.vendors.{name}")
         module.TITLE, module.read_histories = "Example", read_histories
         if has_api:
@@ -67,7 +65,7 @@ def test_an_export(folder: Path):
     write(export / "a.json", "A", "one", "two {name}", "three")
     write(export / "b.json", "B", "one", "")
     (export / "c.json").write_text('{"id": 1}')
-    args = ("import", "--from", "github-models", "export", "--owner", "ada")
+    args = ("import", "--from", "langsmith", "export", "--owner", "ada")
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
         "ada/a\t3 versions and 1 label\tnew\tA\n"
@@ -117,7 +115,7 @@ def example_api() -> Iterator[FakeApi]:
 
 
 def test_an_api(folder: Path, example_api: FakeApi):
-    args = ("import", "--from", "opik", example_api.url)
+    args = ("import", "--from", "langfuse", example_api.url)
     refused = run(*args, EXAMPLE_KEY="sk-another-secret")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "HTTP 401" in refused.stderr and "Check EXAMPLE_KEY." in refused.stderr
@@ -125,11 +123,11 @@ def test_an_api(folder: Path, example_api: FakeApi):
     done = run(*args, EXAMPLE_KEY=KEY)
     assert done.exit_code == 0
     assert done.stdout.startswith("2 prompts created")
-    assert "Saved the answers of Example in opik-export." in done.stderr
-    for file in (folder / "opik-export").rglob("*"):
+    assert "Saved the answers of Example in langfuse-export." in done.stderr
+    for file in (folder / "langfuse-export").rglob("*"):
         assert KEY not in file.read_text()
     # The same command imports the kept answers without the API, and then requests the API again.
-    kept = run("import", "--from", "opik", "opik-export")
+    kept = run("import", "--from", "langfuse", "langfuse-export")
     assert kept.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
     before = len(example_api.requests)
     again = run(*args, "--save", "other", EXAMPLE_KEY=KEY)
@@ -137,43 +135,28 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert len(example_api.requests) == before + 3
 
 
-def test_a_download_that_is_stopped(folder: Path):
-    def stop(_: Request) -> Said:
-        os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C does
-        return Said(200, [])
-
-    # A job in the background of a shell ignores Ctrl-C, and so would the tests.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with fake_api(stop) as api:
-            done = run("import", "--from", "opik", api.url, EXAMPLE_KEY=KEY)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert done.exit_code == 1 and "Run the same command again to continue." in done.stderr
-
-
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
         (
-            ["--from", "github-models", "https://api.example"],
+            ["--from", "langsmith", "https://api.example"],
             1,
             "Example has no API to import from",
         ),
-        (["--from", "opik", "content", "--save", "x"], 2, "Leave out --save"),
+        (["--from", "langfuse", "content", "--save", "x"], 2, "Leave out --save"),
         (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
-        (["--from", "opik", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
-        (["--from", "opik", "http://api.example"], 1, "with https"),
-        (["--from", "opik", "https://api.example", "--owner", "api"], 1, "another owner"),
-        (["--from", "opik", "missing"], 2, "'missing' does not exist"),
+        (["--from", "langfuse", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
+        (["--from", "langfuse", "http://api.example"], 1, "with https"),
+        (["--from", "langfuse", "https://api.example", "--owner", "api"], 1, "another owner"),
+        (["--from", "langfuse", "missing"], 2, "'missing' does not exist"),
         (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
         (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),
-        (["--from", "opik", "hub.toml"], 1, "neither a folder nor a file that ends in"),
+        (["--from", "langfuse", "hub.toml"], 1, "neither a folder nor a file that ends in"),
         (
-            ["--from", "opik", "content", "--content", "nowhere"],
+            ["--from", "langfuse", "content", "--content", "nowhere"],
             1,
-            "run `hubctl import --from opik content --content nowhere --init`",
+            "run `hubctl import --from langfuse content --content nowhere --init`",
         ),
     ],
 )
@@ -184,4 +167,4 @@ def test_what_cannot_be_imported(folder: Path, args: list[str], status: int, tol
     assert (done.exit_code, done.stdout) == (status, "")
     assert told in done.stderr
     assert list((folder / "content").iterdir()) == []
-    assert not (folder / "opik-export").exists()
+    assert not (folder / "langfuse-export").exists()

@@ -1,15 +1,6 @@
 """Rules that the modules of several vendors share."""
 
-from moving.vendors.reading import read_parameters
-
-
-def test_parameters_in_our_names():
-    warnings: list[str] = []
-    assert read_parameters({"maxTokens": 5, "seed": 0, "stop": [], "x": None}, warnings) == {
-        "max_tokens": 5, "seed": 0,
-    }  # fmt: skip
-    assert read_parameters({"stop": None}, warnings) is None
-    assert warnings == []
+from moving.vendors.reading import leave_out_keys
 
 
 def test_keys_of_tools_are_left_out():
@@ -17,5 +8,5 @@ def test_keys_of_tools_are_left_out():
     warnings: list[str] = []
     tool = {"type": "mcp", "server_url": "https://example.com"}
     tools = [tool | {"headers": {"Authorization": "sk"}}, tool | {"authorization": "sk"}, 5]
-    assert read_parameters({"tools": tools}, warnings) == {"tools": [tool, tool, 5]}
+    assert leave_out_keys(tools, warnings) == [tool, tool, 5]
     assert warnings == ["Left out authorization and headers of tools, which can have keys."]
