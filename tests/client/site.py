@@ -94,7 +94,8 @@ class Site:
 
     def _write_skill(self, repo: str, version: str, content: str, files: Files) -> None:
         skill = f'---\nmetadata:\n  version: "{version}"\n---\n{content}'.encode()
-        self.files[f"{repo}/versions/{version}.skill.zip"] = packed(skill, files)
+        if files:
+            self.files[f"{repo}/versions/{version}.skill.zip"] = packed(skill, files)
         self.files[f"{repo}/versions/{version}.skill.md"] = skill
 
     def move(
