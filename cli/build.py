@@ -71,14 +71,8 @@ def build(
         if is_check:
             difference = compare(settings, progress)
         else:
-            report = build_site(
-                settings,
-                full=full,
-                index=index,
-                progress=progress,
-                on_wait=ON_WAIT,
-                check_seconds=CHECK_SECONDS,
-            )
+            options = {"full": full, "index": index, "check_seconds": CHECK_SECONDS}
+            report = build_site(settings, progress=progress, on_wait=ON_WAIT, **options)
     if is_check:
         tell_difference(difference, settings)
         return
