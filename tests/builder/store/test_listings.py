@@ -41,7 +41,7 @@ def publish(root: Path) -> None:
 def publish_with_a_label(root: Path) -> None:
     write_version(
         root, "ann", "story", "1.0.4", "Tell it again.\n", labels=["beta"], label_number=2,
-        published_at=moment(20_000),
+        published_at=moment(15_000),
     )  # fmt: skip
 
 
