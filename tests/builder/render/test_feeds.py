@@ -218,7 +218,7 @@ def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, change
     assert texts(root, "title") == [shown(title) or "x"]
     assert texts(root, "summary") == [shown(description) or "ann/x"]
 
-    user = answers.User("ann", title, description, None, moment(0), 1, None, [])
+    user = answers.User("ann", title, description, None, moment(0), 1, None, "person", [])
     root = check(feeds.owner_feed(settings, user, [msgspec.json.encode(repo)]))
     assert root.findtext(f"{ATOM}title") == f"Prompts of {shown(title) or 'ann'}"
     assert root.findtext(f"{ATOM}subtitle") == (shown(description) or None)

@@ -163,7 +163,7 @@ def test_the_index_of_an_owner_has_the_first_fifty():
     rows = [skills.remembered(skill(f"p{number}"), "ann", LINKS) for number in range(51)]
     names = [entry["name"] for entry in json.loads(skills.owner_index(rows))["skills"]]
     assert names == [f"p{number}" for number in range(50)]
-    user = User("ann", "", "", "", "2026-01-01T00:00:00Z", 51, None, [])
+    user = User("ann", "", "", "", "2026-01-01T00:00:00Z", 51, None, "person", [])
     plugins = json.loads(skills.marketplace(user, rows))["plugins"]
     assert [one["name"] for one in plugins] == sorted(f"p{number}" for number in range(51))
 
@@ -179,7 +179,7 @@ def test_the_index_of_an_owner_has_the_first_fifty():
     ],
 )
 def test_no_marketplace_has_a_name_that_claude_code_refuses(handle, name):
-    user = User(handle, "", "", "", "2026-01-01T00:00:00Z", 0, None, [])
+    user = User(handle, "", "", "", "2026-01-01T00:00:00Z", 0, None, "person", [])
     made = json.loads(skills.marketplace(user, []))
     assert made["name"] == name
     assert made["owner"] == {"name": handle}
