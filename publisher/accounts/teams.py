@@ -71,19 +71,15 @@ class Teams:
         """Returns the handles of the maintainers, sorted."""
         return [one.person for one in self.members(team) if one.role == MAINTAINER]
 
-    def list(self) -> list[tuple[str, int, str, str]]:
+    def list(self) -> list[tuple[str, int, str, int]]:
         """Returns the handle, the number of members, the maintainers (joined by spaces) and the
         time of creation of each team.
         """
         rows = self._database.execute(
-            "SELECT handle, created_at FROM owner WHERE kind = 'team' ORDER BY handle"
+            "SELECT handle, count(person), created_at FROM owner LEFT JOIN member ON team = handle "
+            "WHERE kind = 'team' GROUP BY handle ORDER BY handle"
         )
-        found = []
-        for team, created_at in rows:
-            members = self.members(team)
-            maintainers = " ".join(one.person for one in members if one.role == MAINTAINER)
-            found.append((team, len(members), maintainers, created_at))
-        return found
+        return [(team, count, " ".join(self.maintainers(team)), at) for team, count, at in rows]
 
     def create(
         self, team: str, maintainer: str, *, address: str = "", now: datetime | None = None

@@ -19,15 +19,16 @@ class Ended(NamedTuple):
 
 
 def end_access(database: Database, of: str) -> Ended:
-    """Ends all sessions, invitations and tokens of CI jobs, and revokes the personal tokens. Notes
-    it in the log of each account. ``of``: the time of the copy, for people.
+    """Ends all sessions, invitations, links to teams, and tokens of CI jobs; revokes the personal
+    tokens. Notes it in the log of each account. ``of``: the time of the copy, for people.
 
     Raises RequestError ``storage_unavailable``.
     """
     events = Events(database)
     with database.transaction():
         sessions = database.execute("DELETE FROM session RETURNING 1")
-        database.execute("DELETE FROM invitation")
+        for table in ("invitation", "team_link"):
+            database.execute(f"DELETE FROM {table}")
         database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
         for (owner,) in database.execute("SELECT handle FROM owner"):
             events.note(owner, "restored", note=of)
