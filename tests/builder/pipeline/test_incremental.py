@@ -141,7 +141,8 @@ class Builds(Contents):
                 )  # fmt: skip
             except Stopped:
                 self.is_extra_certain = False
-                self.is_site_new = True
+                # A withdrawal removes a text before anything else, so old lists may still name it.
+                self.is_site_new = not [*self.withdrawals()]
                 return
         self.after_build()
 
