@@ -20,6 +20,7 @@ from cli.service_options import (
     listening_options,
     mcp_origin_option,
     metrics_option,
+    new_accounts_option,
     publishing_options,
 )
 from cli.stores import settle_shared
@@ -29,7 +30,7 @@ from cli.stores import settle_shared
 @site_options("http://HOST:PORT")
 @database_option
 @listening_options(DEFAULT_PORT)
-@publishing_options(mcp_origin_option)
+@publishing_options(mcp_origin_option, new_accounts_option)
 @following_options
 @metrics_option
 @setting("--watch", is_flag=True, help="Rebuild when the content changes.")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from builder.model.errors import ContentError, OperatorError, PullsError
+from builder.model.errors import ContentError, HubError, OperatorError
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome, Rebuilder
@@ -15,7 +15,7 @@ from builder.pipeline.watch import Watch
 from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
-from builder.store.state.serving import serving
+from builder.store.state.serving import had_service, serving
 from cli.build import ON_WAIT, describe
 from cli.progress import Progress
 from cli.running import Running
@@ -25,6 +25,7 @@ from cli.stores import make_store, make_turn
 from operate.deploy.follower import Deployer
 from operate.deploy.run import Options, open_destination
 from publisher.accounts.database import Database
+from publisher.accounts.sqlite_engine import LateEngine
 from publisher.log import configure_logging, log_build
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.web.members import reader_check
@@ -64,7 +65,9 @@ def serve_hub(
         if monitor:
             say(f"Metrics at {monitor.url}")
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        database = stack.enter_context(Database(database_url or settings.state))
+        may_create = publishing.new_accounts or not had_service(settings.out, settings.state)
+        make_engine = partial(LateEngine, may_create=may_create)
+        database = stack.enter_context(Database(database_url or settings.state, make_engine))
         first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
         running = _start(
             stack, settings, database, first, following, has_quotas=any(publishing.limits.quotas)
@@ -215,8 +218,10 @@ class _FirstBuild:
         self._is_over = True
         if isinstance(outcome, Built):
             say(describe(outcome, self._search))
-        elif self._has_site and isinstance(outcome, ContentError | PullsError):
-            say(f"{outcome}\nServing the previous site.")
+        elif self._has_site:
+            log_build(outcome)
+            cause = outcome if isinstance(outcome, HubError) else "The build failed."
+            say(f"{cause}\nServing the previous site. The build is tried again.")
         else:
             self.error = outcome
             return

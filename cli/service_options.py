@@ -68,6 +68,12 @@ mcp_origin_option = setting(
     "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
     "in the variable, separate by spaces.",
 )
+new_accounts_option = click.option(
+    "--new-accounts",
+    is_flag=True,
+    help="Begin with empty accounts if those of this hub are lost. Without it, publishing and "
+    "sign-in stop until you restore them.",
+)
 metrics_option = setting(
     "--metrics",
     metavar="HOST:PORT",
@@ -78,10 +84,13 @@ metrics_option = setting(
 
 
 class Publishing(NamedTuple):
-    """Settings of publishing by programs and people."""
+    """Settings of publishing by programs and people. ``new_accounts``: create an accounts database
+    in place of one that is lost.
+    """
 
     limits: Limits
     sign_in: SignIn
+    new_accounts: bool = False
 
 
 def _publishing(
@@ -92,6 +101,7 @@ def _publishing(
     openid: Provider | None,
     issuers: tuple[Issuer, ...],
     mcp_origins: tuple[str, ...] = (),
+    new_accounts: bool = False,
 ) -> Publishing:
     if openid_signup and not openid:
         raise click.UsageError(
@@ -104,6 +114,7 @@ def _publishing(
     return Publishing(
         Limits(publications=publish_limit, quotas=settled),
         SignIn(open_signup, issuers, openid, mcp_origins, openid_signup),
+        new_accounts,
     )
 
 

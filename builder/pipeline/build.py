@@ -34,6 +34,7 @@ from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store import content, database, privacy
 from builder.store.locks import build_lock, count_build
+from builder.store.shortage import disk_remedy
 from builder.store.site import Site
 from builder.store.state import State
 
@@ -124,10 +125,12 @@ def _explained_state_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        remedy = disk_remedy(settings.state) or (
+            "Check that you may write the file and that no other program has it open"
+        )
+        path = State.path_in(settings.state)
         raise OperatorError(
-            f"Cannot use the build state {State.path_in(settings.state)}: {error}. Check that "
-            "the disk has space, that you may write the file and that no other program has it "
-            "open. Then build again."
+            f"Cannot use the build state {path}: {error}. {remedy}. Then build again."
         ) from error
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from builder.model.errors import OperatorError
+from builder.store.shortage import disk_remedy
 
 # The longest wait for another program that has locked the file. After that, the operation fails.
 LOCK_SECONDS = 5.0
@@ -56,9 +57,10 @@ def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
 
 
 def _unusable(action: str, path: str, cause: str) -> OperatorError:
-    return OperatorError(
-        f"Cannot {action} {path}: {cause}. Fix that, or remove the file: it is only a cache."
+    remedy = (
+        disk_remedy(os.path.dirname(path)) or "Fix that, or remove the file: it is only a cache"
     )
+    return OperatorError(f"Cannot {action} {path}: {cause}. {remedy}.")
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
@@ -95,6 +97,8 @@ def find_damage(
         return None
     except OSError as error:
         raise _unusable("read", path, error.strerror) from None
+    except OperatorError:
+        raise
     except Exception as error:
         # Damage can raise an error of any kind: for example, a table's name may not be UTF-8 any
         # more.

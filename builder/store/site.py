@@ -19,6 +19,7 @@ from builder.model.answers import Hub
 from builder.model.errors import OperatorError
 from builder.model.objects import SITE, Digests, id_of, named
 from builder.model.routes import BY_NAME, WELL_KNOWN, Route
+from builder.store.shortage import remedy_for
 
 Mark = tuple[int, int, int]
 
@@ -165,7 +166,7 @@ class Site:
         except OSError as error:
             raise OperatorError(
                 f"Cannot write {path}: {error.strerror}. The old file is still there. "
-                "Fix that and build again."
+                f"{remedy_for(error)}, and build again."
             ) from error
         self.tally.written += 1
         self.tally.touch((file,))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from builder.model.errors import OperatorError
+from builder.store.shortage import disk_remedy
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -70,9 +71,11 @@ class DatabaseFile(NamedTuple):
             raise self.damaged("; ".join(found))
 
     def _unusable(self, reason: str) -> OperatorError:
+        remedy = disk_remedy(os.path.dirname(self.path)) or (
+            "Check that the user who runs hubctl may write it and its folder"
+        )
         return self.error(
-            f"Cannot use {self.path}: {reason}. Check that the user who runs hubctl may write it "
-            "and its folder, and that the disk has space. Or choose another folder with --state."
+            f"Cannot use {self.path}: {reason}. {remedy}, or choose another folder with --state."
         )
 
 

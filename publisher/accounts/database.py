@@ -6,7 +6,7 @@ tables and run the same statements, which are written for SQLite.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from builder.model.errors import OperatorError
@@ -31,20 +31,15 @@ class Engine(Protocol):
 
 class Database:
     """The accounts database in a state folder, or at the URL of a PostgreSQL database. Creates what
-    is missing. For any thread.
+    is missing. For any thread. ``make_engine`` opens a state folder's.
 
     Raises OperatorError where it cannot be used, is damaged, or was written by a newer release.
     """
 
-    def __init__(self, where: str) -> None:
-        self.engine: Engine = (
-            open_postgres(where) if is_postgres_url(where) else SqliteEngine(where)
-        )
-
-    @property
-    def is_shared(self) -> bool:
-        """True if this is the database of several nodes, with everything that they publish."""
-        return not isinstance(self.engine, SqliteEngine)
+    def __init__(self, where: str, make_engine: Callable[[str], Engine] = SqliteEngine) -> None:
+        # True if this is the database of several nodes, with everything that they publish.
+        self.is_shared = is_postgres_url(where)
+        self.engine: Engine = open_postgres(where) if self.is_shared else make_engine(where)
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]:
         """Returns the rows of one statement. Outside a transaction, it is committed when this

@@ -7,31 +7,49 @@ connection and take turns.
 
 import contextlib
 import logging
+import math
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from builder.model.errors import RequestError
+from builder.model.errors import OperatorError, RequestError
 from builder.store import sqlite
+from builder.store.shortage import disk_remedy
 from builder.store.sqlite import DatabaseFile
 from publisher.accounts.schema import ACCOUNTS_ERRORS, SCHEMA_VERSION, upgrade
 
 ACCOUNTS_FILE = "accounts.sqlite3"
 BUSY_SECONDS = 10.0
 
+# The shortest time between two attempts to open a database that could not be opened.
+AGAIN_SECONDS = 1.0
+MISSING = (
+    "The accounts database is missing, so publishing and sign-in are stopped; reads continue. "
+    "Restore it from a backup. If this hub never had accounts, create an owner with `hubctl owner "
+    "add`; to begin anew, restart the service with --new-accounts."
+)
+_UNUSABLE = (
+    "The accounts database cannot be opened, so publishing and sign-in are stopped; reads "
+    "continue. The log has the cause; this service tries again by itself."
+)
+
 log = logging.getLogger("hub.accounts")
 
+_NO_ACCESS = "Give this service write access to the state folder"
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Free disk space or tell the operator, then try again",
-    sqlite3.SQLITE_READONLY: "Give this service write access to the state folder, then restart it",
-    sqlite3.SQLITE_CANTOPEN: "Give this service write access to the state folder, then restart it",
-    sqlite3.SQLITE_PERM: "Give this service write access to the state folder, then restart it",
-    sqlite3.SQLITE_IOERR: "Check the disk, then try again",
-    sqlite3.SQLITE_BUSY: "Another process is using it. Try again",
-    sqlite3.SQLITE_LOCKED: "Another process is using it. Try again",
+    sqlite3.SQLITE_FULL: "Free disk space",
+    sqlite3.SQLITE_READONLY: _NO_ACCESS,
+    sqlite3.SQLITE_CANTOPEN: _NO_ACCESS,
+    sqlite3.SQLITE_PERM: _NO_ACCESS,
+    sqlite3.SQLITE_IOERR: "Check the disk",
+    sqlite3.SQLITE_BUSY: "Another process is using it",
+    sqlite3.SQLITE_LOCKED: "Another process is using it",
 }
+# A connection that was opened while the disk could not be written stays so.
+_STALE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
 
 
 def accounts_file(folder: str) -> DatabaseFile:
@@ -137,7 +155,94 @@ class SqliteEngine:
                 raise self._file.damaged(str(error)) from error
             if primary not in _REMEDIES:
                 raise
+            remedy = disk_remedy(os.path.dirname(self.path)) or _REMEDIES[primary]
             raise RequestError(
                 "storage_unavailable",
-                f"Cannot use the accounts database: {error}. {_REMEDIES[primary]}.",
+                f"Cannot use the accounts database: {error}. {remedy}, or tell the "
+                "operator of this hub. Then try again.",
             ) from error
+
+
+class LateEngine:
+    """The accounts database of a service: reads of the hub continue while it cannot be used. Every
+    use then raises RequestError ``storage_unavailable``, and opens it again at most once in
+    ``AGAIN_SECONDS``. ``may_create``: a missing file is created; otherwise it counts as lost.
+
+    Raises OperatorError where the file is of a newer release or of another program.
+    """
+
+    def __init__(self, state_folder: str, *, may_create: bool) -> None:
+        self._folder = state_folder
+        self._may_create = may_create
+        self._turn = threading.Lock()
+        self._engine: SqliteEngine | None = None
+        self._error = RequestError("storage_unavailable", "")
+        self._again_at = -math.inf
+        self._check_release()
+        with contextlib.suppress(RequestError):  # it is in the log
+            self._opened()
+
+    def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]:
+        engine = self._opened()
+        with self._replacing(engine):
+            return engine.execute(sql, args)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        engine = self._opened()
+        with self._replacing(engine), engine.transaction():
+            yield
+
+    def close(self) -> None:
+        if self._engine:
+            self._engine.close()
+
+    def _check_release(self) -> None:
+        file = accounts_file(self._folder)
+        if not os.path.exists(file.path):
+            return
+        with contextlib.suppress(sqlite3.Error):  # `_opened` reports the reason
+            with contextlib.closing(sqlite.open_for_reading(file.path)) as db:
+                ((version,),) = db.execute("PRAGMA user_version")
+                ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
+            file.check_version(version, SCHEMA_VERSION, is_ours=version > 0 or not tables)
+
+    def _opened(self) -> SqliteEngine:
+        with self._turn:
+            if self._engine:
+                return self._engine
+            if time.monotonic() < self._again_at:
+                raise self._error
+            try:
+                self._engine = self._open()
+            except OperatorError as error:
+                ACCOUNTS_ERRORS.count()
+                self._again_at = time.monotonic() + AGAIN_SECONDS
+                if str(error) != str(self._error.__cause__):
+                    log.error("accounts_unusable", extra={"fields": {"message": str(error)}})
+                public = MISSING if isinstance(error, _MissingError) else _UNUSABLE
+                self._error = RequestError("storage_unavailable", public)
+                raise self._error from error
+            return self._engine
+
+    def _open(self) -> SqliteEngine:
+        if not self._may_create and not os.path.lexists(accounts_file(self._folder).path):
+            raise _MissingError(f"No {accounts_file(self._folder).path}. {MISSING}")
+        return SqliteEngine(self._folder)
+
+    @contextlib.contextmanager
+    def _replacing(self, engine: SqliteEngine) -> Iterator[None]:
+        """Have a connection that the disk has failed replaced at the next use."""
+        try:
+            yield
+        except RequestError as error:
+            cause = error.__cause__
+            if isinstance(cause, sqlite3.Error) and sqlite.primary_code(cause) in _STALE:
+                with self._turn:
+                    if self._engine is engine:
+                        self._engine = None
+            raise
+
+
+class _MissingError(OperatorError):
+    """The accounts of a hub that had some are lost."""

@@ -3,7 +3,6 @@
 Only reads, at most once a second, however many requests there are.
 """
 
-import contextlib
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.metrics import Gauge, Parts, Reading
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
+from builder.store.shortage import ROOM_FILES, is_read_only, lacks_inodes
 from builder.store.site import is_built
 from publisher.accounts.database import Database
 
@@ -107,27 +107,22 @@ class Readiness:
             yield "no_site", "There is no site yet. Wait until the first build ends."
         if self._rebuilder.fails_publications():
             yield "builds_failing", _BUILDS_FAIL
-        folders = self._settings.folders
         # The first build creates the folder of the site.
-        there = {name: path for name, path in folders.items() if os.path.isdir(path)}
+        folders = {
+            name: path
+            for name, path in self._settings.folders.items()
+            if name != "site" or os.path.isdir(path)
+        }
         for name, path in folders.items():
-            if not os.access(path, os.W_OK | os.X_OK) and (name in there or name != "site"):
-                state = "not writable" if name in there else "gone"
-                yield (
-                    f"{name}_not_writable",
-                    f"The {name} folder is {state}. Restore it, and give this service write access "
-                    "to it and its disk.",
-                )
-        full = [name for name, path in there.items() if _is_full(path)]
-        if full:
-            yield (
-                "disk_full",
-                f"Disk full: {', '.join(full)}. Free at least {ROOM_BYTES // 1024**2} MiB and some "
-                "inodes on the disk of each of these folders.",
-            )
+            yield from _not_writable(name, path)
+        for shortage in (_without_space, _without_inodes):
+            if names := [name for name, path in folders.items() if shortage(path)]:
+                yield "disk_full", f"{shortage(folders[names[0]])} Folders: {', '.join(names)}."
         try:
             self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1) AS one")
-        except (RequestError, OperatorError):
+        except RequestError as error:
+            yield "accounts_unusable", str(error)
+        except OperatorError:
             yield "accounts_unusable", _ACCOUNTS_UNUSABLE
         store = self.parts["store"]() if "store" in self.parts else {}
         if store.get("other_history"):
@@ -136,10 +131,34 @@ class Readiness:
             yield "store_unavailable", _STORE_UNAVAILABLE
 
 
-def _is_full(path: str) -> bool:
-    """True if a folder's disk has no room for a publication. Some file systems count no inodes."""
-    with contextlib.suppress(FileNotFoundError):  # removed since it was listed
-        disk = os.statvfs(path)
-        has_inodes = not disk.f_files or disk.f_favail > 0
-        return disk.f_bavail * disk.f_frsize < ROOM_BYTES or not has_inodes
-    return False
+def _not_writable(name: str, path: str) -> Iterator[Reason]:
+    disk = _disk_of(path)
+    if disk is None:
+        what = f"The {name} folder is gone. Restore it, and check its disk."
+    elif is_read_only(disk):
+        what = f"The disk of the {name} folder is read-only. Make it writable."
+    elif not os.access(path, os.W_OK | os.X_OK):
+        what = f"The {name} folder is not writable. Give this service write access to it."
+    else:
+        return
+    yield f"{name}_not_writable", what
+
+
+def _without_space(path: str) -> str:
+    disk = _disk_of(path)
+    is_full = disk and disk.f_bavail * disk.f_frsize < ROOM_BYTES
+    return f"Disk full. Free at least {ROOM_BYTES // 1024**2} MiB." if is_full else ""
+
+
+def _without_inodes(path: str) -> str:
+    disk = _disk_of(path)
+    is_full = disk and lacks_inodes(disk, ROOM_FILES)
+    return f"No inodes for {ROOM_FILES} more files. Remove files (df -i)." if is_full else ""
+
+
+def _disk_of(path: str) -> os.statvfs_result | None:
+    """The disk of a folder; None if it cannot be reached."""
+    try:
+        return os.statvfs(path)
+    except OSError:
+        return None

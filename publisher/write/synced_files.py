@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterator
 
 from builder.model.errors import RequestError
 from builder.store import plain_files
+from builder.store.shortage import remedy_for
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Each failed attempt means that another process created or removed the folder meanwhile. After so
 # many, the lock fails with EAGAIN.
 _LOCK_ATTEMPTS = 1000
-
-_REMEDIES = {
-    errno.ENOSPC: "Free disk space",
-    errno.EDQUOT: "Free disk space or raise the quota",
-    errno.EROFS: "Make its disk writable",
-    errno.EACCES: "Give this service write access",
-    errno.EPERM: "Give this service write access",
-    errno.ENOENT: "Create the content folder",
-}
 
 
 @contextlib.contextmanager
@@ -32,7 +24,8 @@ def telling(then: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno, "Check the disk")
+        is_gone = error.errno == errno.ENOENT
+        remedy = "Create the content folder" if is_gone else remedy_for(error)
         raise RequestError(
             "storage_unavailable",
             f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "

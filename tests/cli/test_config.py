@@ -206,6 +206,8 @@ def test_all_tables_are_checked_and_the_number_of_mistakes_is_bounded(tmp_path: 
 def test_every_option_of_serve_is_a_setting() -> None:
     serve = main.get_command(click.Context(main), "serve")
     for option in serve.params:
+        if option.name == "new_accounts":
+            continue  # for one start: a setting would replace accounts that are lost later
         assert variable_of(option).startswith("HUB_"), option.name
         assert option.show_envvar
 

@@ -155,6 +155,58 @@ def test_marked_content_is_private_whatever_the_settings_leave_out(small: Settin
             assert answer.status_code == status
 
 
+def publish(server: Server, token: str) -> requests.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    url = "/api/v1/repos/carol/hello/versions"
+    return server.request("POST", url, json={"content": "Say hello.\n"}, headers=headers)
+
+
+def test_reads_continue_where_the_disk_takes_no_write(small: Settings):
+    """Folders in the places of files stop all writes, also those of root."""
+    token = add_publisher(small, "carol")
+    build(small)
+    state = Path(small.state)
+    (state / "accounts.sqlite3").rename(state / "kept")
+    for file in ("accounts.sqlite3", "service.lock", "build.number"):
+        (state / file).unlink(missing_ok=True)
+        (state / file).mkdir()
+    with serving(small, "--port", "0") as server:
+        assert server.get("/api/v1/repos/bob/sql").status_code == 200
+        server.process.wait_for_line("Serving the previous site. The build is tried again.")
+        reasons = {one["code"]: one["message"] for one in server.get("/readyz").json()["reasons"]}
+        assert reasons.keys() == {"builds_failing", "accounts_unusable"}
+        assert "reads continue" in reasons["accounts_unusable"]
+        refused = publish(server, token)
+        assert refused.status_code == 503
+        for file in ("accounts.sqlite3", "service.lock", "build.number"):
+            (state / file).rmdir()
+        (state / "kept").rename(state / "accounts.sqlite3")
+        wait_until(lambda: server.get("/readyz").ok, "the service is ready again")
+        assert publish(server, token).status_code == 201
+    assert "Other processes cannot build with the settings" in server.process.text
+
+
+def test_accounts_that_are_lost_are_not_replaced(small: Settings):
+    token = add_publisher(small, "carol")
+    with serving(small, "--port", "0") as server:
+        wait_until(lambda: server.get("/readyz").ok, "the first build")
+    state = Path(small.state)
+    (state / "accounts.sqlite3").rename(state / "kept")
+    with serving(small, "--port", "0") as server:
+        assert server.get("/api/v1/repos/bob/sql").status_code == 200
+        (reason,) = server.get("/readyz").json()["reasons"]
+        assert "The accounts database is missing" in reason["message"]
+        assert publish(server, token).json()["error"]["message"] == reason["message"]
+        assert not (state / "accounts.sqlite3").exists()
+        (state / "kept").rename(state / "accounts.sqlite3")
+        wait_until(lambda: server.get("/readyz").ok, "the restored accounts are used")
+        assert publish(server, token).status_code == 201
+    (state / "accounts.sqlite3").unlink()
+    with serving(small, "--port", "0", "--new-accounts") as server:
+        wait_until(lambda: server.get("/readyz").ok, "the hub begins anew")
+        assert publish(server, token).status_code == 401
+
+
 def test_a_full_disk_below_its_messages_stops_nothing(small: Settings) -> None:
     lossy = ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"]
     for command, status in (

@@ -170,7 +170,7 @@ def test_a_lock_that_is_held_too_long(
 ):
     monkeypatch.setattr(sqlite_engine, "BUSY_SECONDS", 0)
     with Database(str(Path(database.engine.path).parent)) as other, database.transaction():
-        with pytest.raises(RequestError, match="Try again") as caught:
+        with pytest.raises(RequestError, match="try again") as caught:
             Accounts(other).create_token("ann", "ci", now=NOW)
         assert caught.value.code == "storage_unavailable"
         # Reading does not wait.

@@ -1,5 +1,6 @@
 """/readyz: the reasons why a hub is not ready, and the cost of a request."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.store.shortage import disk_remedy, remedy_for
 from publisher.web import readiness
 from publisher.web.readiness import ROOM_BYTES, UNREADY_REASONS, Readiness
 from tests.support.clock import StopClock
@@ -70,23 +72,58 @@ def test_folders_that_are_gone_or_cannot_be_written(
     assert codes(hub) == ["content_not_writable", "state_not_writable", "site_not_writable"]
 
 
+def disk(monkeypatch: pytest.MonkeyPatch, **fields: int) -> None:
+    """Replaces the disk of all folders."""
+    usual = {"f_bavail": ROOM_BYTES, "f_frsize": 1, "f_files": 999, "f_favail": 999, "f_flag": 0}
+    found = SimpleNamespace(**usual | fields)
+    monkeypatch.setattr(os, "statvfs", lambda path: found)
+
+
 @pytest.mark.parametrize(
-    ("free_bytes", "inodes", "free_inodes", "is_full"),
+    ("fields", "expected"),
     [
-        (ROOM_BYTES, 10, 1, False),
-        (ROOM_BYTES - 1, 10, 1, True),
-        (ROOM_BYTES, 10, 0, True),
-        (ROOM_BYTES, 0, 0, False),  # btrfs counts none
+        ({}, []),
+        ({"f_bavail": ROOM_BYTES - 1}, ["disk_full: Disk full."]),
+        ({"f_favail": 2}, ["disk_full: No inodes"]),
+        ({"f_files": 0, "f_favail": 0}, []),  # btrfs counts none
+        (
+            {"f_flag": os.ST_RDONLY},
+            [
+                f"{name}_not_writable: The disk of the {name} folder is read-only."
+                for name in ("content", "state", "site")
+            ],
+        ),
     ],
 )
 def test_a_disk_without_room(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch,
-    free_bytes: int, inodes: int, free_inodes: int, is_full: bool,
-) -> None:  # fmt: skip
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, fields: dict[str, int], expected: list[str]
+) -> None:
     assert ROOM_BYTES > 64 * CONTENT_BYTES_MAX
-    disk = SimpleNamespace(f_bavail=free_bytes, f_frsize=1, f_files=inodes, f_favail=free_inodes)
-    monkeypatch.setattr(readiness.os, "statvfs", lambda path: disk)
-    assert codes(hub) == (["disk_full"] if is_full else [])
+    disk(monkeypatch, **fields)
+    codes(hub)
+    reasons = hub.app.test_client().get("/readyz").json["reasons"]
+    found = [f"{one['code']}: {one['message']}" for one in reasons]
+    assert len(found) == len(expected)
+    assert all(one.startswith(begin) for one, begin in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("fields", "remedy"),
+    [
+        ({"f_bavail": 0}, "Free disk space"),
+        ({"f_favail": 0}, "Free inodes"),
+        ({"f_flag": os.ST_RDONLY}, "Make its disk writable"),
+        ({}, ""),
+    ],
+)
+def test_what_a_disk_lacks(monkeypatch: pytest.MonkeyPatch, fields: dict, remedy: str) -> None:
+    disk(monkeypatch, **fields)
+    assert disk_remedy("/srv").partition(":")[0] == remedy
+    no_space = OSError(errno.ENOSPC, "", "/srv/file")
+    is_of_inodes = remedy == "Free inodes"
+    assert remedy_for(no_space).startswith(remedy if is_of_inodes else "Free disk space")
+    assert remedy_for(OSError(errno.EMFILE, "")) == "Raise the limit of open files (ulimit -n)"
+    assert remedy_for(OSError(errno.EIO, "")) == "Check the disk"
 
 
 def test_an_accounts_database_that_was_replaced(hub: Hub) -> None:
