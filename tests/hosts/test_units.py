@@ -107,7 +107,7 @@ def test_the_example_of_a_provider_is_one_that_works():
         for option in (*serve.params, *hosts.params)
         if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 15
+    assert len(found) == 13
     assert found.keys() <= known
 
 

@@ -1,5 +1,4 @@
-"""Links that a reader of a destination can follow, and checks of their targets. A tree is a
-destination's bytes by key.
+"""Links that a reader of a destination can follow, and checks of their targets.
 
 A tree is what a destination has: bytes by key.
 """
@@ -12,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from builder.model.matching import match_file, match_url
+from builder.model.routes import GZIP, ZIP
 from tests.support.catalogues import BASE_URL
 
 HOME = "index.html"
@@ -81,7 +81,8 @@ def links(key: str, data: bytes) -> list[str]:
 def _links(key: str, data: bytes) -> Iterator[str]:
     if key.startswith("api/v1/openapi"):
         return  # it describes links, and has none
-    if (found := match_file(key) or match_url(f"/{key}")) and found.route.scope == "files":
+    found = match_file(key) or match_url(f"/{key}")
+    if found and (found.route.scope == "files" or found.route.media in (GZIP, ZIP)):
         return  # of others, whatever is in it
     text = data.decode()
     kind = key.rpartition(".")[2] if "." in key.rpartition("/")[2] else text[:1]
