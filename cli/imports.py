@@ -69,12 +69,14 @@ _HELP = """Publish every prompt of a file or folder, or of another vendor's expo
 .prompt.yml          the prompt format of GitHub Models
 .prompt.md .agent.md .instructions.md .chatmode.md
                      the files of coding assistants
+.claude/commands .claude/agents .cursor/rules .gemini/commands .windsurf/rules .clinerules
+                     the files of coding agents, below such a folder; .mdc anywhere
 SKILL.md PROMPT.md   in a folder: one prompt with the files beside and below it, which become
                      files of its version. A .hubignore there names what stays out
 system.md user.md    beside each other: one prompt with two messages
 a folder             all such files below it, except tables and JSON, and except the hub's
                      own folders, built sites, environments, node_modules and hidden
-                     folders other than .agents, .claude and .github. Where it has
+                     folders other than those of coding agents. Where it has
                      others, plain .md files are documents, and are left out
 
 Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
@@ -203,6 +205,10 @@ def imports(
     if changed and not options.dry_run:
         named = [tuple(one.split()[0].split("/")) for one in changed]
         update_site(places, named, "The prompts are imported")
+    elif not (changed or outcome.unchanged or outcome.rejected or outcome.refused):
+        raise click.ClickException(
+            f"{source} has no prompts to import. `hubctl import --help` lists what an import reads."
+        )
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
         what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)

@@ -4,6 +4,7 @@ The rules of skills: https://agentskills.io/specification. A system that runs a 
 program from its first line, up to the line feed (execve(2)).
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ _BOM = b"\xef\xbb\xbf"
 _PROGRAMS = (b"\x7fELF", b"MZ", b"\0asm", *(bytes.fromhex(one) for one in (
     "feedface", "feedfacf", "cefaedfe", "cffaedfe", "cafebabe",
 )))  # fmt: skip
+_skill_name = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
 # A file, as in ``abilities``.
 File = tuple[str, bytes, bool]
 
@@ -41,7 +43,7 @@ def tell_unworkable(name: str, front: Mapping[str, Any], files: Sequence[File]) 
             f"The front matter declares variables, so the hub writes the skill: agents get it"
             f"{without}. Remove `variables` to have agents read the text as it is."
         )
-    elif own != name:
+    elif own != name and _skill_name.fullmatch(own):  # Others are titles, as prompty has.
         yield (
             f"The front matter's name is {own[:64]!r}, and the prompt is {name!r}: agents get it "
             f"as {name!r}{without}. Publish it as OWNER/{own[:64]}, or write `name: {name}`."

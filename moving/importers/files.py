@@ -25,7 +25,7 @@ from builder.text.prompts import parse_document
 from builder.text.skill_texts import is_skill
 from builder.text.summary import clean_title, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
-from moving.importers import chats
+from moving.importers import agents, chats
 from moving.importers.beside import SKILL_FILE, text_in
 from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
@@ -127,6 +127,7 @@ def _with_title(item: Item) -> Item:
 def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejection:
     path, where, _, beside = found
     name = path.name.lower()
+    tool, tool_name = agents.find_tool(path.absolute()) or ("", "")
     is_listed = exported is not None and where in exported.files
     bytes_max = EXPORTED_BYTES_MAX if is_listed else CONTENT_BYTES_MAX
     try:
@@ -142,8 +143,18 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
             limits = _EXPORTED_LIMITS if is_listed else {}
+            if tool == agents.GEMINI:
+                text, given = agents.read_gemini(text)
+            text, repaired = agents.repair(text)
             text, front, warnings = _read_text(text, path.suffix.lower(), is_ours, limits)
-            warnings += check_connection(front)
+            if tool == agents.GEMINI:
+                front = given
+            if tool == agents.COMMAND:
+                body = parse_document(text).body
+                converted, front = agents.read_command(body, front)
+                text = text[: len(text) - len(body)] + converted
+            warnings += [*repaired, *check_connection(front)]
+            warnings += agents.warn_of_running(text) if tool else []
             text = asked_first.sub("", text, count=1)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
@@ -158,7 +169,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
     return Item(
         where,
         where.split("/")[0] if is_listed else "",
-        _name(path, front, root, is_listed),
+        tool_name or _name(path, front, root, is_listed),
         text,
         fields,
         [*warnings, *notes, *(beside.tell() if beside else ())],

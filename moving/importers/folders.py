@@ -4,11 +4,13 @@ A folder can hold prompts among other things. If some files have a form that onl
 as ``SKILL.md`` or ``.prompt.md``, plain Markdown files there are documents, and are passed over.
 """
 
+from collections import Counter
 from collections.abc import Collection, Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from builder.store.site import is_built
+from moving.importers.agents import find_tool
 from moving.importers.beside import (
     PROMPT_FILE,
     SKILL_FILE,
@@ -25,16 +27,22 @@ _PAIR = {SYSTEM_FILE, USER_FILE}
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 # Files of coding assistants.
 ASSISTANT_SUFFIXES = (".prompt.md", ".instructions.md", ".agent.md", ".chatmode.md")
-FORM_SUFFIXES = (*ASSISTANT_SUFFIXES, ".prompt", ".prompty", *MESSAGE_SUFFIXES)
+FORM_SUFFIXES = (*ASSISTANT_SUFFIXES, ".prompt", ".prompty", ".mdc", *MESSAGE_SUFFIXES)
 SUFFIXES = (".md", *FORM_SUFFIXES)
 # Folders in which coding assistants look for these files. Other hidden folders hold no source.
-ASSISTANT_FOLDERS = (".agents", ".claude", ".github")
+ASSISTANT_FOLDERS = tuple(
+    ".agents .claude .clinerules .continue .cursor .gemini .github .windsurf".split()
+)
 # Files about a collection, which are no prompts. Names in capitals match only in capitals.
 SKIPPED_STEMS = set(
     "readme license licence changelog contributing code_of_conduct third_party_notices "
     "pull_request_template AUTHORS COPYING MAINTAINERS NOTICE RELEASING SECURITY SUPPORT".split()
 )
 ABOUT = "about the collection, not a prompt"
+# Files that tell every agent about the repository.
+_INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", "copilot-instructions.md")
+INSTRUCTIONS = "instructions for agents about the repository, not a prompt"
+OF_NO_KIND = "no kind of file that has prompts"
 NO_SOURCE = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
 PLAIN = (
     "plain Markdown in a folder that has prompts in formats of their own. Add --markdown to "
@@ -66,6 +74,8 @@ def find_prompts(
     for one in _walk(root, own):
         if not isinstance(one, Found):
             yield one
+        elif one.path.name in _INSTRUCTIONS:
+            yield PassedOver(one.where, INSTRUCTIONS)
         elif one.where in listed or _has_form(one.path.name) or not is_about(one.path.name):
             found.append(one)
         else:
@@ -79,7 +89,10 @@ def find_prompts(
     forms = {
         one.path
         for one in found
-        if one.where in listed or _has_form(one.path.name) or one.path.parent in pairs
+        if one.where in listed
+        or _has_form(one.path.name)
+        or one.path.parent in pairs
+        or find_tool(one.path)
     }
     for one in found:
         beside = folders[one.path.parent]
@@ -108,7 +121,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
     itself is a prompt, yields it and the folders below it that are prompts.
     """
     is_one = text_in([*root.iterdir()]) is not None
-    waiting, passed = [root], []
+    waiting, passed, endings = [root], [], Counter[str]()
     while waiting:
         path = waiting.pop()
         where = path.relative_to(root).as_posix()
@@ -131,14 +144,20 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                         beside = find_beside(text, has_others=path == root)
                         yield Found(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
-            elif path.is_file() and path.name.lower().endswith(SUFFIXES) and not is_one:
-                yield Found(path, where)
+            elif path.is_file() and not is_one:
+                if path.name.lower().endswith(SUFFIXES) or find_tool(path):
+                    yield Found(path, where)
+                else:
+                    endings[path.suffix.lower() or "without an ending"] += 1
         # RuntimeError: links in a circle; ValueError: rules that cannot be read
         except (OSError, RuntimeError, ValueError) as error:
             cause = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {cause}")
     if passed:
         yield PassedOver(", ".join(passed), NO_SOURCE)
+    if endings:
+        counts = sorted(endings.items(), key=lambda one: (-one[1], one[0]))
+        yield PassedOver(", ".join(f"{count:,} {ending}" for ending, count in counts), OF_NO_KIND)
 
 
 def _is_looked_at(path: Path) -> bool:

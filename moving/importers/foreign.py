@@ -31,7 +31,9 @@ _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "dict": "object",
 }
 # Keys that tell coding assistants how and where to run a prompt.
-_OF_ASSISTANTS = ("mode", "agent", "tools", "allowed-tools", "applyTo")
+_OF_ASSISTANTS = tuple(
+    "mode agent tools allowed-tools applyTo argument-hint globs alwaysApply".split()
+)
 # Settings of a connection that reveal neither its address nor a credential.
 _HARMLESS = {"type", "name", "kind", "api_version"}
 _secret = re.compile("key|secret|token|password", re.IGNORECASE)

@@ -49,11 +49,11 @@ def test_a_folder(root):
     ]  # fmt: skip
     assert list(reasons(outcome)) == ["out.md", "bad.md", "huge.md", "none.prompt.yml"]
     assert [one.where for one in outcome.passed_over] == [
-        "README.md", "SECURITY.md", ".hidden, env, node_modules, site", "again/more/chef.md",
-        "empty.md",
+        "README.md", "SECURITY.md", ".hidden, env, node_modules, site",
+        "1 .csv, 1 .png, 1 without an ending", "again/more/chef.md", "empty.md",
     ]  # fmt: skip
     assert outcome.passed_over[2].reason == NO_SOURCE
-    assert outcome.passed_over[3].reason == "the same as again/chef.md"
+    assert outcome.passed_over[4].reason == "the same as again/chef.md"
     assert outcome.warnings == [
         "basic.prompty: The front matter is published, with model.configuration.azure_endpoint.",
         "chef.md: Ignored unknown front-matter keys: 'color'.",

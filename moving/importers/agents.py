@@ -1,0 +1,121 @@
+"""Files of coding agents: where each tool looks for them, and what their texts say. Pure, except
+that ``find_tool`` looks for the folder of a plugin.
+"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from builder.text.core_yaml import load_yaml
+from builder.text.prompts import BOM, parse_document
+
+COMMAND, OTHER, GEMINI = "command", "other", "gemini"
+# The tools' own documentation names these paths. The group is the name, in folders.
+_TOOLS = [
+    (kind, re.compile(f".*/{pattern}", re.DOTALL))
+    for kind, pattern in (
+        (COMMAND, r"\.claude/commands/(.+)\.md"),
+        (OTHER, r"\.claude/agents/(.+)\.md"),
+        (OTHER, r"\.cursor/rules/(?:.+/)?([^/]+)\.mdc"),
+        (GEMINI, r"\.gemini/commands/(.+)\.toml"),
+        (OTHER, r"\.(?:windsurf/rules|clinerules|continue/prompts)/(?:.+/)?([^/]+)\.md"),
+    )
+]
+_PLUGIN_FOLDERS = {"commands": COMMAND, "agents": OTHER}
+_argument = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
+_run_or_read = {
+    "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{[^}\n]+\}"),
+    "`@` files": re.compile(r"@\{[^}\n]+\}|(?<![\w@`.])@[\w.-]*/[\w./-]+|(?<![\w@`.])@[\w-]+\.\w+"),
+}
+_toml_block = re.compile(
+    r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_yaml_block = re.compile(r"(---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
+_no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
+_line = re.compile(r"([A-Za-z_][\w.-]*):[ \t]+(\S[^\r\n]{0,1000}?)[ \t]*(\r?\n|\Z)")
+REPAIRED = "A line of its front matter is no valid YAML: read as the text that it says."
+
+
+def find_tool(path: Path) -> tuple[str, str] | None:
+    """The kind of an agent's file, and its name; None for another file. ``path`` is absolute."""
+    for kind, pattern in _TOOLS:
+        if found := pattern.fullmatch(path.as_posix()):
+            return kind, found[1].replace("/", "-")
+    if path.suffix.lower() == ".md":
+        for folder in path.parents:
+            kind = _PLUGIN_FOLDERS.get(folder.name)
+            if kind and (folder.parent / ".claude-plugin").is_dir():
+                return kind, "-".join(path.relative_to(folder).with_suffix("").parts)
+    return None
+
+
+def repair(text: str) -> tuple[str, list[str]]:
+    """``text`` with front matter that YAML reads: of TOML, or with quotes around values at the top
+    level that YAML refuses; without a byte order mark. The same text if that does not help.
+    """
+    text = text.removeprefix(BOM)
+    if block := _toml_block.match(text):
+        try:
+            front = tomllib.loads(block[1])
+            lines = [f"{json.dumps(key)}: {json.dumps(one)}\n" for key, one in front.items()]
+            return "".join(["---\n", *lines, "---\n", text[block.end() :]]), []
+        except (tomllib.TOMLDecodeError, TypeError, RecursionError):
+            return text, []
+    block = _yaml_block.match(text)
+    if not block:
+        return text, []
+    front = _no_break.sub(r"\1 ", block[2])
+    text = "".join([block[1], front, block[3], text[block.end() :]])
+    if not parse_document(text).fault:
+        return text, []
+    lines = [_quote(line) for line in front.splitlines(keepends=True)]
+    repaired = "".join([block[1], *lines, text[len(block[1]) + len(front) :]])
+    return (text, []) if parse_document(repaired).fault else (repaired, [REPAIRED])
+
+
+def _quote(line: str) -> str:
+    found = _line.fullmatch(line)
+    if not found:
+        return line
+    key, value, end = found.groups()
+    try:
+        load_yaml(f"{key}: {value}")
+    except ValueError:
+        return f"{key}: {json.dumps(value, ensure_ascii=False)}{end}"
+    return f"{key}: {value}{end}"
+
+
+def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The body of a command with variables for its arguments, and the front matter that describes
+    them.
+    """
+    found = {one[1]: None for one in _argument.finditer(body)}
+    names = {one: f"arg_{one}" if one else "arguments" for one in found}
+    hint = front.get("argument-hint")
+    about = {"description": hint if isinstance(hint, str) else " ".join(map(str, hint or ()))}
+    variables = [
+        {"name": name} | (about if about["description"] else {}) for name in names.values()
+    ]
+    if variables and not front.get("variables"):
+        front = front | {"variables": variables}
+    return _argument.sub(lambda one: f"{{{{{names[one[1]]}}}}}", body), front
+
+
+def read_gemini(text: str) -> tuple[str, dict[str, Any]]:
+    """The prompt of a command of Gemini CLI, and its description. Raises ValueError."""
+    found = tomllib.loads(text)
+    prompt, description = found.get("prompt"), found.get("description")
+    if not isinstance(prompt, str):
+        raise ValueError("has no prompt")
+    return prompt, {"description": description} if isinstance(description, str) else {}
+
+
+def warn_of_running(body: str) -> list[str]:
+    """A warning for each kind of text that the tool replaces when it runs the prompt."""
+    return [
+        f"{what} stay text: {found[0][:60]}."
+        for what, pattern in _run_or_read.items()
+        if (found := pattern.search(body))
+    ]

@@ -1,0 +1,87 @@
+"""Files of coding agents, each by the rules of its tool."""
+
+from pathlib import Path
+
+import pytest
+
+from builder.text.prompts import parse_document
+from moving.importers.agents import REPAIRED, repair
+from tests.moving.importers.bringing import bring, latest, write_all
+
+FILES = {
+    ".claude/commands/git/fix-issue.md": "---\nargument-hint: [number] [priority]\n"
+    "allowed-tools: Read, Grep\n---\nFix issue $1 with priority $2, for $5.00. Run !`git log`.\n",
+    ".claude/commands/say.md": "Say $ARGUMENTS. See @docs/style.md.\n",
+    ".claude/commands/README.md": "About these.\n",
+    ".claude/agents/critic.md": "---\nname: critic\ndescription: Use when: a text is done\n"
+    "tools: Read\n---\nCriticise what $1 says.\n",
+    "plugin/.claude-plugin/plugin.json": "{}",
+    "plugin/commands/tidy.md": "Tidy $ARGUMENTS.\n",
+    ".cursor/rules/typescript.mdc": "---\ndescription: Types\nglobs: *.ts\nalwaysApply: false\n"
+    "---\nUse strict types.\n",
+    ".gemini/commands/git/log.toml": 'description = "Explains a log"\n'
+    'prompt = "Explain {{args}}."\n',
+    ".windsurf/rules/tests.md": "Write tests first.\n",
+    ".clinerules/style.md": "Write plainly.\n",
+    "AGENTS.md": "Build with make.\n",
+    "drawing.canvas": "{}",
+    "other.toml": "a = 1\n",
+    "notes.md": "A document.\n",
+}
+
+
+def test_a_repository_with_files_of_each_tool(root):
+    folder = write_all(Path(root).parent / "repository", FILES)
+    outcome = bring(root, folder)
+    assert [one.split()[0].partition("/")[2] for one in outcome.created] == [
+        "critic", "git-fix-issue", "say", "style", "typescript", "git-log", "tests", "tidy",
+    ]  # fmt: skip
+    assert not outcome.rejected
+    assert {one.where for one in outcome.passed_over} == {
+        ".claude/commands/README.md", "AGENTS.md", "notes.md", "plugin/.claude-plugin",
+        "1 .canvas, 1 .toml",
+    }  # fmt: skip
+    record, text = latest(root, "imported/git-fix-issue")
+    body = parse_document(text).body
+    assert body == "Fix issue {{arg_1}} with priority {{arg_2}}, for $5.00. Run !`git log`.\n"
+    assert [(one.name, one.description) for one in record.variables] == [
+        ("arg_1", "[number] [priority]"), ("arg_2", "[number] [priority]"),
+    ]  # fmt: skip
+    assert record.parameters == {
+        "allowed-tools": "Read, Grep", "argument-hint": "[number] [priority]",
+    }  # fmt: skip
+    assert latest(root, "imported/say")[1] == "Say {{arguments}}. See @docs/style.md.\n"
+    record, text = latest(root, "imported/critic")
+    assert record.description == "Use when: a text is done" and "$1" in text
+    record, _ = latest(root, "imported/typescript")
+    assert (record.description, record.parameters) == (
+        "Types", {"globs": "*.ts", "alwaysApply": False},
+    )  # fmt: skip
+    record, text = latest(root, "imported/git-log")
+    assert (record.description, text) == ("Explains a log", "Explain {{args}}.")
+    warned = "\n".join(outcome.warnings)
+    assert f".cursor/rules/typescript.mdc: {REPAIRED}" in warned
+    assert "`!` commands stay text: !`git log`." in warned
+    assert "`@` files stay text: @docs/style.md." in warned
+    assert len(bring(root, folder).unchanged) == 8
+
+
+@pytest.mark.parametrize(
+    ("block", "front"),
+    [
+        ("---\nname: @scope\n---\n", {"name": "@scope"}),
+        ("---\ndescription:\xa0Use when: now\n---\n", {"description": "Use when: now"}),
+        ('\ufeff---\nname: "a"\n---\n', {"name": "a"}),
+        ('+++\nname = "a"\n+++\n', {"name": "a"}),
+        ("---\r\nglobs: *.ts\r\nname: x\r\n---\r\n", {"globs": "*.ts", "name": "x"}),
+    ],
+)
+def test_front_matter_that_yaml_refuses(block, front):
+    text, _ = repair(f"{block}Text.\n")
+    document = parse_document(text)
+    assert (document.front, document.body) == (front, "Text.\n")
+
+
+def test_front_matter_that_nothing_helps_stays():
+    text = "---\na: [1\n  b: {\n---\nText.\n"
+    assert repair(text) == (text, [])
