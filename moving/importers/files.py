@@ -143,18 +143,8 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
             limits = _EXPORTED_LIMITS if is_listed else {}
-            if tool == agents.GEMINI:
-                text, given = agents.read_gemini(text)
-            text, repaired = agents.repair(text)
-            text, front, warnings = _read_text(text, path.suffix.lower(), is_ours, limits)
-            if tool == agents.GEMINI:
-                front = given
-            if tool == agents.COMMAND:
-                body = parse_document(text).body
-                converted, front = agents.read_command(body, front)
-                text = text[: len(text) - len(body)] + converted
-            warnings += [*repaired, *check_connection(front)]
-            warnings += agents.warn_of_running(text) if tool else []
+            text, front, warnings = _read_agents(text, tool, path.suffix.lower(), is_ours, limits)
+            warnings += check_connection(front)
             text = asked_first.sub("", text, count=1)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
@@ -207,6 +197,23 @@ def _kind(name: str) -> str:
 def _stem(path: Path) -> str:
     suffix = max((s for s in SUFFIXES if path.name.lower().endswith(s)), key=len, default="")
     return path.name[: len(path.name) - len(suffix)]
+
+
+def _read_agents(
+    text: str, tool: str, suffix: str, is_ours: bool, limits: dict[str, int]
+) -> tuple[str, dict[str, Any], list[str]]:
+    """As ``_read_text``, by the rules of a coding agent's ``tool``, if any. Raises ValueError."""
+    if tool == agents.GEMINI:
+        text, front = agents.read_gemini(text)
+        return text, front, agents.warn_of_running(text)
+    text, repaired = agents.repair(text)
+    text, front, warnings = _read_text(text, suffix, is_ours, limits)
+    if tool == agents.COMMAND:
+        body = parse_document(text).body
+        converted, front = agents.read_command(body, front)
+        text = text[: len(text) - len(body)] + converted
+    running = agents.warn_of_running(text) if tool else []
+    return text, front, [*repaired, *warnings, *running]
 
 
 def _read_text(
