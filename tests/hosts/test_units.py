@@ -40,6 +40,14 @@ def commands(unit: str, key: str) -> list[str]:
     return re.findall(rf"^{key}=(.*)$", text, re.M)
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_is_confined(unit: str):
+    """At most 3.0 of the 10 points of exposure that systemd counts."""
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", DEPLOY / unit]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    assert done.returncode == 0, done.stdout
+
+
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The settings of `deploy/hub.env`, with the folders somewhere else."""
     text = (DEPLOY / "hub.env").read_text(encoding="utf-8").replace("/srv/hub", str(folder))
