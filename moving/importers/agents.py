@@ -26,8 +26,10 @@ _TOOLS = [
 _PLUGIN_FOLDERS = {"commands": COMMAND, "agents": OTHER}
 _argument = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
 _run_or_read = {
-    "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{[^}\n]+\}"),
-    "`@` files": re.compile(r"@\{[^}\n]+\}|(?<![\w@`.])@[\w.-]*/[\w./-]+|(?<![\w@`.])@[\w-]+\.\w+"),
+    "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{[^{}\n]{1,200}\}"),
+    "`@` files": re.compile(
+        r"@\{[^{}\n]{1,200}\}|(?<![\w@`.])@[\w.-]*/[\w./-]+|(?<![\w@`.])@[\w-]+\.\w+"
+    ),
 }
 _toml_block = re.compile(
     r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -105,7 +107,10 @@ def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 def read_gemini(text: str) -> tuple[str, dict[str, Any]]:
     """The prompt of a command of Gemini CLI, and its description. Raises ValueError."""
-    found = tomllib.loads(text)
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("is nested too deep") from None
     prompt, description = found.get("prompt"), found.get("description")
     if not isinstance(prompt, str):
         raise ValueError("has no prompt")

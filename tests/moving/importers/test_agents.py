@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builder.text.prompts import parse_document
-from moving.importers.agents import REPAIRED, repair
+from moving.importers.agents import REPAIRED, read_gemini, repair
 from tests.moving.importers.bringing import bring, latest, write_all
 
 FILES = {
@@ -85,3 +85,9 @@ def test_front_matter_that_yaml_refuses(block, front):
 def test_front_matter_that_nothing_helps_stays():
     text = "---\na: [1\n  b: {\n---\nText.\n"
     assert repair(text) == (text, [])
+
+
+@pytest.mark.parametrize("text", ["a = ", "description = 'x'", "prompt = 1", "a = " + "[" * 9_999])
+def test_a_command_of_gemini_that_cannot_be_read(text):
+    with pytest.raises(ValueError):
+        read_gemini(text)
