@@ -148,7 +148,7 @@ def test_an_api(folder: Path, example_api: FakeApi):
         (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "langfuse", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
         (["--from", "langfuse", "http://api.example"], 1, "with https"),
-        (["--from", "langfuse", "https://api.example", "--owner", "api"], 1, "another owner"),
+        (["--from", "langfuse", "https://api.example", "--owner", "api"], 1, "such as api-team"),
         (["--from", "langfuse", "missing"], 2, "'missing' does not exist"),
         (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
         (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),

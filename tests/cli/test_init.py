@@ -63,7 +63,7 @@ def test_the_settings_are_explained_with_values_that_are_right(made: Path) -> No
     assert len(re.findall(r"^[a-z-]+ = ", shown, flags=re.MULTILINE)) > 30
     (made.parent / "all.toml").write_text(shown)
     defaults = read_config(f"{made.parent}/all.toml", main)
-    assert defaults["serve"]["port"] == 8000 and defaults["mcp"]["port"] == 8001
+    assert defaults["serve"]["port"] == 8000
     assert defaults["build"]["base_url"] == "https://prompts.example.org"
 
 

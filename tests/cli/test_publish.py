@@ -69,7 +69,7 @@ def test_publish_from_standard_input(folder: Path):
         (["ann/story", "content"], 2, "content is a folder. Publish it"),
         (["Ann/story", "-"], 1, "Use 'ann'"),
         (["ann/a/b", "-"], 1, "prompt name"),
-        (["api/story", "-"], 1, "another owner"),
+        (["api/story", "-"], 1, "such as api-team"),
         (["ann/story", "-", "--tag", "No Tag"], 1, "tags[0]"),
         (["ann/story", "-", "--title", ""], 1, "title"),
         (["ann/story", "-", "--base-version", "1.0.0"], 1, "no version yet"),
@@ -165,7 +165,7 @@ def test_import_names_a_bounded_number_of_owners(folder: Path):
     [
         (["nowhere.csv"], 2, "nowhere.csv"),
         (["some.csv", "--tag", "Not OK"], 2, "a tag has only"),
-        (["some.csv", "--owner", "api"], 1, "another owner"),
+        (["some.csv", "--owner", "api"], 1, "such as api-team"),
         (["some.csv", "--allow-owner", "No One"], 1, "owner"),
         (["some.csv", "--title-column", "name"], 1, "The columns are: title, prompt."),
     ],
