@@ -106,9 +106,13 @@ def invite(
             code = Invitations(database).invite(handle, now, seconds=seconds)
             links.append((handle, invitation_link(link_base, code)))
         has_password = Passwords(database).has(handle)
+    _show_links(links, format_time(int(now.timestamp()) + seconds), has_password)
+
+
+def _show_links(links: list[tuple[str, str]], until: str, has_password: bool) -> None:
+    """Print links by handle. ``has_password``: whether the last handle has one."""
     for handle, link in links:
         click.echo(link if len(links) == 1 else f"{handle}\t{link}")
-    until = format_time(int(now.timestamp()) + seconds)
     if len(links) > 1:
         say(
             f"Each link works once, until {until}, and is shown only once. Anyone who has it can "

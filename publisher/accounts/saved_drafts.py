@@ -99,16 +99,15 @@ class SavedDrafts:
             self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - DRAFT_SECONDS,))
             if over:
                 rows = self._database.execute(
-                    "UPDATE draft SET title = ?, data = ?, changed_at = ?, owner = ?, "
-                    "revision = revision + 1 "
+                    "UPDATE draft "
+                    "SET title = ?, data = ?, changed_at = ?, owner = ?, revision = revision + 1 "
                     "WHERE author = ? AND id = ? AND repo = ? AND revision = ? RETURNING revision",
                     (title, data, at, owner, author, over.id, repo, over.revision),
                 )
                 if rows:
                     return SavedDraft(over.id, owner, repo, title, at, rows[0][0])
-            ((count,),) = self._database.execute(
-                "SELECT count(*) FROM draft WHERE author = ?", (author,)
-            )
+            count_of_author = "SELECT count(*) FROM draft WHERE author = ?"
+            ((count,),) = self._database.execute(count_of_author, (author,))
             if count >= DRAFTS_PER_AUTHOR_MAX:
                 raise RequestError(
                     "validation_failed",
