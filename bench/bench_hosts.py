@@ -3,8 +3,7 @@
 First nginx as ``hubctl hosts nginx`` writes it, with all features on, beside a bare nginx that
 serves the same files by their paths, without a log and with its default log; and Caddy as ``hubctl
 hosts caddy`` writes it, if it is installed. Each has one core, and wrk the other; they take turns,
-in the opposite order every other round. ``--ablate`` removes features of nginx's configuration one
-by one, to measure the cost of each.
+in the opposite order every other round.
 
 Then reads at a steady rate through that nginx, before a live ``hubctl serve``: alone, during
 publications, and during publications and full builds. Servers and builds share one core, which is
@@ -20,7 +19,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
-from ablations import ablate
 from hosted import (
     BARE,
     BARE_LOGGING,
@@ -45,8 +43,7 @@ from servers import (
 )
 from under_publishing import read_under_publishing
 
-from builder.hosts import nginx
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite, configuration
 
 AIM = 0.9
 
@@ -58,7 +55,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, metavar="K")
     parser.add_argument("--seconds", type=int, default=2, metavar="S", help="of each wrk run")
     parser.add_argument("--no-compare", action="store_true", help="only reads under publishing")
-    parser.add_argument("--ablate", action="store_true", help="what in nginx's file costs what")
     parser.add_argument("--no-publishing", action="store_true", help="no reads under publishing")
     parser.add_argument("--rate", type=float, default=700, metavar="N", help="steady reads/s")
     parser.add_argument("--publications", type=float, default=100, metavar="N", help="a minute")
@@ -89,10 +85,10 @@ def main() -> None:
         )
         service_core = None if options.all_cores else server_core
         with hub(f"{folder}/hub", service_core, 0, ("--publish-limit", "0")) as upstream:
-            # Each of wrk's clients must have its own count in the limit.
+            # All of wrk's clients have one address.
             site = HostedSite(
-                f"{folder}/hub/site", f"{folder}/hub/state", BASE_URL,
-                upstream=upstream.url.removeprefix("http://"), trusted_proxies=("127.0.0.1",),
+                f"{folder}/hub/site", BASE_URL, upstream=upstream.url.removeprefix("http://"),
+                reads_per_minute=0,
             )  # fmt: skip
             bench = Bench(
                 options, folder, site, upstream, prompts, tokens,
@@ -101,8 +97,6 @@ def main() -> None:
             settle(bench)
             if not options.no_compare:
                 compare(bench)
-            if options.ablate:
-                ablate(bench)
             if not options.no_publishing:
                 read_under_publishing(bench)
         print_machine(folder)
@@ -121,7 +115,7 @@ def compare(bench: Bench) -> None:
         }
         if shutil.which("caddy"):
             servers[CADDY] = start(generated_caddy(bench.site, folder, core))
-        conf = nginx.files(bench.site)[nginx.FILE]
+        conf = configuration("nginx", bench.site)
         # The directives of all locations: they are indented once.
         gzip = " ".join(re.findall(r'^ {4}gzip(?:"[^"]*"|[^";])*;', conf, re.M))
         compressing = start(bare_nginx(out, folder, core, more=gzip))

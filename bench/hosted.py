@@ -11,7 +11,7 @@ from publishers import HubClient, Prompt
 from report import median, say, spread
 from servers import Load, Server, fetch, load
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 
 MANY = 1_000
 # The servers. Those whose names begin with "bare" serve files by their paths.

@@ -17,14 +17,12 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from processes import HUBCTL, environment, process_tree
 
-from builder.hosts import caddy as caddy_host
-from builder.hosts import nginx as nginx_host
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite, configuration
 
 CLIENTS = 20_000
 CONNECTIONS = 32
@@ -160,26 +158,20 @@ def bare_nginx(
 
 
 @contextlib.contextmanager
-def generated_nginx(
-    site: HostedSite, folder: str, core: int | None, change: Callable[[str], str] = str
-) -> Iterator[Server]:
-    """nginx as ``hubctl hosts nginx`` writes it, but with one worker, on a free port, with its own
-    logs and cache. ``change``: further changes.
-    """
+def generated_nginx(site: HostedSite, folder: str, core: int | None) -> Iterator[Server]:
+    """nginx as ``hubctl hosts nginx`` prints it, with one worker, on a free port."""
     site, port, own = _placed(site, folder, "nginx")
-    os.mkdir(nginx_host.folder(site))
-    conf = nginx_host.files(site)[nginx_host.FILE]
-    conf = substituted(r"^worker_processes auto;", "worker_processes 1; daemon off;", conf)
-    with started_nginx(change(conf), own, port, core) as server:
+    conf = configuration("nginx", site._replace(log=f"{own}/access.log"))
+    conf = f"worker_processes 1; daemon off; pid {own}/pid; events {{}}\nhttp {{\n{conf}}}\n"
+    with started_nginx(conf, own, port, core) as server:
         yield server
 
 
 @contextlib.contextmanager
 def generated_caddy(site: HostedSite, folder: str, core: int | None) -> Iterator[Server]:
-    """Caddy as ``hubctl hosts caddy`` writes it, but on a free port."""
+    """Caddy as ``hubctl hosts caddy`` prints it, on a free port."""
     site, port, own = _placed(site, folder, "caddy")
-    os.mkdir(f"{site.state}/caddy")
-    (text,) = caddy_host.files(site).values()
+    text = "{\n\tadmin off\n}\n" + configuration("caddy", site)
     path = f"{own}/Caddyfile"
     with open(path, "w") as file:
         file.write(text)
@@ -189,19 +181,11 @@ def generated_caddy(site: HostedSite, folder: str, core: int | None) -> Iterator
 
 
 def _placed(site: HostedSite, folder: str, program: str) -> tuple[HostedSite, int, str]:
-    """The site with its own port and state folder, and these two."""
+    """The site at a port of its own, that port, and a folder."""
     port = free_port()
     own = f"{folder}/{program}-{port}"
     os.mkdir(own)
-    return site._replace(state=own, listen=f"127.0.0.1:{port}"), port, own
-
-
-def substituted(pattern: str, replacement: str, conf: str) -> str:
-    """A configuration with replaced lines. Ends the benchmark if no line matches (any more)."""
-    changed, count = re.subn(pattern, replacement, conf, flags=re.M)
-    if not count:
-        raise SystemExit(f"The generated configuration has nothing like {pattern}.")
-    return changed
+    return site._replace(listen=f"127.0.0.1:{port}"), port, own
 
 
 @contextlib.contextmanager

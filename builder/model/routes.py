@@ -303,8 +303,12 @@ _ROWS = (
     _row("search_page", "/search", HTML, "list", "site"),
     _row("api_page", "/docs", HTML, "list", "site"),
     _row("not_found_page", "/404", HTML, "not_found", "site"),
-    # The page that a host sends for the account settings while their service is down.
+    # What a web server sends while the service is down, and for programs.
     _row("unavailable_page", "/503", HTML, "none", "site"),
+    _row("not_found_error", "/api/404", JSON, "not_found", "site"),
+    _row("unavailable_error", "/api/503", JSON, "none", "site"),
+    # Without this file, GitHub Pages leaves out paths that begin with an underscore.
+    _row("no_jekyll", "/.nojekyll", TEXT, "list", "site"),
     _row("stylesheet", "/assets/style.css", CSS, "list", "site"),
     _row("site_script", "/assets/site.js", SCRIPT, "list", "site"),
     _row("search_script", "/assets/search.js", SCRIPT, "list", "site"),
@@ -378,9 +382,8 @@ LATEST_TEXTS = ("raw", "body")
 # is none.
 WELL_KNOWN = "/.well-known/"
 
-# Files in the site's folder that a host reads. `hubctl hosts` writes them, and no build touches
-# them.
-HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
+# Files in the site's folder that a host reads. An operator writes them, and no build touches them.
+HOST_FILES = frozenset({"_headers", "_redirects"})
 
 
 def is_api_path(path: str) -> bool:

@@ -93,9 +93,17 @@ _PARAMETERS = {
 }
 
 
+_QUERIES = (
+    "With `min_serial=N` in the query of any read, `hubctl serve` answers 503 until its lists have "
+    "the serial N."
+)
+
+
 def document(settings: Settings) -> bytes:
     """The document as JSON."""
-    paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
+    paths = {
+        route.url: {"get": _operation(route, settings.queries)} for route in ROUTES if route.summary
+    }
     paths[PUBLISH_URL]["post"] = _publish_operation()
     paths[CHECK_URL] = {"post": _check_operation()}
     paths.setdefault(LABEL_URL, {}).update(_label_operations())
@@ -110,10 +118,8 @@ def document(settings: Settings) -> bytes:
                 "description": "A `repo` is one prompt with all its versions. "
                 + ("" if settings.private else "Reading needs no key. ")
                 + "Every answer has an `ETag` and may be cached as long as `Cache-Control` "
-                "says. A plain file host ignores queries: check `meta` for the filters that were "
-                "applied, or use the paths in `hub.json`, which work on every host. With "
-                "`min_serial=N` in the query of any read, `hubctl serve` answers 503 until its "
-                "lists have the serial N.",
+                "says. The paths in `hub.json` work on every host. "
+                + (_QUERIES if settings.queries else "This host answers no queries."),
             },
             "servers": [{"url": settings.base_url}],
             "paths": paths,
@@ -157,7 +163,7 @@ def _schemas() -> dict[str, Any]:
     return schemas
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, queries: bool) -> dict[str, Any]:
     # The path of a file decides its media type.
     medias = (TEXT, BYTES) if route.media == BYTES else (route.media,)
     ok: dict[str, Any] = {
@@ -177,10 +183,13 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": [*_path_parameters(route.url), *_query_parameters(route)],
+        "parameters": [
+            *_path_parameters(route.url),
+            *(_query_parameters(route) if queries else ()),
+        ],
         "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
-    if route.query:
+    if route.query and queries:
         operation["description"] = f"The same with a query: `{route.query}`."
     return operation
 

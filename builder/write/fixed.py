@@ -4,10 +4,13 @@ import os
 
 import msgspec
 
+from builder.model.answers import ErrorBody
 from builder.model.errors import STATUS
+from builder.model.messages import MESSAGES
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.render import api_page, clients, colours, connect, crawlers, openapi
+from builder.render.envelopes import error_envelope
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 from builder.store.site import Site
@@ -43,6 +46,9 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("search_page", pages.render("search.html"))
     site.write_fixed("not_found_page", pages.render("404.html"))
     site.write_fixed("unavailable_page", pages.render("503.html"))
+    for route, code in {"not_found_error": "not_found", "unavailable_error": "unavailable"}.items():
+        site.write_fixed(route, error_envelope(ErrorBody(code, MESSAGES[code])))
+    site.write_fixed("no_jekyll", b"")
     for route in _ASSET_ROUTES:
         name = os.path.basename(BY_NAME[route].file)
         with open(os.path.join(ASSETS, name), "rb") as file:

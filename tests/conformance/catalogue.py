@@ -17,10 +17,12 @@ FIELD = re.compile(r"\{(\w+)\}")
 # A name that exists in no catalogue.
 NOBODY = "conformance-nobody"
 
-# Compressed files are for the host alone.
-FILES = [route for route in READ_ROUTES if route.media != GZIP]
-# A host may send the page for missing addresses with its true status, 404.
-FOUND = [route for route in FILES if route.name != "not_found_page"]
+# Compressed files, and those that a host sends in place of an answer, are for the host alone.
+FILES = [
+    route
+    for route in READ_ROUTES
+    if route.media != GZIP and route.cache != "not_found" and route.url not in ("/503", "/api/503")
+]
 
 
 class Unusable(Exception):

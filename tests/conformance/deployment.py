@@ -18,6 +18,7 @@ CAPABILITIES = {
     "publishing": "the publish service answers, if only that a token is missing",
     "accounts": "the account settings answer, and the exchange of tokens for jobs of a CI",
     "token": "there is a token to publish with",
+    "upstream": "a service is behind it, whose address is known",
     "rate limit": "a limit of reads is in force, and may be used up",
 }
 
@@ -29,7 +30,7 @@ class Deployment(NamedTuple):
     ``token`` publishes to ``publish_to``, a repo; ``member`` is one that reads a private hub.
     ``rate_limit``: reads a minute. ``sample``: the number of repos, tags and pages of a list to
     test, at most; 0 for all. ``may_lack_data``: True if a test may find nothing to test. ``level``
-    comes from the table of hosts.
+    comes from the table of hosts. ``upstream``: the address of the service behind a web server.
     """
 
     base_url: str
@@ -40,6 +41,7 @@ class Deployment(NamedTuple):
     may_lack_data: bool = False
     level: str = LEVELS[0]
     member: str = ""
+    upstream: str = ""
 
     @property
     def has_queries(self) -> bool:

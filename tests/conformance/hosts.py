@@ -12,10 +12,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from tests.conformance import worker
 from tests.conformance.caddy import started_caddy
 from tests.conformance.deployment import PRIVATE, Deployment
 from tests.conformance.nginx import started_nginx
@@ -92,12 +91,27 @@ def before_upstream(
         upstream, deployment,
     ):  # fmt: skip
         site = HostedSite(
-            upstream.settings.out, upstream.settings.state, base_url,
+            upstream.settings.out, base_url,
             listen=f"127.0.0.1:{free_port()}", upstream=f"127.0.0.1:{upstream.port}",
             reads_per_minute=rate_limit, private=private,
         )  # fmt: skip
         with started(site, workshop.folder()) as url:
-            yield deployment._replace(base_url=url, rate_limit=rate_limit)
+            yield deployment._replace(base_url=url, rate_limit=rate_limit, upstream=upstream.url)
+
+
+@contextlib.contextmanager
+def alone(
+    workshop: Workshop,
+    started: Callable[[HostedSite, Path], AbstractContextManager[str]],
+    base_url: str = BASE_URL,
+) -> Iterator[Deployment]:
+    """The host that ``started`` starts, without a service."""
+    settings = workshop.site(base_url)
+    site = HostedSite(
+        settings.out, base_url, listen=f"127.0.0.1:{free_port()}", upstream="", reads_per_minute=0
+    )
+    with started(site, workshop.folder()) as url:
+        yield Deployment(url)
 
 
 @contextlib.contextmanager
@@ -132,38 +146,41 @@ def _publishing(
 
 
 _UNLIMITED = {"rate limit": "it would shut out the other tests; embedded-limited has one"}
+# What is a file. What the service answers, a web server passes on as it is (test_passed_on).
+FILES = {
+    "CORS", "HEAD", "Langfuse", "catalogue", "client", "compression", "conditional requests",
+    "diffs", "feeds", "files", "headers", "hostile paths", "labels", "lists", "lists by query",
+    "pages", "passed on", "ranges", "raw text", "repos", "service", "skills", "tags", "users",
+    "versions", "withdrawn",
+}  # fmt: skip
+_SERVICE = _UNLIMITED | {"upstream": "it is the service"}
+_OF_CADDY = {"gzip": "before 2.9, what it compresses keeps the ETag of the file"}
 
 HOSTS = {
     "files": Host("files", files),
-    "files-below-path": Host("files", partial(files, base_url=BELOW_PATH)),
-    "embedded": Host("full", embedded, _UNLIMITED),
+    "nginx-alone": Host("files", partial(alone, started=started_nginx), needs_tools=True),
+    "caddy-alone": Host(
+        "files", partial(alone, started=started_caddy, base_url=BELOW_PATH), _OF_CADDY,
+        needs_tools=True,
+    ),
+    "embedded": Host("full", embedded, _SERVICE),
     "embedded-limited": Host("full", partial(embedded, rate_limit=120), areas={"rate limit"}),
-    # Some are below a path, some at the root of their address; tests/hosts has the other.
     "caddy": Host(
         "full", partial(before_upstream, started=started_caddy, base_url=BELOW_PATH),
-        {"rate limit": "Caddy has one only with a plugin"}, needs_tools=True,
+        _OF_CADDY | {"rate limit": "Caddy has one only with a plugin"}, areas=FILES,
+        needs_tools=True,
     ),
     "nginx": Host(
-        "full", partial(before_upstream, started=started_nginx), _UNLIMITED, needs_tools=True
+        "full", partial(before_upstream, started=started_nginx), _UNLIMITED, areas=FILES,
+        needs_tools=True,
     ),
     "nginx-limited": Host(
         "full", partial(before_upstream, started=started_nginx, rate_limit=120),
         areas={"rate limit"}, needs_tools=True,
     ),
-    "private": Host(PRIVATE, partial(embedded, private=True), _UNLIMITED),
-    "private-caddy": Host(
-        PRIVATE,
-        partial(before_upstream, started=started_caddy, base_url=BELOW_PATH, private=True),
-        _UNLIMITED, needs_tools=True,
-    ),
+    "private": Host(PRIVATE, partial(embedded, private=True), _SERVICE),
     "private-nginx": Host(
         PRIVATE, partial(before_upstream, started=started_nginx, private=True), _UNLIMITED,
-        needs_tools=True,
-    ),
-    "worker": Host(
-        "full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS, needs_tools=True
-    ),
-    "worker-alone": Host(
-        "queries", partial(worker.alone, base_url=BELOW_PATH), worker.LACKS, needs_tools=True
+        areas={"private", "passed on"}, needs_tools=True,
     ),
 }  # fmt: skip

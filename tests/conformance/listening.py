@@ -4,7 +4,7 @@ import contextlib
 import socket
 from collections.abc import Iterator
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 from tests.support.servers import Process, wait_until
 
 

@@ -132,7 +132,7 @@ UNKNOWN = [
     "{owner}/{name}?label=" + "a" * 37, "{owner}/{name}@{nobody}", "{owner}/{name}@99.0.0",
     "{owner}/{name}@", "{owner}/{name}@@1", "{owner}/{name}@Production", "{owner}/{name}@latest.",
     "{owner}/{Name}", "{owner}/{name}/latest", "{owner}/{name}/", "{owner}", "{owner}/",
-    "{owner}/..%2F..%2F..", "{name}", "{owner}//{name}", "{owner}/" + "x" * 65,
+    "{owner}/..%2F..%2F..", "{name}", "{owner}/" + "x" * 65,
 ]  # fmt: skip
 
 

@@ -60,18 +60,20 @@ class World:
             case "edit" if folder.exists():
                 (folder / "SKILL.md").write_text(self.text())
             case "edit":
+                prompts.mkdir(exist_ok=True)
                 file.write_text(self.text())
             case "delete" if file.exists():
                 file.unlink()
             case "rename" if file.exists():
                 file.rename(prompts / f"{self.random.choice(NAMES)}-2.md")
             case "folder":
-                folder.mkdir(exist_ok=True)
+                folder.mkdir(exist_ok=True, parents=True)
                 (folder / "SKILL.md").write_text(self.text())
                 (folder / "data.txt").write_text(str(self.random.random()))
                 if self.random.random() < 0.8:  # otherwise two sources
                     file.unlink(missing_ok=True)
             case _:
+                prompts.mkdir(exist_ok=True)  # git removes an empty folder
                 (prompts / "notes.txt").write_text(self.text())
 
     def branch(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 from builder.model.settings import Settings
 from tests.conformance.nginx import started_nginx
 from tests.support.catalogues import write_label, write_version
@@ -112,7 +112,7 @@ def addresses(
 ) -> Iterator[dict[str, str]]:
     """The base URL for the SDKs, by host."""
     site = HostedSite(
-        hub.settings.out, hub.settings.state, listen=f"127.0.0.1:{free_port()}",
+        hub.settings.out, listen=f"127.0.0.1:{free_port()}",
         upstream=f"127.0.0.1:{hub.port}", reads_per_minute=0,
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("nginx")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.render.hunks import ROWS_MAX
 from builder.text.hidden_chars import MARKS_MAX
@@ -253,7 +253,7 @@ def proxied_visits(
 ) -> Iterator[Visits]:
     """The embedded server behind nginx, on the configuration that `hubctl hosts` writes."""
     site = HostedSite(
-        hub.settings.out, hub.settings.state, hub.settings.base_url,
+        hub.settings.out, hub.settings.base_url,
         listen=f"127.0.0.1:{free_port()}", upstream=f"127.0.0.1:{hub.port}", reads_per_minute=0,
     )  # fmt: skip
     with started_nginx(site, tmp_path) as url:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Route, expect
 
-from builder.hosts.rules import HostedSite
+from builder.hosts.configuration import HostedSite
 from builder.model.answers import CatalogueLine
 from builder.model.routes import PAGE_SIZE
 from tests.conformance.nginx import started_nginx
@@ -79,9 +79,7 @@ def test_a_host_that_has_only_files(request, host):
 @pytest.mark.usefixtures("installed_tools")
 def test_the_catalogue_stands_in_while_the_service_is_down(hub, tabs, tmp_path):
     closed = f"127.0.0.1:{free_port()}"
-    site = HostedSite(
-        hub.settings.out, str(tmp_path), listen=f"127.0.0.1:{free_port()}", upstream=closed
-    )
+    site = HostedSite(hub.settings.out, listen=f"127.0.0.1:{free_port()}", upstream=closed)
     with started_nginx(site, tmp_path) as url:
         visits = tabs(url)
         page = visits.open("/search?q=echo")
