@@ -99,7 +99,6 @@ lock: $(VENV)/.serve
 	for version in 2 3 4 5; do \
 		echo "langfuse~=$$version.0" | $(COMPILE) - --output-file tests/langfuse/requirements-$$version.txt || exit 1; \
 	done
-	printf '%s\n' 'prompty[jinja2]' skills-ref | $(COMPILE) - --output-file tests/formats/requirements.txt
 	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
 bench: $(VENV)/.test tools build/mlflow build/lighthouse

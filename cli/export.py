@@ -1,12 +1,12 @@
-"""``hubctl export``: the prompts as files of other formats."""
+"""``hubctl export``: the prompts as Markdown or as skills."""
 
 import click
 
 from builder.model.plural import counted
-from builder.text.formats import SUFFIXES
 from cli.options import content_option
 from cli.progress import Progress
 from cli.standard_error import say
+from moving.export.listing import FORMATS
 from moving.export.run import Report
 from moving.export.run import export as export_content
 
@@ -20,28 +20,27 @@ KEPT_SHOWN = 20
     "format",
     metavar="FORMAT",
     required=True,
-    type=click.Choice(tuple(SUFFIXES)),
-    help=f"Format of the files: {', '.join(SUFFIXES)}.",
+    type=click.Choice(FORMATS),
+    help=f"Format of the files: {', '.join(FORMATS)}.",
 )
 @content_option
 @click.option("--owner", metavar="HANDLE", help="Only this owner's prompts. Other files stay.")
 def export(folder: str, format: str, content: str, owner: str | None) -> None:
-    """Write the latest version of each prompt to DIR, as files of another format.
+    """Write the latest version of each prompt to DIR, as Markdown or as a skill.
 
     \b
-    dotprompt   OWNER/NAME.prompt
-    prompty     OWNER/NAME.prompty, of prompty 2
-    skill       OWNER/NAME/SKILL.md, and the files of the version beside it
+    markdown   OWNER/NAME.md, as it was published; with files, OWNER/NAME/PROMPT.md beside them
+    skill      OWNER/NAME/SKILL.md, and the files of the version beside it
 
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
     written. Files of prompts that are gone are removed. Files that no export has written, or that
     you have changed since, are left alone and listed. `hubctl import DIR` brings the prompts back.
 
-    Counts at the end what the format cannot hold. No format has changelogs, labels or times. Exits
+    Counts at the end what a skill cannot hold. No format has changelogs, labels or times. Exits
     1 if a file is left alone or a prompt has a fault.
 
     \b
-      hubctl export --as dotprompt ../prompts
+      hubctl export --as markdown ../prompts
     """
     with Progress() as progress:
         report = export_content(content, folder, format, owner=owner, progress=progress)
@@ -60,11 +59,7 @@ def _report(report: Report, folder: str, format: str) -> None:
             f"Left alone: {folder}/{path} is not as an export wrote it. Import it to keep your "
             "changes, then remove it."
         )
-    for path in report.left_out[:KEPT_SHOWN]:
-        say(f"Left out: {path}: {format} has no files beside a prompt. Use --as skill")
-    more = sum(
-        max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept, report.left_out)
-    )
+    more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))
     if more:
         say(f"… and {more:,} more")
     for loss, count in sorted(report.losses.items()):

@@ -15,7 +15,7 @@ _hub() {
         return
         ;;
     --sort) words='top trending new' ;;
-    --as) words='dotprompt prompty skill' ;;
+    --as) words=skill ;;
     --version | --label | --at | --expected | --tag | --page) ;;
     *)
         case $COMP_CWORD:$operand:$command in

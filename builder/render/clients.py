@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from builder.render.envelopes import json_bytes
 from builder.render.hunks import ROWS_MAX
-from builder.text import formats
 from builder.text.hidden_chars import CONTROL, INVISIBLE, MARKS_MAX, SUSPECT
 from builder.text.line_diff import CONTEXT_LINES
 from builder.text.word_diff import TOKEN
@@ -24,7 +23,6 @@ _HERE = os.path.dirname(__file__)
 SHELL_CLIENT = os.path.join(_HERE, "client", "hub")
 PYTHON_CLIENT = os.path.join(_HERE, "client", "hub_prompts.py")
 
-_FROM_FORMATS = b"from builder.text.formats import write_as\n"
 _LONG_ESCAPE = re.compile(r"\\U0*([0-9a-fA-F]+)")
 
 
@@ -42,8 +40,6 @@ def shell_client(base_url: str, rules: str) -> Release:
     programs = {
         "search.py": search_program(rules),
         "show.py": _read("client", "show.py"),
-        "formats.py": _read(formats.__file__),
-        "convert.py": _read("client", "convert.py").replace(_FROM_FORMATS, b""),
     }
     for name, source in programs.items():
         script = script.replace(f"# The build puts {name} here.\n".encode(), source)

@@ -20,13 +20,13 @@ from builder.model import answers
 from builder.model.links import Links
 from builder.render.derive import Stored
 from builder.render.envelopes import json_bytes
-from builder.text.formats import SUFFIXES, skill_parts, with_front
 from builder.text.messages import parse_messages
 from builder.text.prompts import parse_document
 from builder.text.skill_texts import is_skill
+from builder.text.skill_writer import skill_parts, with_front
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
-FILE = SUFFIXES["skill"]
+FILE = "SKILL.md"
 # The most skills in an owner's index; an installer downloads all that an index names.
 INDEXED_MAX = 50
 # Claude Code reserves these names of marketplaces, and refuses others that look like its maker's.

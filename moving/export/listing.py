@@ -14,19 +14,14 @@ from builder.model.errors import OperatorError
 from builder.model.records import Sha256
 from builder.model.version_files import PATH_PATTERN
 from builder.store.plain_files import read_file
-from builder.text.formats import SUFFIXES
 
-# The end of a file's path, behind OWNER/NAME.
-ENDINGS = {
-    format: suffix if suffix.startswith(".") else f"/{suffix}"
-    for format, suffix in SUFFIXES.items()
-}
+FORMATS = ("markdown", "skill")
 LIST_FILE = ".hub-export.json"
 LIST_BYTES_MAX = 256 * 1024 * 1024
 
 _path = re.compile(
     f"{names.NAME_PATTERN}/{names.NAME_PATTERN}"
-    f"(?:{'|'.join(map(re.escape, ENDINGS.values()))}|/{PATH_PATTERN})"
+    rf"(?:\.(?:md|prompt|prompty)|/SKILL\.md|/PROMPT\.md|/{PATH_PATTERN})"  # also of former formats
 )
 
 

@@ -1,5 +1,5 @@
-"""Exports the content: the latest version of each prompt as a file of another format. A skill has
-the files of its version beside it.
+"""Exports the content: the latest version of each prompt as Markdown or as a skill, with the files
+of the version beside it.
 
 Made for git: the same content gives the same bytes, and only changes are written. Files that no
 export wrote, and files that have changed since, are left alone and listed.
@@ -24,11 +24,11 @@ from builder.model.records import VersionFile
 from builder.store import content
 from builder.store.locks import try_lock
 from builder.store.plain_files import read_file
-from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, parse_document
 from builder.text.skill_texts import is_skill
-from moving.export.listing import ENDINGS, LIST_BYTES_MAX, LIST_FILE, Exported, read_list
+from builder.text.skill_writer import write_skill
+from moving.export.listing import LIST_BYTES_MAX, LIST_FILE, Exported, read_list
 
 _TEMPORARY = ".hub-export.tmp"
 _AGAIN = "Fix that, and export again."
@@ -36,15 +36,13 @@ _AGAIN = "Fix that, and export again."
 
 class Report(NamedTuple):
     """The result of an export. ``losses``: the number of files that lack what their format cannot
-    hold. ``left_out``: the files of versions that the format cannot have, as ``owner/name/path``.
-    ``kept``: files that were not replaced or removed, because no export wrote their bytes.
+    hold. ``kept``: files that were not replaced or removed, because no export wrote their bytes.
     """
 
     files: int
     written: int
     removed: int
     losses: Counter[str]
-    left_out: list[str]
     kept: list[str]
     faults: list[str]
 
@@ -148,7 +146,6 @@ class _Task:
         self._faulty: set[tuple[str, str]] = set()
         self._written = self._removed = 0
         self._losses: Counter[str] = Counter()
-        self._left_out: list[str] = []
         self._kept: dict[str, None] = {}  # ordered, without duplicates
         self._faults: list[str] = []
 
@@ -158,7 +155,6 @@ class _Task:
             self._written,
             self._removed,
             self._losses,
-            self._left_out,
             [*self._kept],
             self._faults,
         )
@@ -177,22 +173,17 @@ class _Task:
         """Raises ContentError."""
         stored, text = content.read_version(self._root, owner, name, version)
         data = content.read_files(self._root, owner, name, version, stored)
-        record = _record(owner, name, version, stored, text)
-        if self._format != "skill":
-            record["files"] = data
-        if self._format == "skill" and is_skill(name, parse_document(text).front or {}):
-            exported, losses = text, []
-        else:
-            exported, losses = write_as(record, self._format)
-        text_path = f"{owner}/{name}{ENDINGS[self._format]}"
+        text_path = f"{owner}/{name}/SKILL.md"
+        losses: list[str] = []
+        if self._format == "markdown":
+            text_path = f"{owner}/{name}/PROMPT.md" if stored.files else f"{owner}/{name}.md"
+        elif not is_skill(name, parse_document(text).front or {}):
+            text, losses = write_skill(_record(owner, name, version, stored, text))
         paths = [f"{owner}/{name}/{one.path}" for one in stored.files or ()]
-        if self._format != "skill":
-            self._left_out += paths
-            paths = []
         # Removes gone files first, because a new folder may have the name of an old file.
         for path in self._listed[owner, name] - {text_path, *paths}:
             self._drop(path)
-        if self._write(text_path, exported.encode()):
+        if self._write(text_path, text.encode()):
             self._losses.update(losses)
         for path, one, raw in zip(paths, stored.files or (), data, strict=False):
             self._write(path, raw, executable=one.executable)

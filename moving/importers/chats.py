@@ -4,7 +4,6 @@ import re
 from typing import Any, get_args
 
 from builder.model.answers import Message, MessageRole
-from builder.text.formats import line_break, role_line
 from builder.text.messages import parse_messages, write_messages
 from builder.text.prompts import VARIABLE_NAME
 
@@ -16,6 +15,15 @@ _ROLES = {role: role for role in get_args(MessageRole)} | {
     "function": "tool",
 }
 _TEXT_PARTS = ("text", "input_text", "output_text")
+_SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
+# A line that prompty reads as the beginning of a message, or would read so without its backslashes
+# (the second group).
+role_line = re.compile(
+    f"((?:{_SPACE}#)?{_SPACE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iı][sſ]tant|funct[iı]on|tool)"
+    rf"(?:{_SPACE}\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
+    re.IGNORECASE,
+)
+line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
 # A line such as "user:", with which prompty begins a message. The quantifiers are possessive, so no
 # text causes backtracking.
 _prompty_role = re.compile(
@@ -26,8 +34,7 @@ _dotprompt_model = re.compile(
     r"""^([ \t]*\{\{[ \t]*role[ \t]+)(?:"model"|'model')([ \t]*\}\}[ \t]*\r*)$""", re.MULTILINE
 )
 
-# Braces that are text, and variables named like a helper, as exports of a hub write them
-# (`builder/text/formats`).
+# Braces that are text, and variables named like a helper, as earlier exports of a hub wrote them.
 _dotprompt_braces = re.compile(
     r"(?<!\\)(?P<backslashes>\\{2,})\{\{!\}\}\\\{\{|(?P<escape>\\\{\{)"
     r"| \{\{~!\}\}(?=\{\{)|\{\{!\}\}(?=\})|\{\{this\.\[(?P<name>\w+)\]\}\}"

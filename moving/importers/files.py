@@ -19,10 +19,10 @@ from builder.model.answers import Message
 from builder.model.errors import OperatorError
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.core_yaml import load_yaml, spellings
-from builder.text.formats import asked_first
 from builder.text.messages import write_messages
 from builder.text.prompts import parse_document
 from builder.text.skill_texts import is_skill
+from builder.text.skill_writer import asked_first
 from builder.text.summary import clean_title, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
 from moving.importers import agents, chats

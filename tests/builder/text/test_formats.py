@@ -3,9 +3,9 @@
 import itertools
 
 import pytest
+from builder.text.formats import SUFFIXES, write_as
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.text.formats import SUFFIXES, write_as
 from tests.clients.exports import read_cases
 
 

@@ -9,10 +9,9 @@ from builder.model.answers import Message
 from builder.model.errors import MESSAGE_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Variable
 from builder.text.foreign import KEPT_MAX, find_foreign, find_single, tell_foreign
-from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.placeholders import CONVENTIONS, VARIABLES_MAX, Turned, guess, turn, turn_messages
-from builder.text.prompts import fill, parse_document, variable_names
+from builder.text.prompts import fill, variable_names
 from tests.support.calls import few_steps
 
 
@@ -209,24 +208,6 @@ def test_jinja(text, turned, kept, filled):
         for values in ({}, {"a": "1", "b": "2"}):
             ours = fill(found.text, {"a": "", "b": ""} | defaults | values)
             assert ours == jinja2.Template(text).render(values)
-
-
-PIECES = [
-    "{{a}}", "{{ else }}", "\\{{", "{", "}", "{{", "{%", "\\", "a", " ", "\n",
-    "{{#if a}}", "{{a.b}}",
-]  # fmt: skip
-EXPORTS = {"dotprompt": "mustache", "prompty": "jinja"}
-
-
-@pytest.mark.parametrize(("format", "convention"), EXPORTS.items())
-@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=7))
-def test_what_the_hub_has_exported_comes_back(format, convention, pieces):
-    body = "".join(pieces)
-    about = {"owner": "ann", "title": "A", "description": "", "tags": [], "license": None}
-    record = about | {"variables": [], "parameters": {}, "body": body, "messages": None}
-    exported = parse_document(write_as(record, format)[0]).body
-    values = {"a": "<A>", "else": "<E>"}
-    assert fill(turn(exported, convention).text, values) == fill(body, values)
 
 
 def test_messages_share_their_names():

@@ -11,8 +11,7 @@ import pytest
 from click.testing import Result
 
 from builder.store import content
-from builder.text.formats import SUFFIXES
-from moving.export.listing import LIST_FILE
+from moving.export.listing import FORMATS, LIST_FILE
 from tests.cli.command import run
 from tests.support.calls import once, watched
 from tests.support.catalogues import read_tree, write_version, write_withdrawn
@@ -31,7 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def export(*args: str, to: str = "out", format: str = "dotprompt") -> Result:
+def export(*args: str, to: str = "out", format: str = "markdown") -> Result:
     return run("export", "--as", format, *args, to)
 
 
@@ -42,8 +41,8 @@ def files(folder: str = "out") -> set[str]:
 def test_a_file_for_each_prompt(root):
     done = export()
     assert done.stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
-    assert files() == {"ann/story.prompt", "bob/chat.prompt"}
-    assert Path("out/ann/story.prompt").read_text().endswith("---\nTell ten.")
+    assert files() == {"ann/story.md", "bob/chat.md"}
+    assert Path("out/ann/story.md").read_text().endswith("Tell ten.")
     output = export("--owner", "bob", to="bob", format="skill").stderr
     assert files("bob") == {"bob/chat/SKILL.md"}
     assert "1 file: skill cannot hold roles of messages: they become headings\n" in output
@@ -75,26 +74,26 @@ def test_what_is_gone_is_removed_and_nothing_else(root):
 def test_the_files_of_another_format_or_owner(root):
     export()
     # The others' files stay, since they were not looked at.
-    done = export("--owner", "ann", format="prompty")
+    done = export("--owner", "ann", format="skill")
     assert done.stdout == "1 file in out: 1 written, 0 unchanged, 1 removed\n"
-    assert files() == {"ann/story.prompty", "bob/chat.prompt"}
+    assert files() == {"ann/story/SKILL.md", "bob/chat.md"}
     export(format="skill")
     assert files() == {"ann/story/SKILL.md", "bob/chat/SKILL.md"}
 
 
 def test_changes_of_ones_own_are_left_alone(root):
     Path("out/bob").mkdir(parents=True)
-    Path("out/bob/chat.prompt").write_text("Mine.")
+    Path("out/bob/chat.md").write_text("Mine.")
     done = export()
     assert done.exit_code == 1
-    assert "out/bob/chat.prompt is not as an export wrote it" in done.stderr
-    edited = Path("out/ann/story.prompt")
+    assert "out/bob/chat.md is not as an export wrote it" in done.stderr
+    edited = Path("out/ann/story.md")
     edited.write_text(edited.read_text() + "More.")
     write_version("content", "ann", "story", "1.11.0", "Tell more.")
-    assert "out/ann/story.prompt is not" in export().stderr
+    assert "out/ann/story.md is not" in export().stderr
     assert edited.read_text().endswith("Tell ten.More.")
     shutil.rmtree("content/ann")
-    Path("out/bob/chat.prompt").unlink()
+    Path("out/bob/chat.md").unlink()
     done = export()
     assert done.stdout == "1 file in out: 1 written, 0 unchanged, 0 removed\n"
     assert edited.exists() and export().stderr == done.stderr
@@ -102,7 +101,7 @@ def test_changes_of_ones_own_are_left_alone(root):
 
 def test_changes_of_ones_own_are_imported_to_their_prompt(root):
     export()
-    edited = Path("out/ann/story.prompt")
+    edited = Path("out/ann/story.md")
     edited.write_text(edited.read_text().replace("Tell ten.", "Tell eleven."))
     assert export().exit_code == 1
     run("import", "out", "--allow-owner", "ann")
@@ -116,7 +115,7 @@ def test_a_link_leads_nowhere(root):
     Path("out").mkdir()
     Path("out/bob").symlink_to("../elsewhere")
     done = export()
-    assert done.exit_code == 1 and "out/bob/chat.prompt" in done.stderr
+    assert done.exit_code == 1 and "out/bob/chat.md" in done.stderr
     assert not os.listdir("elsewhere")
 
 
@@ -124,7 +123,7 @@ def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root):
     Path("out").mkdir()
     Path("out/.hub-export.tmp").symlink_to("../mine")
     done = export()
-    assert done.exit_code == 1 and "Cannot write out/ann/story.prompt" in done.stderr
+    assert done.exit_code == 1 and "Cannot write out/ann/story.md" in done.stderr
     assert not Path("mine").exists()
 
 
@@ -133,7 +132,7 @@ def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root):
     Path("content/bob/chat/1.0.0.md").write_text("Changed.")
     done = export()
     assert done.exit_code == 1 and "bob/chat/1.0.0.md" in done.stderr
-    assert files() == {"ann/story.prompt", "bob/chat.prompt"}
+    assert files() == {"ann/story.md", "bob/chat.md"}
 
 
 def test_an_interrupted_export_continues(root):
@@ -150,7 +149,7 @@ def test_an_interrupted_export_continues(root):
     ("listed", "message"),
     [
         ("{", "no list of exported files"),
-        ('{"files": {"../../x/y.prompt": "' + "0" * 64 + '"}}', "path"),
+        ('{"files": {"../../x/y.md": "' + "0" * 64 + '"}}', "path"),
         ('{"files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
     ],
 )
@@ -178,7 +177,7 @@ def test_where_nothing_can_be_exported_to(root):
     assert not os.listdir("out")
 
 
-@pytest.mark.parametrize("format", SUFFIXES)
+@pytest.mark.parametrize("format", FORMATS)
 def test_the_sample_catalogue_comes_back(root, format):
     """Into its own content: what comes back the same is no new version."""
     shutil.rmtree("content")
@@ -197,15 +196,16 @@ def test_the_sample_catalogue_comes_back(root, format):
     # Into an empty hub, owners and all.
     os.mkdir("empty")
     assert run("import", "out", "--content", "empty").exit_code == 0
-    held = ("title", "description", "tags", "license", "variables", "parameters")
+    held = ("title", "description")
     for owner in owners:
         for name in content.list_repos("content", owner):
             before = content.list_versions("content", owner, name).versions[-1]
             was, _ = content.read_version("content", owner, name, before)
             (version,) = content.list_versions("empty", owner, name).versions
             now, _ = content.read_version("empty", owner, name, version)
-            for field in held if format in ("dotprompt", "prompty") else held[:2]:
+            for field in held if format == "skill" else ():  # Markdown has what its text says.
                 assert getattr(now, field) == getattr(was, field), (owner, name, field)
+            assert format == "skill" or now.sha256 == was.sha256
 
 
 def test_git_sees_each_version_as_a_change(root):
@@ -214,15 +214,15 @@ def test_git_sees_each_version_as_a_change(root):
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "One"], check=True)
-    write_version("content", "ann", "story", "1.11.0", "Tell ten.", title="A story")
+    write_version("content", "ann", "story", "1.11.0", "Tell eleven.", title="A story")
     export()
     changed = subprocess.run([*git, "diff", "-U0"], check=True, capture_output=True, text=True)
     lines = [line for line in changed.stdout.splitlines() if line[:1] in "+-"]
-    assert '-version: "1.10.0"' in lines and '+version: "1.11.0"' in lines
+    assert "-Tell ten." in lines and "+Tell eleven." in lines
     assert len([line for line in lines if line[:3] not in ("+++", "---")]) == 4
 
 
-FILES = {"assets/logo.png": b"\x89\0\xff", "examples/a.prompt": b"Hi", "run.sh": b"", "x": b"1"}
+FILES = {"assets/logo.png": b"\x89\0\xff", "examples/a.md": b"Hi", "run.sh": b"", "x": b"1"}
 
 
 def executables(folder: str) -> set[str]:
@@ -268,14 +268,10 @@ def test_a_mode_alone_is_a_change(root):
     assert executables("out") == {"ann/lint/run.sh"}
 
 
-def test_files_that_a_format_has_not_are_named(root):
+def test_markdown_with_files_is_a_folder(root):
     write_version("content", "ann", "lint", "1.0.0", "Lint.", FILES)
-    done = export(format="prompty")
-    assert done.exit_code == 0 and files() >= {"ann/lint.prompty"}
-    assert len(files()) == 3
-    assert "1 file: prompty cannot hold files beside the prompt\n" in done.stderr
-    for path in FILES:
-        assert f"Left out: ann/lint/{path}: prompty has no files beside a prompt" in done.stderr
+    assert export().exit_code == 0
+    assert files() >= {"ann/lint/PROMPT.md", *(f"ann/lint/{path}" for path in FILES)}
 
 
 def test_a_damaged_file_is_a_fault(root):

@@ -1,20 +1,18 @@
-"""An import reads an export of each format back, as far as the format can hold it."""
+"""An import reads an export of a skill back, as far as a skill can hold it."""
 
 import hashlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from builder.model.records import Variable
-from builder.text.formats import SUFFIXES, write_as
 from builder.text.messages import parse_messages
-from builder.text.prompts import mark_variables, parse_document
+from builder.text.prompts import mark_variables
+from builder.text.skill_writer import write_skill
 from builder.text.summary import clean_title
-from moving.export.listing import ENDINGS, LIST_FILE, Exported
+from moving.export.listing import LIST_FILE, Exported
 from moving.importers.files import read_files
 from moving.importers.items import Item
 from moving.importers.placeholding import turn_prompt
@@ -90,34 +88,23 @@ RECORDS = st.fixed_dictionaries(
     }
 )  # fmt: skip
 
-# Compared fields by format, and fields that may be lost.
-HELD = {
-    "dotprompt": {"title", "description", "tags", "license", "variables", "parameters"},
-    "prompty": {"title", "description", "tags", "license", "variables", "parameters"},
-    "skill": {"title", "description", "tags", "license"},
-}
-COMPARED_ANYWAY = {"lines such as user: in a text: they get a backslash"}
-LOST_ANYWAY = {
-    "dotprompt": set(), "prompty": set(),
-    "skill": {"the model and parameters"},
-}  # fmt: skip
+# Fields that a skill has.
+HELD = ("title", "description", "tags", "license")
+LOST_ANYWAY = {"the model and parameters"}
 
 
-def bring(folder: Path, record: dict[str, Any], format: str, is_listed: bool) -> Item:
+def bring(folder: Path, record: dict[str, Any]) -> Item:
     """A record that was written as a file, and read again; losses that show are assumed away."""
-    text, losses = write_as(record, format)
+    text, losses = write_skill(record)
     lost = {loss for loss in losses if not loss.endswith(("of variables", "are optional"))}
-    assume(lost <= COMPARED_ANYWAY | LOST_ANYWAY[format])
-    path = f"{record['owner']}/{record['name']}{ENDINGS[format]}"
+    assume(lost <= LOST_ANYWAY)
+    path = f"{record['owner']}/{record['name']}/SKILL.md"
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())
     listed = Exported({path: hashlib.sha256(text.encode()).hexdigest()})
     (folder / LIST_FILE).write_bytes(msgspec.json.encode(listed))
-    if is_listed:
-        (item,) = read_files(str(folder))
-    else:
-        (item,) = read_files(str(target))
+    (item,) = read_files(str(folder))
     assert isinstance(item, Item), item
     return item
 
@@ -130,11 +117,6 @@ def spoken(text: str) -> Any:
     return [(role, mark_variables(one, lambda name, _: f"\0{name}\0")) for role, one in found]
 
 
-# A single file is read like any other of its format, and two formats have no escape.
-@pytest.mark.parametrize(
-    ("format", "is_listed"),
-    [*((format, True) for format in SUFFIXES), ("dotprompt", False), ("prompty", False)],
-)
 @searching(
     60,
     suppress_health_check=[
@@ -145,21 +127,16 @@ def spoken(text: str) -> Any:
     deadline=None,
 )
 @given(record=RECORDS)
-def test_what_is_brought_back(tmp_path, format, is_listed, record):
+def test_what_is_brought_back(tmp_path, record):
     messages = parse_messages(record["body"])
     record |= {"messages": msgspec.to_builtins(messages)}
     assume(messages is None or messages)
-    if format == "skill":
-        assume(record["description"])
-    item = bring(tmp_path, record, format, is_listed)
+    assume(record["description"])
+    item = bring(tmp_path, record)
     placed = turn_prompt(item.text, item.fields, item.convention)
-    body = placed.text if is_listed else parse_document(placed.text).body
-    assert spoken(body) == spoken(record["body"])
-    if format == "skill" or (is_listed and messages is None and "{{" not in body):
-        assert body == record["body"]
-    held = {**record, "variables": msgspec.convert(record["variables"], list[Variable])}
-    for field in HELD[format]:
-        assert placed.fields.get(field, type(held[field])()) == held[field], field
-    assert (item.owner, item.name) == (("ada", "readme") if is_listed else ("", "ada"))
-    assert is_listed or item.author == "ada"
+    assert spoken(placed.text) == spoken(record["body"])
+    assert placed.text == record["body"]
+    for field in HELD:
+        assert placed.fields.get(field, type(record[field])()) == record[field], field
+    assert (item.owner, item.name) == ("ada", "readme")
     assert not item.warnings
