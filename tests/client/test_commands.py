@@ -53,7 +53,6 @@ USES = [
     Case(["cat", "ann/review", "--as"], 2, "--as needs a value"),
     Case(["cat", "ann/review", "--as", "yaml"], 2, "unknown format 'yaml'"),
     Case(["cat", "ann/review", "--as", "skill", "--body"], 2, "pass --body or --as, not both"),
-    Case(["pull", "ann/review", "--as", "prompty"], 2, "`hub cat --as prompty -o PATH`"),
     Case(["search"], 2, "what to search for?"),
     Case(["search", "a", "b"], 2, "too many arguments: 'b'"),
     Case(["search", "-a"], 2, "Put -- before a word"),
