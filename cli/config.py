@@ -21,6 +21,7 @@ import click
 from builder.model.errors import HubError, OperatorError
 from builder.text.likeness import alike
 from cli.groups import SettingArgument
+from cli.standard_error import say
 
 FILE_NAME = "hub.toml"
 BYTES_MAX = 64 * 1024
@@ -177,7 +178,18 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
         if len(faults) > SHOWN_FAULTS:
             messages.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
         raise OperatorError("\n".join(messages))
+    for where in reader.former:
+        say(
+            f"{shown}: `{'.'.join(where)}` is ignored: this release has no such setting. Remove it."
+        )
     return reader.default_map()
+
+
+def _is_former(place: Where, value: Any) -> bool:
+    """True for what a file of an earlier release may have, and this one has not."""
+    if isinstance(value, dict):
+        return place in FORMER_TABLES
+    return place[-1] in FORMER_KEYS or place in (("hosts", "state"), ("hosts", "trusted-proxy"))
 
 
 def _read(file: str) -> str:
@@ -200,11 +212,21 @@ def _read(file: str) -> str:
         ) from None
 
 
+# Tables and keys that an earlier release wrote into new files, or read there.
+FORMER_TABLES = {("mcp",), ("publish-service",)}
+FORMER_KEYS = {
+    "deploy-endpoint-url", "deploy-guarded", "deploy-jobs", "deploy-no-delete", "endpoint-url", "git",
+    "git-branch", "git-folder", "hsts", "jobs", "keep", "limits", "no-upstream", "on-deployed",
+    "redirect-from", "target", "trusted-proxies",
+}  # fmt: skip
+
+
 class _Reader:
     """Compares the file with the schema, and collects values and faults."""
 
     def __init__(self, schema: Schema, root: str) -> None:
         self.faults: list[tuple[Where, str]] = []
+        self.former: list[Where] = []
         self._schema = schema
         self._root = root
         self._values: dict[Where, Any] = {}
@@ -216,6 +238,8 @@ class _Reader:
                 self._read_value(place, value)
             elif place in self._schema.tables and isinstance(value, dict):
                 self.read(value, place)
+            elif _is_former(place, value):
+                self.former.append(place)
             else:
                 self.faults.append((place, self._unknown(place, value)))
 

@@ -256,3 +256,16 @@ def test_what_serve_sets_for_the_site_is_so_for_all_commands(tmp_path: Path) -> 
     assert "proxy_pass http://hub:80;" in printed
     # Each command has its own address.
     assert "port" not in read_config(f"{tmp_path}/hub.toml", main).get("mcp", {})
+
+
+def test_a_file_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    (tmp_path / "content").mkdir()
+    (tmp_path / "hub.toml").write_text(
+        'base-url = "https://hub.example"\n[mcp]\nport = 8001\n[publish-service]\n'
+        '[hosts]\ntarget = "conf"\nstate = "var"\n[serve]\ngit = "here"\n'
+    )
+    done = hubctl("build", cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    for name in ("mcp", "publish-service", "hosts.target", "hosts.state", "serve.git"):
+        assert f"hub.toml: `{name}` is ignored: this release has no such setting." in done.stderr
+    assert read_hub(tmp_path / "site_out")["base_url"] == "https://hub.example"
