@@ -179,9 +179,8 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
             messages.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
         raise OperatorError("\n".join(messages))
     for where in reader.former:
-        say(
-            f"{shown}: `{'.'.join(where)}` is ignored: this release has no such setting. Remove it."
-        )
+        key = ".".join(where)
+        say(f"{shown}: `{key}` is ignored: this release has no such setting. Remove it.")
     return reader.default_map()
 
 
@@ -215,8 +214,8 @@ def _read(file: str) -> str:
 # Tables and keys that an earlier release wrote into new files, or read there.
 FORMER_TABLES = {("mcp",), ("publish-service",)}
 FORMER_KEYS = {
-    "deploy-endpoint-url", "deploy-guarded", "deploy-jobs", "deploy-no-delete", "endpoint-url", "git",
-    "git-branch", "git-folder", "hsts", "jobs", "keep", "limits", "no-upstream", "on-deployed",
+    "deploy-endpoint-url", "deploy-guarded", "deploy-jobs", "deploy-no-delete", "endpoint-url",
+    "git", "git-branch", "git-folder", "hsts", "jobs", "keep", "limits", "no-upstream", "on-deployed",
     "redirect-from", "target", "trusted-proxies",
 }  # fmt: skip
 
