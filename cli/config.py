@@ -215,8 +215,8 @@ def _read(file: str) -> str:
 FORMER_TABLES = {("mcp",), ("publish-service",)}
 FORMER_KEYS = {
     "deploy-endpoint-url", "deploy-guarded", "deploy-jobs", "deploy-no-delete", "endpoint-url",
-    "git", "git-branch", "git-folder", "hsts", "jobs", "keep", "limits", "no-upstream", "on-deployed",
-    "redirect-from", "target", "trusted-proxies",
+    "git", "git-branch", "git-folder", "hsts", "jobs", "keep", "limits", "no-upstream",
+    "on-deployed", "redirect-from", "target", "trusted-proxies",
 }  # fmt: skip
 
 
