@@ -21,7 +21,10 @@ REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-
 # All of one size, so that builds cannot tell their files apart by size.
 TEXTS = ("One.", "Two.", "Six.")
 # Files of JSON that are not about objects of the catalogue.
-NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
+NOT_RECORDS = tuple(
+    BY_NAME[name].file
+    for name in ("openapi", "server_json", "not_found_error", "unavailable_error")
+)
 
 
 class Stored(NamedTuple):
