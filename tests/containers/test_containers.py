@@ -104,6 +104,7 @@ def test_services_may_do_little(name: str) -> None:
 def test_caddy_sees_no_accounts() -> None:
     mounts = [mount.split(":")[1] for mount in SERVICES["caddy"]["volumes"]]
     assert mounts == ["/hub/site", "/hub/caddy"]
+    assert "env_file" not in SERVICES["caddy"]
     assert "/hub/site" in instruction("RUN") and "/hub/caddy" in instruction("RUN")
 
 
@@ -111,10 +112,13 @@ def test_the_commands_of_the_compose_file() -> None:
     serve = parse(SERVICES["hub"]["command"]).params
     (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
     assert serve["trusted_proxies"] == (network["subnet"],)
-    hosts = parse(SERVICES["caddy-config"]["command"]).params
-    assert hosts["target"] == "/hub/caddy" == f"{hosts['state']}/caddy"
-    assert hosts["upstream"] == f"hub:{serve['port']}"
-    assert f"{hosts['target']}/Caddyfile" in SERVICES["caddy"]["command"]
+    (script,) = SERVICES["caddy-config"]["command"]
+    command, _, file = script.removeprefix("hubctl ").partition(" > ")
+    hosts = parse(command.split()).params
+    assert (hosts["server"], hosts["upstream"]) == ("caddy", f"hub:{serve['port']}")
+    assert file in SERVICES["caddy"]["command"]
+    release = SERVICES["caddy"]["image"].partition(":")[2].split(".")
+    assert [int(part) for part in release] >= [2, 11, 2]
     assert serve["port"] == int(instruction("EXPOSE"))
     for name in SERVICES["caddy"]["depends_on"]:
         assert name in SERVICES

@@ -30,7 +30,7 @@ from tests.support.servers import (
 )
 
 DEPLOY = PROJECT / "deploy"
-HERE = "/srv/hub/venv/bin/hubctl"
+HERE = "/opt/hub/venv/bin/hubctl"
 LOGS = ("access.log", "error.log")
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service") if "@" not in path.name)
 
