@@ -198,12 +198,17 @@ def paths_of(folder: str) -> tuple[list[str], dict[str, str]]:
 
 
 def write_nginx(release: Release, port: int, upstream: int, folder: str) -> list[str]:
-    release.run(
-        "hosts", "nginx", "--target", f"{folder}/conf", "--listen", f"127.0.0.1:{port}",
-        "--upstream", f"127.0.0.1:{upstream}", "--trusted-proxy", "127.0.0.1",
+    """nginx as this release configures it: the former one wrote another file."""
+    site = HostedSite(
+        release.settings_out, listen=f"127.0.0.1:{port}", upstream=f"127.0.0.1:{upstream}",
+        log=f"{folder}/access.log", reads_per_minute=0,
     )  # fmt: skip
-    as_root = ["-g", "user root;"] if os.geteuid() == 0 else []
-    return ["nginx", "-c", f"{folder}/conf/nginx.conf", "-e", "stderr", *as_root]
+    os.makedirs(f"{folder}/conf", exist_ok=True)
+    with open(f"{folder}/conf/nginx.conf", "w") as file:
+        file.write(whole(configuration("nginx", site)))
+    as_root = "user root; " if os.geteuid() == 0 else ""
+    directives = f"{as_root}pid {folder}/nginx.pid;"
+    return ["nginx", "-c", f"{folder}/conf/nginx.conf", "-e", "stderr", "-g", directives]
 
 
 def free_port() -> int:

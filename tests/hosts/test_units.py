@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import stat
 import subprocess
 import tarfile
 from pathlib import Path
@@ -12,13 +11,14 @@ import click
 import pytest
 import requests
 
+from builder.hosts.configuration import HostedSite
 from builder.model.routes import BY_NAME
 from cli.hosts import hosts
 from cli.serve import serve
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.openid.provider import SECRET_VARIABLE
-from tests.conformance.listening import listens
+from tests.conformance.nginx import started_nginx
 from tests.support.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
@@ -31,7 +31,6 @@ from tests.support.servers import (
 
 DEPLOY = PROJECT / "deploy"
 HERE = "/opt/hub/venv/bin/hubctl"
-LOGS = ("access.log", "error.log")
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service") if "@" not in path.name)
 
 
@@ -91,13 +90,6 @@ def test_the_services_take_their_settings_from_one_file(unit):
     assert "HUB_BASE_URL=" not in text
 
 
-def test_a_reload_of_nginx_takes_the_configuration_of_the_installed_release():
-    (prepare,) = commands("hub-nginx.service", "ExecStartPre")
-    first, then = commands("hub-nginx.service", "ExecReload")
-    assert first == prepare
-    assert then.endswith(" -s reload")
-
-
 def test_secrets_are_for_the_service_alone():
     secret = "EnvironmentFile=-/etc/hub-secret.env\n"
     found = [unit for unit in UNITS if secret in (DEPLOY / unit).read_text(encoding="utf-8")]
@@ -115,7 +107,7 @@ def test_the_example_of_a_provider_is_one_that_works():
         for option in (*serve.params, *hosts.params)
         if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 13
+    assert len(found) == 12
     assert found.keys() <= known
 
 
@@ -137,39 +129,24 @@ def test_a_command_gets_the_settings_of_the_services(tmp_path):
 def test_their_commands_make_a_hub(tmp_path):
     """The service and nginx, a publication through both, and its pulls counted from the log."""
     port, upstream = free_port(), free_port()
-    variables = environment(
-        tmp_path,
-        HUB_LISTEN=f"127.0.0.1:{port}",
-        HUB_BASE_URL=f"http://127.0.0.1:{port}",
-        HUB_HOSTS_OPTIONS=f"--upstream 127.0.0.1:{upstream}",
-    )
-    for folder in ("content", "conf", "var"):
+    variables = environment(tmp_path, HUB_BASE_URL=f"http://127.0.0.1:{port}")
+    for folder in ("content", "nginx", "var"):
         (tmp_path / folder).mkdir()
     with Database(variables["HUB_STATE"]) as database:
         accounts = Accounts(database)
         accounts.add_owner("ada")
         token = accounts.create_token("ada", "test")[0]
     (serve,) = commands("hub.service", "ExecStart")
-    (prepare,) = commands("hub-nginx.service", "ExecStartPre")
-    (start,) = commands("hub-nginx.service", "ExecStart")
-    start = start.replace('"daemon off;"', '"daemon off; user root;"')
-    (mask,) = commands("hub-nginx.service", "UMask")
     service = Process(
         *placed(serve.replace("--port 8000", f"--port {upstream}"), tmp_path), env=variables
     )
     try:
         service.wait_for_line("(stop with Ctrl-C)")
-        subprocess.run(placed(prepare, tmp_path), env=variables, check=True, capture_output=True)
-        server = Process(
-            "sh", "-c", f'umask {mask}; exec "$@"', "sh", *placed(start, tmp_path), env=variables
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            wait_until(lambda: listens(f"127.0.0.1:{port}"), "nginx")
-            # They have addresses of readers.
-            logs = Path(variables["HUB_STATE"], "nginx")
-            modes = [stat.S_IMODE((logs / name).stat().st_mode) for name in LOGS]
-            assert modes == [0o640, 0o640]
+        site = HostedSite(
+            variables["HUB_OUT"], variables["HUB_BASE_URL"], listen=f"127.0.0.1:{port}",
+            upstream=f"127.0.0.1:{upstream}",
+        )  # fmt: skip
+        with started_nginx(site, tmp_path / "nginx") as url:
             session = requests.Session()
             published = session.post(
                 f"{url}/api/v1/repos/ada/hello/versions", json={"content": "Hello {{name}}."},
@@ -183,9 +160,10 @@ def test_their_commands_make_a_hub(tmp_path):
                 "the lists and the index",
             )
             assert session.get(f"{url}/api/v1/repos?q=hello").json()["meta"]["total"] == 1
-        finally:
-            server.stop()  # it writes the rest of its log
         (count,) = commands("hub-stats.service", "ExecStart")
+        count = count.replace("/var/log/nginx", f"{tmp_path}/nginx").replace(
+            "hub.log", "access.log"
+        )
         subprocess.run(placed(count, tmp_path), env=variables, check=True)
         repo = Path(variables["HUB_OUT"], BY_NAME["repo"].file_for(owner="ada", name="hello"))
         wait_until(lambda: json.loads(repo.read_bytes())["data"]["pulls"] == 1, "the pull")
