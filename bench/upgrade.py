@@ -30,6 +30,8 @@ from pathlib import Path
 from processes import HUBCTL, ROOT, environment
 from report import print_machine, print_table, scratch_folder
 
+from builder.hosts.configuration import HostedSite, configuration, whole
+
 READERS = 4
 WAIT_SECONDS_MAX = 300
 HEALTHY = {"ok"}
@@ -200,7 +202,7 @@ def paths_of(folder: str) -> tuple[list[str], dict[str, str]]:
 def write_nginx(release: Release, port: int, upstream: int, folder: str) -> list[str]:
     """nginx as this release configures it: the former one wrote another file."""
     site = HostedSite(
-        release.settings_out, listen=f"127.0.0.1:{port}", upstream=f"127.0.0.1:{upstream}",
+        f"{folder}/site", listen=f"127.0.0.1:{port}", upstream=f"127.0.0.1:{upstream}",
         log=f"{folder}/access.log", reads_per_minute=0,
     )  # fmt: skip
     os.makedirs(f"{folder}/conf", exist_ok=True)
