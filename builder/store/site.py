@@ -46,10 +46,11 @@ def mark_of(status: os.stat_result) -> Mark:
 
 def is_hidden(path: str) -> bool:
     """True for a folder (`./ada/.git`) or file that is not the site's own: its name starts with a
-    dot. The exception is `.well-known` below an owner or a prompt.
+    dot. The exceptions are `.well-known` below an owner or a prompt, and `.nojekyll`.
     """
     folder, _, name = path.removeprefix("./").rpartition("/")
-    return name.startswith(".") and not (folder and f"/{name}/" == WELL_KNOWN)
+    is_own = f"/{name}/" == WELL_KNOWN if folder else name == BY_NAME["no_jekyll"].file
+    return name.startswith(".") and not is_own
 
 
 def is_built(root: str) -> bool:
