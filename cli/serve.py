@@ -7,6 +7,7 @@ from cli.groups import setting
 from cli.options import (
     DEFAULT_PORT,
     database_option,
+    open_hub,
     said_private,
     settle_private,
     site_options,
@@ -65,4 +66,6 @@ def serve(
     from cli.service import serve_hub
 
     settings = settings._replace(queries=True, private=is_private)
+    if not database_url:
+        open_hub(settings)
     serve_hub(settings, database_url, listening, publishing, following, metrics, watch)
