@@ -1,8 +1,10 @@
 """The client in workerd, Cloudflare's runtime, where no request may wait for another one's."""
 
 import concurrent.futures
+import contextlib
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +14,36 @@ import requests
 from tests.clients.typescript.conftest import CLIENT, HERE
 from tests.clients.typescript.test_vectors import check_vectors
 from tests.clients.vectors import VECTORS
-from tests.conformance.worker import running_miniflare
-from tests.support.servers import DEADLINE_SECONDS, Server, wait_until
+from tests.node import PROGRAMS
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    Server,
+    clean_environment,
+    wait_until,
+)
 
 ID = "mara-okafor/sql-review"
+
+
+@contextlib.contextmanager
+def running_miniflare(worker: Path, **options: object) -> Iterator[str]:
+    """A Worker's URL, without a slash at its end."""
+    node = PROGRAMS / "node"
+    assert node.exists() and (PROGRAMS / "workerd").exists(), (
+        "Node and workerd are not there; install them with: sh tests/install-tools"
+    )
+    config = json.dumps({"worker": str(worker), **options})
+    process = Process(
+        str(node), str(HERE / "miniflare.mjs"), config,
+        env=clean_environment(TMPDIR=str(worker.parent)),
+    )  # fmt: skip
+    try:
+        line = process.wait_for_line("Worker at ")
+        yield line.partition("Worker at ")[2].rstrip("/")
+    finally:
+        status = process.stop()
+    assert status == 128 + signal.SIGTERM, f"exit status {status}\n{process.text}"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, bounded, fetch_json
-from tests.hosts.redirects import make_certificate
+from tests.support.certificates import make_certificate
 from tests.support.fake_api import Said, fake_api
 from tests.support.servers import DEADLINE_SECONDS
 from tests.support.slow_servers import answering, trickling
