@@ -69,6 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "level(name): from this level of conformance on")
     config.addinivalue_line("markers", "area(name): what of the contract is tested")
+    config.addinivalue_line("markers", "behind: compares a web server with the service behind it")
     config.addinivalue_line("markers", "needs(name): a capability that a host may lack")
     url = config.getoption("base_url", None)
     # Without the suite's other options, --base-url belongs to another project's tests: pytest found
@@ -110,6 +111,7 @@ def _is_tested(test: pytest.Item, host: Host) -> bool:
     return (
         is_level
         and (host.areas is None or area_of(test) in host.areas)
+        and (host.is_behind or not test.get_closest_marker("behind"))
         and not any(marker.args[0] in host.lacks for marker in test.iter_markers("needs"))
     )
 

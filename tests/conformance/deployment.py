@@ -18,7 +18,6 @@ CAPABILITIES = {
     "publishing": "the publish service answers, if only that a token is missing",
     "accounts": "the account settings answer, and the exchange of tokens for jobs of a CI",
     "token": "there is a token to publish with",
-    "upstream": "a service is behind it, whose address is known",
     "rate limit": "a limit of reads is in force, and may be used up",
 }
 

@@ -57,7 +57,7 @@ class Workshop:
 class Host(NamedTuple):
     """A host under test. ``lacks``: capabilities that it is not tested for, each with the reason.
     ``areas``: only these are tested; None for all. ``needs_tools``: programs that
-    ``tests/install-tools`` installs.
+    ``tests/install-tools`` installs. ``is_behind``: a service of ours is behind it.
     """
 
     level: str
@@ -65,6 +65,7 @@ class Host(NamedTuple):
     lacks: Mapping[str, str] = {}
     areas: Set[str] | None = None
     needs_tools: bool = False
+    is_behind: bool = False
 
 
 @contextlib.contextmanager
@@ -153,7 +154,6 @@ FILES = {
     "pages", "passed on", "ranges", "raw text", "repos", "service", "skills", "tags", "users",
     "versions", "withdrawn",
 }  # fmt: skip
-_SERVICE = _UNLIMITED | {"upstream": "it is the service"}
 _OF_CADDY = {"gzip": "before 2.9, what it compresses keeps the ETag of the file"}
 
 HOSTS = {
@@ -163,24 +163,24 @@ HOSTS = {
         "files", partial(alone, started=started_caddy, base_url=BELOW_PATH), _OF_CADDY,
         needs_tools=True,
     ),
-    "embedded": Host("full", embedded, _SERVICE),
+    "embedded": Host("full", embedded, _UNLIMITED),
     "embedded-limited": Host("full", partial(embedded, rate_limit=120), areas={"rate limit"}),
     "caddy": Host(
         "full", partial(before_upstream, started=started_caddy, base_url=BELOW_PATH),
         _OF_CADDY | {"rate limit": "Caddy has one only with a plugin"}, areas=FILES,
-        needs_tools=True,
+        needs_tools=True, is_behind=True,
     ),
     "nginx": Host(
         "full", partial(before_upstream, started=started_nginx), _UNLIMITED, areas=FILES,
-        needs_tools=True,
+        needs_tools=True, is_behind=True,
     ),
     "nginx-limited": Host(
         "full", partial(before_upstream, started=started_nginx, rate_limit=120),
         areas={"rate limit"}, needs_tools=True,
     ),
-    "private": Host(PRIVATE, partial(embedded, private=True), _SERVICE),
+    "private": Host(PRIVATE, partial(embedded, private=True), _UNLIMITED),
     "private-nginx": Host(
         PRIVATE, partial(before_upstream, started=started_nginx, private=True), _UNLIMITED,
-        areas={"private", "passed on"}, needs_tools=True,
+        areas={"private", "passed on"}, needs_tools=True, is_behind=True,
     ),
 }  # fmt: skip

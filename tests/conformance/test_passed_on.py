@@ -10,7 +10,7 @@ from tests.conformance.client import Client
 from tests.conformance.marks import area
 from tests.support.servers import DEADLINE_SECONDS
 
-pytestmark = [pytest.mark.level("full"), area("passed on"), pytest.mark.needs("upstream")]
+pytestmark = [pytest.mark.level("full"), area("passed on"), pytest.mark.behind]
 
 # Headers of one connection or one moment.
 OF_A_HOP = {
