@@ -18,7 +18,8 @@ from builder.render.api_page import ApiPage, Kind, describe
 from tests.support.catalogues import build_files
 from tests.support.servers import DEADLINE_SECONDS
 
-DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/prompts")))
+SETTINGS = Settings(base_url="https://hub.example/prompts", queries=True)
+DOCUMENT = json.loads(openapi.document(SETTINGS))
 
 
 EXAMPLES = {

@@ -69,6 +69,7 @@ def test_what_the_example_of_settings_has():
     assert [issuer.kind for issuer in by_option(HUB_TRUSTED_ISSUERS=done.stdout)] == [
         "github", "gitlab",
     ]  # fmt: skip
-    used = [*PROJECT.glob("deploy/*.service"), PROJECT / "docs/reference/hubctl.md"]
+    documents = [PROJECT / "docs/reference/hubctl.md", PROJECT / "docs/operate/own-hub.md"]
+    used = [*PROJECT.glob("deploy/*.service"), *documents]
     known = "".join(file.read_text(encoding="utf-8") for file in used)
     assert "HUB_TRUSTED_ISSUERS" in names and not [name for name in names if name not in known]
