@@ -53,7 +53,7 @@ def test_options_in_bash(command: str) -> None:
 
 def test_values() -> None:
     assert completed("hub", "search", "x", "--sort", "t") == {"top", "trending"}
-    assert completed("hub", "cat", "x", "--as", "p") == {"prompty"}
+    assert completed("hub", "cat", "x", "--as", "s") == {"skill"}
     assert completed("hub", "push", "a/b", "f", "c", "m") == {"major", "minor"}
     assert completed("hub", "push", "--trusted", "a/b", "f", "c", "m") == {"major", "minor"}
     assert "pyproject.toml" in completed("hub", "push", "a/b", "pypro")
