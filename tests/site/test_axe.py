@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 
 from tests.node import PACKAGES
 from tests.site.browser import DESKTOP, PHONE
-from tests.site.catalogue import KINDS, PAGES, UNLIKE
+from tests.site.catalogue import PAGES, UNLIKE
 from tests.support.depth import rotating
 
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
@@ -56,17 +56,6 @@ def test_no_violation(visits, axe, kind):
     page = visits.open(PAGES[kind])
     if kind == "search":
         expect(page.locator("#found > li").first).to_be_visible()
-    page.evaluate(axe)
-    assert violations_both_ways(page, SIZE_RULE) == []
-
-
-@pytest.mark.parametrize(("value", "shown"), [("", "[role=alert]"), ("1", "#filled")])
-def test_no_violation_of_a_prompt_that_the_service_fills_in(visits, axe, value, shown):
-    page = visits.open(f"/{KINDS}")
-    for name in ("share", "free"):
-        page.locator(f"#fill [data-variable={name}]").fill(value)
-    page.evaluate("document.getElementById('fill').submit()")
-    expect(page.locator(shown)).to_be_visible()
     page.evaluate(axe)
     assert violations_both_ways(page, SIZE_RULE) == []
 

@@ -18,8 +18,8 @@ CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 CHECKED = {".html", ".svg", ".css"}
 # Compressed: on any page, to search a catalogue by itself, to compare texts, to show results, and
 # to write.
-SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_300, 9_300, 8_000
-RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_200, 115_000
+SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 8_700, 9_300, 8_000
+RESULTS_BYTES_MAX, WRITING_BYTES_MAX = 4_300, 115_000
 # All scripts but the libraries, as sources.
 OWN_BYTES_MAX = 85_000
 SEARCHING = {"catalogue.js"}

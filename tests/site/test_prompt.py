@@ -186,7 +186,8 @@ def test_the_text_and_the_skill_are_downloaded_with_and_without_scripts(visits, 
     owner, name, *version = path.split("/")
     raw = hub.get(f"/api/v1/repos/{owner}/{name}/raw" + "".join(f"?version={v}" for v in version))
     assert download(page, "Copy", "Download") == (f"{name}.md", raw.content)
-    pinned = version[0] if version else "1.1.0"
+    latest = hub.get(f"/api/v1/repos/{owner}/{name}").json()["data"]["latest_version"]
+    pinned = version[0] if version else latest
     skill = hub.get(f"/api/v1/repos/{owner}/{name}/versions/{pinned}/skill.md").content
     assert download(page, "Agents", "Download SKILL.md") == ("SKILL.md", skill)
 

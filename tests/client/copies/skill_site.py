@@ -26,7 +26,7 @@ def tool_site() -> Site:
 
 
 def skill_md(site: Site, version: str) -> bytes:
-    return site.files[f"/{TOOL}/{version}/SKILL.md"]
+    return site.files[f"{TOOL}/versions/{version}.skill.md"]
 
 
 def whole(site: Site, version: str, of: dict[str, bytes], place: str = PLACE) -> dict[str, bytes]:

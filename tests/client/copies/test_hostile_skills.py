@@ -78,7 +78,7 @@ def test_lists_that_are_refused(name: str, awk: Client, site: Site, host: Fake) 
 
 def check_refused(to: Client, host: Fake, told: str) -> None:
     """No archive is fetched for such a list, and nothing is written."""
-    for words in (("pull", TOOL, "--as", "skill"), ("lock", TOOL, "x/SKILL.md")):
+    for words in (("pull", TOOL, "--as", "skill"), ("lock", TOOL, "tool/SKILL.md")):
         done = to.run(*words)
         assert (done.status, done.out) == (6, b""), done.err
         assert told in done.err and done.err.count("\n") == 1 and done.err[:-1].isprintable()

@@ -54,9 +54,9 @@ def test_a_pull_brings_all_files(each: Client, site: Site, host: Fake) -> None:
 
 
 def test_a_hub_without_the_skill(to: Client, site: Site, host: Fake) -> None:
-    del site.files[f"/{TOOL}/1.0.0/.well-known/agent-skills/index.json"]
+    del site.files[f"{TOOL}/versions/1.0.0.skill.zip"]
     done = to.run("pull", TOOL, "--as", "skill")
-    assert done.err == f"no skill of {TOOL} 1.0.0 at {host.url}. Pull it without --as skill\n"
+    assert done.err == f"no {TOOL} 1.0.0 at {host.url}: it answers 404.\n"
     assert done.status == 3 and not files(to)
 
 
