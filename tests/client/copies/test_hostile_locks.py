@@ -144,7 +144,7 @@ def test_the_most_lines(to: Client, host: Fake) -> None:
     write_lock(to, *lines[:100])
     host.requests.clear()
     assert to.run("sync").status == 0
-    assert len(files(to)) == 200 and len(host.requests) == 1
+    assert len(files(to)) == 100 and len(host.requests) == 2
     assert to.run("sync", "--check").status == 0
 
 
