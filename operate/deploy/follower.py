@@ -174,6 +174,8 @@ class Deployer(Background):
         if self._deployment.build is None:
             self._compare_at = started + COMPARE_SECONDS
         report = self._deployment.run(self._touched)
+        if last_build(self._state) == self._deployment.build:
+            serial = read_serial(self._site)  # a build may have ended while the plan waited for it
         with self._changed:
             build = self._deployment.build
             self._touched = {one: files for one, files in self._touched.items() if one > build}
