@@ -1,4 +1,5 @@
-"""Fills in the templates beside it, one for each server, and one for its private hubs.
+"""Fills in the templates beside it, one for each server, and one for its private hubs; they share
+what is in `*-listen.jinja` and `nginx-proxy.jinja`.
 
 An address is its file plus an extension, so the templates state no table of routes. The tests of
 conformance hold them to it.
