@@ -16,17 +16,13 @@ WRITES = {PUBLISH_PATTERN: ("POST",), LABEL_URL_PATTERN: ("PUT", "DELETE")}
 # GET: the state of the builds, and the health of the service.
 HEALTH_URL = "/healthz"
 READY_URL = "/readyz"
-MONITOR_URLS = (HEALTH_URL, READY_URL)
 # A CI job exchanges its issuer's ID token for a token here, by POST.
 TRUSTED_URL = f"{API}/trusted-publishing/token"
 # POST: the result that a publication would have. It writes nothing and needs no token.
 CHECK_URL = BY_NAME["repo"].url + "/check"
 CHECK_PATTERN = re.sub(r"\{\w+\}", "[^/]+", CHECK_URL)
-# Paths that the service alone answers, for every method.
-POST_ONLY_PATTERN = f"(?:{re.escape(TRUSTED_URL)}|{CHECK_PATTERN})"
 # The account settings: pages of the publish service, at this URL and below it.
 ACCOUNT_URL = "/account"
-ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
 # GET: 204 if the sender of the request may read a private hub, otherwise 401; 503 if the service
 # cannot decide.
 ACCESS_URL = f"{ACCOUNT_URL}/access"

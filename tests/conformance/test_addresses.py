@@ -6,7 +6,7 @@ import pytest
 
 from builder.model.caching import CACHE_CONTROL
 from builder.model.routes import BY_NAME, HTML, JSON, LIST_PAGES_MAX, PAGE_SIZE, SORTS, TEXT, Route
-from builder.model.service_urls import MONITOR_URLS, is_account_url
+from builder.model.service_urls import HEALTH_URL, READY_URL, is_account_url
 from tests.conformance.catalogue import FILES, Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Client, header_list
@@ -241,7 +241,9 @@ def test_links_of_pages_lead_somewhere(check: Check, client: Client, catalogue: 
 
 def is_the_services(path: str) -> bool:
     """True if a link leads to an address that is tested from the level full on."""
-    return path.startswith(("/mcp", *MONITOR_URLS)) or is_account_url(path.partition("?")[0])
+    return path.startswith(("/mcp", HEALTH_URL, READY_URL)) or is_account_url(
+        path.partition("?")[0]
+    )
 
 
 @area("pages")
