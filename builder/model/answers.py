@@ -92,7 +92,7 @@ class Repo(RepoSummary):
 
 class LabelMove(Struct, gc=False):
     """One change of a label, from the version `previous` to `version`. `version` is null if the
-    label was removed, `previous` if it was new.
+    label was removed, `previous` if it was new. `source`: null unless a trusted CI job moved it.
     """
 
     label: LabelName
@@ -101,6 +101,7 @@ class LabelMove(Struct, gc=False):
     moved_at: Time
     moved_by: Owner
     note: Note
+    source: Source | None = None
 
 
 class VersionEntry(Struct):

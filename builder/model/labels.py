@@ -13,14 +13,14 @@ from typing import NamedTuple
 from builder.model.answers import LabelMove
 from builder.model.errors import Fault
 from builder.model.names import LABELS_PER_REPO_MAX
-from builder.model.records import LabelFile, Remains, VersionFile
+from builder.model.records import LabelFile, Remains, Source, VersionFile
 
 FOLDER = "labels"
 
 
 class Move(NamedTuple):
     """One change of one label, which ``file`` records (relative to the repo's folder). ``version``
-    is None if the label was removed.
+    is None if the label was removed. ``source``: the CI job that made it, if one did.
     """
 
     number: int
@@ -30,6 +30,7 @@ class Move(NamedTuple):
     at: str
     by: str
     note: str = ""
+    source: Source | None = None
 
     @property
     def has_own_file(self) -> bool:
@@ -74,12 +75,16 @@ def event_file(number: int) -> str:
 
 def move_of(number: int, event: LabelFile) -> Move:
     """The move that a separate file records."""
-    file = event_file(number)
-    return Move(number, file, event.label, event.version, event.at, event.by, event.note)
+    source = event.source or None
+    what = event.label, event.version, event.at, event.by, event.note, source
+    return Move(number, event_file(number), *what)
 
 
 def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
-    """The moves that a publication carried; they share one number."""
+    """The moves that a publication carried; they share one number. The remains of a withdrawn one
+    have no source.
+    """
+    source = (record.source or None) if isinstance(record, VersionFile) else None
     return [
         Move(
             record.label_number,
@@ -88,6 +93,7 @@ def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
             version,
             record.published_at,
             record.publisher,
+            source=source,
         )
         for label in record.labels or ()
     ]
@@ -99,7 +105,8 @@ def history_of(moves: Iterable[Move]) -> list[LabelMove]:
     past = []
     for move in _in_order(moves):
         previous = named.get(move.label)
-        past.append(LabelMove(move.label, move.version, previous, move.at, move.by, move.note))
+        _, _, label, version, at, by, note, source = move
+        past.append(LabelMove(label, version, previous, at, by, note, source))
         named[move.label] = move.version
     return past
 

@@ -150,10 +150,10 @@ class OwnerFile(Struct, forbid_unknown_fields=True):
         check_time(self.joined_at)
 
 
-class Source(Struct, forbid_unknown_fields=True):
-    """The CI job that published a version, from the claims of its ID token, which its issuer
-    signed: `issuer`, `project` (GROUP/NAME), `ref` in full (`refs/heads/main`), `commit`, and
-    `run_url`, the job's log. Null: the token does not say it.
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
+    """The CI job that published a version or moved a label, from the claims of its ID token, which
+    its issuer signed: `issuer`, `project` (GROUP/NAME), `ref` in full (`refs/heads/main`),
+    `commit`, and `run_url`, the job's log. Null: the token does not say it.
     """
 
     issuer: WebUrl
@@ -164,7 +164,7 @@ class Source(Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not all(one is None or one.isprintable() for one in astuple(self)):
-            raise ValueError("the source of a version must be printable text")
+            raise ValueError("the source must be printable text")
 
 
 class StoredFile(Struct, forbid_unknown_fields=True):
@@ -238,7 +238,7 @@ class LabelFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/labels/{number}.json``: one change of one label.
 
     ``version``: the version that the label names from then on; null removes the label. ``by``: the
-    owner who made the change.
+    owner who made the change. ``source``: absent unless a trusted CI job made it.
     """
 
     label: LabelName
@@ -246,6 +246,7 @@ class LabelFile(Struct, forbid_unknown_fields=True):
     at: Time
     by: Owner
     note: Note = ""
+    source: Source | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_label(self.label)

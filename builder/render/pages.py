@@ -31,6 +31,7 @@ from builder.render.skills import installs_plugins
 from builder.text.hidden_chars import Marks, visible
 from builder.text.interface import by_name, explain
 from builder.text.one_line import one_line
+from builder.text.sources import built_from
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
@@ -191,6 +192,7 @@ _FILTERS = {
     "visible": visible,
     "changes_table": changes_table,
     "human_size": human_size,
+    "built_from": built_from,
     "by_name": by_name,
     "explain": explain,
 }

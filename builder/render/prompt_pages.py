@@ -26,7 +26,6 @@ from builder.render.spark import spark
 from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
-from builder.text.sources import built_from
 from builder.text.summary import has_own_description
 from builder.text.values import as_text
 
@@ -247,8 +246,7 @@ def _facts(
         published_at=publication.published_at,
         day=publication.published_at[:10],
         publisher=publication.publisher,
-        source=built_from(publication.source),
-        run_url=_run_url(publication.source),
+        source=_source_link(pages, publication.source),
         sha256=text.sha256,
         size=human_size(text.size),
         files_count=counted(len(text.files), "file") if text.files else "",
@@ -303,14 +301,13 @@ def _versions_row(
         labels=_label_marks(pages, labelled.get(one.version, ())),
         changelog=visible(shortened(first_line), marks),
         publisher=one.publisher,
-        source=built_from(one.source),
-        run_url=_run_url(one.source),
+        source=_source_link(pages, one.source),
         size=human_size(one.size),
     )
 
 
-def _run_url(source: Source | None) -> str:
-    return (source and source.run_url) or ""
+def _source_link(pages: Pages, source: Source | None) -> Markup | str:
+    return pages.macro("labels.html", "source_link")(source) if source else ""
 
 
 def _label_marks(pages: Pages, labels: Iterable[str]) -> Markup:

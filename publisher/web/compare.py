@@ -19,7 +19,6 @@ from builder.model.settings import Settings
 from builder.render.changes_table import metadata_changes
 from builder.text.file_diff import COMPARED_BYTES_MAX
 from builder.text.interface import Change, changes_for_callers, interface_of
-from builder.text.sources import built_from
 from publisher.web.pages.difference import File, Side, VersionDifference, compare_versions
 from publisher.web.pages.frame import Frame
 from publisher.web.published import Published, read_file, read_version, read_versions
@@ -74,7 +73,6 @@ def compared(frame: Frame, owner: str, name: str) -> Response:
         summary=_summary(change, pair, callers),
         is_examined=is_examined,
         steps=[*between[: STEPS_MAX - 1], *between[STEPS_MAX - 1 :][-1:]],
-        built_from=built_from,
     )
 
 

@@ -113,7 +113,9 @@ class _Publishing:
         actor = self._tokens.admit_again(actor, check)
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         terms = Terms(
-            idempotency_key=self._key(actor, incoming.key, mark), quotas=self._service.quotas
+            source=actor.token.source,
+            idempotency_key=self._key(actor, incoming.key, mark),
+            quotas=self._service.quotas,
         )
         done = change_label(
             self._service.store, owner, name, label, incoming.draft, by=actor.name, terms=terms

@@ -44,8 +44,8 @@ class Terms(NamedTuple):
     ``idempotency_key`` gets its first answer. A change that does not fit in ``quotas`` raises
     RequestError ``validation_failed``.
 
-    Only for publications: ``source`` is the trusted CI job that publishes. ``front_matter`` as in
-    resolve. ``create_only`` adds no version to a repo that has one, and raises RequestError
+    ``source``: the trusted CI job that makes the change. Only for publications: ``front_matter`` as
+    in resolve. ``create_only`` adds no version to a repo that has one, and raises RequestError
     ``not_owner`` instead.
     """
 

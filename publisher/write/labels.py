@@ -70,25 +70,12 @@ def change_label(
     names.check_new_label(label)
 
     def make() -> Decision[LabelChange]:
-        return _decide(store.root, owner, name, label, draft, by, terms.now)
+        return _decide(store.root, owner, name, label, draft, by, terms)
 
     def find_again(kept: KeptAnswer) -> LabelChange | None:
         return _answer_again(store.root, owner, name, label, kept)
 
     return decide(store, owner, name, make, find_again, terms)
-
-
-def plan_events(
-    labels: Labels, wanted: Collection[str], version: str | None, at: str, by: str, note: str = ""
-) -> Events:
-    """Returns the changes that let the ``wanted`` labels, which do not name a version yet, name
-    it.
-    """
-    first = labels.next_number
-    return [
-        (number, render(LabelFile(label, version, at, by, note)))
-        for number, label in enumerate(wanted, first)
-    ]
 
 
 def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) -> None:
@@ -174,7 +161,7 @@ def _decide(
     label: str,
     draft: LabelDraft | LabelRemoval,
     by: str,
-    now: datetime | None,
+    terms: Terms,
 ) -> Decision[LabelChange]:
     listing = content.list_versions(root, owner, name)
     moves = read_moves(root, owner, name, listing)
@@ -196,14 +183,14 @@ def _decide(
         return Decision(change, KeptAnswer(current, previous, None, last.number), None)
     wanted = [label] if draft.version else []
     check_room(labels, wanted, len(files) + 1, "label")
-    at = time_of_next(labels, now)
-    events = plan_events(labels, [label], draft.version, at, by, draft.note)
-    ((number, data),) = events
-    move = Move(number, event_file(number), label, draft.version, at, by, draft.note)
+    at, number = time_of_next(labels, terms.now), labels.next_number
+    what = label, draft.version, at, by, draft.note
+    data = render(LabelFile(*what, source=terms.source or UNSET))
+    move = Move(number, event_file(number), *what)
     mark = hashlib.sha256(data).digest()
     kept = KeptAnswer(draft.version or "", current, mark, number)
     change = _change(owner, name, move, current, is_unchanged=False)
-    return write_events(owner, name, events, kept, change)
+    return write_events(owner, name, [(number, data)], kept, change)
 
 
 def _check_expected(draft: LabelDraft | LabelRemoval, label: str, current: str | None) -> None:

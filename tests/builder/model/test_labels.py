@@ -79,7 +79,7 @@ def test_a_publication_moves_all_its_labels_with_one_number():
 def test_a_file_of_its_own_is_one_move():
     event = LabelFile(**EVENT, note="Passed the review.")
     assert move_of(7, event) == (
-        7, "labels/7.json", "production", "1.0.0", AT, "ann", "Passed the review.",
+        7, "labels/7.json", "production", "1.0.0", AT, "ann", "Passed the review.", None,
     )  # fmt: skip
 
 

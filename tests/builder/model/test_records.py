@@ -146,7 +146,7 @@ KEYS = {
     answers.Version: VERSION,
     answers.ListedVersion: f"{ENTRY} withdrawn labels",
     answers.Withdrawal: "at reason note",
-    answers.LabelMove: "label version previous moved_at moved_by note",
+    answers.LabelMove: "label version previous moved_at moved_by note source",
     answers.LabelledVersion: f"{VERSION} label moved_at",
     answers.Tag: "name count",
     answers.User: "handle name bio url joined_at repos_count pulls kind repos",

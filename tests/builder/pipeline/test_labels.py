@@ -63,7 +63,7 @@ def test_what_there_is_to_read(labelled):
     assert site[f"{API}/labels/production.body.txt"] == b"Review {{code}}.\n"
     assert data(site, "/labels/production/history") == [
         {"label": "production", "version": "1.0.0", "previous": None, "moved_at": moment(10_001),
-         "moved_by": "ann", "note": "First."}
+         "moved_by": "ann", "note": "First.", "source": None}
     ]  # fmt: skip
     assert f"{API}/labels/latest.json" not in site
 

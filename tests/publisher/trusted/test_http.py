@@ -54,7 +54,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 "ann", Issuer("github", live.url), Entered("octo/prompts", "publish.yml", "review")
             )
             TrustedPublishers(database).add(
-                "ann", Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", "", "guide")
+                "ann",
+                Issuer("gitlab", gitlab.url),
+                Entered("acme/team/prompts", "", "guide", labels="production"),
             )
         options = [f"github={live.url}", f"gitlab={gitlab.url}"]
         with serving(settings, *(f"--trusted-issuer={one}" for one in options)) as server:
@@ -103,10 +105,14 @@ def test_a_job_publishes(site: Site):
 COMMIT = "1f2e3d4c5b6a79880796a5b4c3d2e1f001234567"
 
 
-def test_a_version_names_the_job_of_gitlab_that_published_it(site: Site):
+def test_a_version_and_a_label_name_the_job_of_gitlab(site: Site):
     id_token = site.gitlab.gitlab_token(aud=site.server.url)
     token = site.exchange(token=id_token, repo="ann/guide").json()["data"]["token"]
     assert site.publish(token, "guide").status_code == 201
+    label = "/api/v1/repos/ann/guide/labels/production"
+    headers = {"Authorization": f"Bearer {token}"}
+    moved = site.server.request("PUT", label, json={"version": "1.0.0"}, headers=headers)
+    assert moved.status_code == 201
     with Database(site.settings.state) as database:
         personal, _ = Accounts(database).create_token("ann", "desk")
     edited = {"content": "Another.\n"}
@@ -126,9 +132,12 @@ def test_a_version_names_the_job_of_gitlab_that_published_it(site: Site):
     newer, older = site.server.get(url).json()["data"]
     assert (newer["source"], older["source"]) == (None, source)
     assert site.server.get(f"{url}/1.0.0").json()["data"]["source"] == source
+    assert site.server.get(f"{label}/history").json()["data"][0]["source"] == source
     for page in ("/ann/guide/1.0.0", "/ann/guide/versions"):
         html = site.server.get(page).text
-        assert f'href="{run_url}">acme/team/prompts@1f2e3d4, job 302</a>' in html
+        # The second page also has the moves of labels.
+        count = html.count(f'href="{run_url}">acme/team/prompts@1f2e3d4, job 302</a>')
+        assert count == (2 if page.endswith("versions") else 1)
     listed = site.server.request(
         "POST",
         "/mcp",
