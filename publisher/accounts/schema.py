@@ -211,6 +211,10 @@ CREATE INDEX draft_author ON draft (author, changed_at);
 -- The person who did it; empty: the owner, or the operator at a shell.
 ALTER TABLE event ADD COLUMN author TEXT NOT NULL DEFAULT '';
 """
+_LABEL_ONLY = """
+-- 0: its jobs move labels, and publish nothing.
+ALTER TABLE trusted_publisher ADD COLUMN publishes INTEGER NOT NULL DEFAULT 1;
+"""
 
 
 def _fill_looks(execute: Execute) -> None:
@@ -236,6 +240,7 @@ MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
     (_ATTEMPTS,),
     (_SOURCES,),
     (_TEAMS,),
+    (_LABEL_ONLY,),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -196,11 +196,12 @@ class Accounts(Owners):
         now: datetime | None = None,
         *,
         labels: Sequence[str] = (),
+        publishes: bool = True,
         source: Source | None = None,
     ) -> tuple[str, Token]:
         """Returns a token for one job of a trusted publisher, good for a quarter of an hour, and
-        its text. It publishes, and moves these ``labels``; without any, it moves none. ``source``:
-        the job, for the records of what it publishes.
+        its text. It publishes if it ``publishes``, and moves these ``labels``; without any, it
+        moves none. ``source``: the job, for the records of what it changes.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
@@ -212,7 +213,7 @@ class Accounts(Owners):
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
                 (clock.seconds(now) - DAY_SECONDS,),
             )
-            rights = RIGHTS if labels else (PUBLISH,)
+            rights = [PUBLISH] * publishes + [LABEL] * bool(labels)
             return self._add_token(
                 owner,
                 "",
@@ -442,8 +443,10 @@ class Accounts(Owners):
         if actor.token and PUBLISH not in actor.token.rights:
             raise RequestError(
                 "insufficient_scope",
-                "This token cannot publish. Use a token that has the right "
-                "`publish`; create one in your account.",
+                "This job only moves labels. To publish, add a trusted publisher that publishes."
+                if actor.token.trusted_publisher
+                else "This token cannot publish. Use a token that has the right `publish`; create "
+                "one in your account.",
             )
         self._check_repo(actor, name)
         if labels:

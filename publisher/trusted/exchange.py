@@ -44,6 +44,10 @@ def exchange(
         ]
         if not trusting:
             raise _not_trusted(job, repo)
+        publishing = [one for one in trusting if one.publishes]
+        if name == ALL:
+            # A token has the same rights in all its repos: those of entries that publish.
+            trusting = publishing or trusting
         for publisher in trusting:
             publishers.note_use(publisher, job, address=address, now=now)
         return accounts.create_trusted_token(
@@ -53,6 +57,7 @@ def exchange(
             now,
             source=job.source(),
             labels=_labels(trusting, is_one_repo=name != ALL),
+            publishes=bool(publishing),
         )
 
 

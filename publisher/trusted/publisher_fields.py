@@ -4,7 +4,7 @@ Pure.
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError
@@ -63,7 +63,7 @@ class Entered(NamedTuple):
     White space around the fields is dropped, ``.github/workflows/`` and ``refs/heads/`` too. An
     empty ``workflow`` is that of WORKFLOWS. An empty ``repo`` means all of the owner's.
     ``project_id`` may be left out: it is taken from the first job. ``labels``, which its jobs may
-    move, have spaces or commas between them.
+    move, have spaces or commas between them. Unless it ``publishes``, they do nothing else.
     """
 
     project: str
@@ -73,11 +73,12 @@ class Entered(NamedTuple):
     environment: str = ""
     project_id: str = ""
     labels: str = ""
+    publishes: bool = True
 
 
-def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list[Detail]]:
+def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, Any], list[Detail]]:
     """Returns the fields as they are stored, and their faults."""
-    labels, faults = parse_labels(entered.labels)
+    labels, faults = parse_labels(entered.labels, publishes=entered.publishes)
     branch = entered.branch.strip()
     fields = {
         "repo": entered.repo.strip(),
@@ -87,6 +88,7 @@ def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list
         "environment": entered.environment.strip(),
         "project_id": entered.project_id.strip(),
         "labels": labels,
+        "publishes": entered.publishes,
     }
     if issuer.kind == "github":
         fields["environment"] = fold(fields["environment"])
@@ -96,13 +98,15 @@ def parse_fields(issuer: Issuer, entered: Entered) -> tuple[dict[str, str], list
     return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch)), *faults]
 
 
-def parse_labels(text: str) -> tuple[str, list[Detail]]:
+def parse_labels(text: str, *, publishes: bool = True) -> tuple[str, list[Detail]]:
     """Returns the labels as they are stored, and their faults."""
     labels = list(dict.fromkeys(text.replace(",", " ").split()))
-    return " ".join(labels), [*_find_label_faults(labels)]
+    return " ".join(labels), [*_find_label_faults(labels, publishes)]
 
 
-def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
+def _find_label_faults(labels: list[str], publishes: bool) -> Iterator[Detail]:
+    if not labels and not publishes:
+        yield Detail("labels", "name at least one label: its jobs can do nothing else")
     if len(labels) > names.LABELS_PER_REPO_MAX:
         message = f"name at most {names.LABELS_PER_REPO_MAX} labels, not {len(labels):,}"
         yield Detail("labels", message)
@@ -113,7 +117,7 @@ def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
             yield Detail("labels", str(error))
 
 
-def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> Iterator[Detail]:
+def _find_faults(kind: Kind, fields: Mapping[str, Any], *, has_branch: bool) -> Iterator[Detail]:
     form = _FORMS[kind]
     if fields["repo"]:
         try:

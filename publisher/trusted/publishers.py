@@ -1,4 +1,4 @@
-"""Trusted publishers: the CI jobs that may publish for an owner.
+"""Trusted publishers: the CI jobs that may publish or move labels for an owner.
 
 An owner names the project, the file that defines the job and, if wanted, the branch and the
 environment. Anyone who may change that file in that place may publish. ``now`` is an aware
@@ -30,7 +30,8 @@ class TrustedPublisher(NamedTuple):
     Job's. ``project_id`` is the issuer's number of the project, empty until the first job.
     ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
     empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
-    before the first use. ``labels`` are those that its jobs may move, joined by spaces.
+    before the first use. ``labels`` are those that its jobs may move, joined by spaces; unless it
+    ``publishes``, they do nothing else.
     """
 
     id: str
@@ -45,6 +46,7 @@ class TrustedPublisher(NamedTuple):
     added_at: int
     used_at: int | None
     labels: str = ""
+    publishes: bool = True
 
     def scope(self) -> str:
         """The repos to which its jobs may publish, for people: ``ann/review``, or ``ann/*``."""
@@ -97,7 +99,7 @@ class TrustedPublishers:
                 f"VALUES ({', '.join('?' * len(TrustedPublisher._fields))}) "
                 "ON CONFLICT (owner, repo, issuer, project, workflow, branch, environment) "
                 "DO NOTHING RETURNING 1",
-                publisher,
+                publisher._replace(publishes=int(publisher.publishes)),
             )
             if not is_new:
                 raise validation_failed(
@@ -140,11 +142,11 @@ class TrustedPublishers:
 
         Raises RequestError ``not_found``, ``validation_failed`` about ``labels``.
         """
-        parsed, details = parse_labels(labels)
-        if details:
-            raise validation_failed(*details)
         with self._database.transaction():
             before = self._get(owner, publisher_id)
+            parsed, details = parse_labels(labels, publishes=before.publishes)
+            if details:
+                raise validation_failed(*details)
             publisher = before._replace(labels=parsed)
             if publisher == before:
                 return publisher
@@ -240,7 +242,7 @@ class TrustedPublishers:
 
     def _find(self, clauses: str, *args: str) -> list[TrustedPublisher]:
         rows = self._database.execute(f"SELECT {_FIELDS} FROM trusted_publisher {clauses}", args)
-        return [TrustedPublisher(*row) for row in rows]
+        return [TrustedPublisher(*rest, bool(publishes)) for *rest, publishes in rows]
 
     def _new_id(self) -> str:
         while True:
@@ -253,4 +255,5 @@ def _note(publisher: TrustedPublisher) -> str:
     """Returns a description of a publisher, for the account's log."""
     branch = f" branch {publisher.branch}" if publisher.branch else ""
     environment = f" environment {publisher.environment}" if publisher.environment else ""
-    return f"{publisher.project} {publisher.workflow}{branch}{environment} for {publisher.scope()}"
+    job = f"{publisher.project} {publisher.workflow}{branch}{environment}"
+    return f"{job} for {'' if publisher.publishes else 'labels of '}{publisher.scope()}"

@@ -36,7 +36,7 @@ ADDRESS, HANDLE = "https://prompts.example.org", "ada"
 GITHUB_RELEASE, GITLAB_RELEASE = (
     yaml.safe_load(workflow(ADDRESS, kind, TrustedPublisher(
         id="", owner=HANDLE, repo="", issuer="", project="", project_id="", workflow="", branch="",
-        environment=FIELDS["Environment"][at], labels=FIELDS["Labels"][at],
+        environment=FIELDS["Environment"][at], labels=FIELDS["Labels"][at], publishes=False,
         added_at=0, used_at=None,
     )))
     for kind, at in (("github", 2), ("gitlab", 3))
@@ -242,10 +242,12 @@ class TrustedProject(Project):
         """Enter its jobs in the account settings, as the document says."""
         with Database(self._trusting.server.settings.state) as database:
             for at in range(4):
-                repo, workflow, branch, environment, labels = (
+                repo, workflow, branch, environment, labels, does = (
                     FIELDS[field][at]
-                    for field in ("Repo", "Workflow file", "Branch", "Environment", "Labels")
-                )
+                    for field in (
+                        "Prompt", "Workflow file", "Branch", "Environment", "Labels", "Its jobs",
+                    )
+                )  # fmt: skip
                 TrustedPublishers(database).add(
                     self.owner,
                     self._trusting.issuers[at % 2],
@@ -256,6 +258,7 @@ class TrustedProject(Project):
                         branch=branch,
                         environment=environment,
                         labels=labels,
+                        publishes=does != "only move labels",
                     ),
                 )
 

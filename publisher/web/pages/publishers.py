@@ -19,6 +19,7 @@ from publisher.web.pages.repos import offered, repo_in, repos_of
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
 ONLY, TOO = "only", "too"
+LABEL_ONLY = "label"
 _WHAT = "set who publishes"
 
 
@@ -31,7 +32,17 @@ class PublisherForm(FlaskForm):
     )
     repo = StringField(
         "Prompt",
-        description="Name of the prompt it may publish; it may be new. Empty: all your prompts.",
+        description="Name of a prompt, which may be new. Empty: all prompts of this owner.",
+    )
+    does = SelectField(
+        "Its jobs",
+        choices=[("publish", "publish, and move labels"), (LABEL_ONLY, "only move labels")],
+        default="publish",
+    )
+    labels = StringField(
+        "Labels",
+        description="Labels that its jobs may move, such as production, with spaces or commas "
+        "between them. Empty: none.",
     )
     workflow = StringField(
         "Workflow file",
@@ -49,20 +60,14 @@ class PublisherForm(FlaskForm):
         description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: jobs of any environment, or "
         "of none.",
     )
-    labels = StringField(
-        "Labels",
-        description="Labels that its jobs may move, such as production, with spaces or commas "
-        "between them. Empty: none.",
-    )
     project_id = StringField(
         "Project number",
-        description="Blocks a project that takes over the name later. Empty: set by the first job "
-        "that publishes.",
+        description="Blocks a project that takes over the name later. Empty: set by the first job.",
     )
 
 
 class LabelsForm(FlaskForm):
-    labels = StringField("Labels that its jobs may move", description="Empty: none.")
+    labels = StringField("Labels that its jobs may move")
 
 
 class OnlyForm(FlaskForm):
@@ -88,14 +93,16 @@ def publishers(frame: Frame, person: str) -> Response:
     owner = frame.chosen(person, _WHAT).owner
     form = _new_form(frame)
     if form.validate_on_submit():
-        fields = {name: form[name].data or "" for name in Entered._fields}
-        entered = Entered(**fields | {"repo": repo_in(form.repo.data, owner)})
+        fields = {name: form[name].data or "" for name in Entered._fields if name in form}
+        publishes = form.does.data != LABEL_ONLY
+        fields |= {"repo": repo_in(form.repo.data, owner), "publishes": publishes}
+        entered = Entered(**fields)
         with errors_shown(form, form.project):
             issuer = frame.service.issuers[form.issuer.data]
             added = frame.service.trusted.add(owner, issuer, entered, address=frame.address)
             message = (
                 f"{added.project} is a trusted publisher now. Paste its workflow file into the "
-                "project; the next push publishes."
+                f"project{'; the next push publishes' if publishes else ''}."
             )
             return frame.redirect(frame.owned(f"/publishers?added={added.id}#{added.id}"), message)
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
@@ -154,8 +161,8 @@ def _show(
     listed = sorted(frame.service.trusted.of(owner), key=lambda one: one.id != added)
     mine = repos_of(frame.service.settings.content, owner)
     tokens_refused = frame.service.accounts.trusted_only(owner)
-    covered = {publisher.repo for publisher in listed if publisher.repo}
-    covers_all = any(not publisher.repo for publisher in listed)
+    covered = {publisher.repo for publisher in listed if publisher.publishes}
+    covers_all = "" in covered
     return frame.render(
         "publishers.html",
         status,
@@ -176,7 +183,7 @@ def _show(
         added=added,
         repos=[
             (repo, repo in tokens_refused, covers_all or repo in covered)
-            for repo in sorted(covered.union(tokens_refused, offered(mine)))
+            for repo in sorted((covered - {""}).union(tokens_refused, offered(mine)))
         ],
     )
 

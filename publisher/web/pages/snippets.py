@@ -43,20 +43,17 @@ def shell_line(owner: str, repo: str) -> str:
     return f'HUB_TOKEN=… ./hub push {owner}/{repo} prompts/{repo}.md "What has changed"'
 
 
-def releases(publisher: TrustedPublisher) -> bool:
-    """True if its workflow moves labels by hand, and publishes nothing."""
-    return RELEASED in publisher.labels.split()
-
-
 def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
     """Returns the whole file, as YAML, whose jobs a trusted publisher trusts. For a publisher that
-    releases with GitLab, it is the job to add to that file.
+    only moves labels with GitLab, it is the job to add to that file. The job moves RELEASED, or the
+    first label.
 
     Where any branch is trusted, it publishes from the default one.
     """
     branch, environment = publisher.branch, publisher.environment
     template = kind
-    if releases(publisher):
+    labels = publisher.labels.split()
+    if not publisher.publishes:
         environment = environment or RELEASED
         template = f"{kind}-release"
     folder = "'prompts/**'"
@@ -77,8 +74,8 @@ def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
         # In the quotes of such a rule no character is special, and a branch has no such quotes.
         branch=f'"{branch}"' if branch else "$CI_DEFAULT_BRANCH",
         environment=indent(environment_line, "    " if kind == "github" else "  "),
-        labels="".join(f"--label {label} " for label in publisher.labels.split()),
-        label=RELEASED,
+        labels="".join(f"--label {label} " for label in labels),
+        label=RELEASED if RELEASED in labels else "".join(labels[:1]),
     )
 
 

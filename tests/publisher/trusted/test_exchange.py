@@ -43,7 +43,7 @@ class Hub:
         self.github, self.gitlab = Issuer("github", live.url), Issuer("gitlab", live.url)
         self.keys = KeyRing([self.github, self.gitlab])
 
-    def trust(self, owner: str = "ann", repo: str = "review", **changes: str) -> str:
+    def trust(self, owner: str = "ann", repo: str = "review", **changes: Any) -> str:
         """Trust the usual job of GitHub; returns the publisher's id."""
         usual = {"project": "octo/prompts", "workflow": "publish.yml"}
         entered = Entered(repo=repo, **usual | changes)
@@ -119,6 +119,25 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
         "gitlab acme/team/prompts .gitlab-ci.yml on refs/heads/main "
         f"{hub.live.url}/acme/team/prompts/-/jobs/302"
     )
+
+
+def test_a_job_that_only_moves_labels_publishes_nothing(hub: Hub):
+    labels = hub.trust(labels="production", publishes=False)
+    text, token = hub.exchange(hub.token(jti="1"))
+    assert (token.rights, token.labels) == (("label",), ("production",))
+    hub.accounts.check_may_label(holder(token, "ann"), "review", ["production"])
+    with pytest.raises(RequestError, match="only moves labels"):
+        hub.accounts.check_may_publish(holder(token, "ann"), "review")
+    assert hub.exchange(hub.token(jti="2"), "ann/*")[1].rights == ("label",)
+    # Another entry publishes another prompt: a token for both would publish in both.
+    other = hub.trust(repo="story", labels="staging")
+    _, token = hub.exchange(hub.token(jti="3"), "ann/*")
+    assert (token.repos, token.labels, token.trusted_publisher) == (("story",), ("staging",), other)
+    # In one prompt, a job may do all that its entries allow.
+    both = hub.trust(environment="prod", labels="staging")
+    _, token = hub.exchange(hub.token(jti="4", environment="prod"))
+    assert (token.rights, token.labels) == (("publish", "label"), ("production", "staging"))
+    assert set(token.trusted_publisher.split()) == {labels, both}
 
 
 def test_gitlab_tells_environments_by_their_capitals(hub: Hub):

@@ -235,6 +235,15 @@ def test_labels_change(database: Database, publishers: TrustedPublishers):
             publishers.set_labels("ann", added.id, labels)
         assert {detail.field for detail in caught.value.details} == {"labels"}
     assert publishers.set_labels("ann", added.id, "", now=NOW).labels == ""
+    only = Entered("octo/prompts", "release.yml", labels="production", publishes=False)
+    moves = publishers.add("ann", GITHUB, only)
+    assert not moves.publishes and publishers.of("ann") == [moves, added._replace(labels="")]
+    for attempt in (
+        lambda: publishers.add("ann", GITHUB, only._replace(labels="", workflow="other.yml")),
+        lambda: publishers.set_labels("ann", moves.id, ""),
+    ):
+        with pytest.raises(RequestError, match="at least one label"):
+            attempt()
     for owner, publisher_id in (("ben", added.id), ("ann", "00000000"), ("ann", "' OR 1=1")):
         with pytest.raises(RequestError) as caught:
             publishers.set_labels(owner, publisher_id, "canary")

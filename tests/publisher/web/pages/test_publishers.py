@@ -158,6 +158,42 @@ def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
         assert workflow_of(add(owner, **fields)) in replaced
 
 
+def test_what_a_page_says_of_an_entry_is_true_of_it(people: People, owner: Visitor) -> None:
+    gitlab = {"issuer": people.gitlab.url, "workflow": "", "project": "acme/team/p"}
+    add(owner, project="octo/p", environment="hub", labels="staging")
+    add(owner, project="octo/p", workflow="release.yml", labels="production", does="label")
+    add(owner, **gitlab, repo="review")
+    page = add(owner, **gitlab, repo="review", environment="live", labels="live", does="label")
+    job = yaml.safe_load(workflow_of(page))["release-prompt"]
+    assert job["environment"] == "live" and '"$HUB_OWNER/$PROMPT" live ' in job["script"][0]
+    of = {
+        heading: words
+        for heading, words in re.findall(
+            r'<section class="panel publisher".*?<h2 [^>]*>(.*?)</h2>(.*?)</section>',
+            page.html,
+            re.DOTALL,
+        )
+    }
+    said = {
+        " ".join(re.sub("<[^>]*>", "", heading).split()): words for heading, words in of.items()
+    }
+    everything = f"all prompts of {owner.handle}"
+    review = f"{owner.handle}/review, from .gitlab-ci.yml on main"
+    publishes, releases, checked, moves = (
+        said[f"octo/p publishes {everything}, from publish.yml on main in hub"],
+        said[f"octo/p moves labels of {everything}, from release.yml on main"],
+        said[f"acme/team/p publishes {review}"],
+        said[f"acme/team/p moves labels of {review} in live"],
+    )
+    assert len(said) == 4
+    assert "A pull request gets a check" in publishes and "new version gets the labels" in publishes
+    assert "A merge request gets a check" in checked and "gets the labels" not in checked
+    assert "Save it as <code>.github/workflows/release.yml" in releases
+    assert "Add it to <code>.gitlab-ci.yml" in moves
+    for words in (releases, moves):
+        assert "cannot publish" in words and "gets a check" not in words
+
+
 def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> None:
     shown = yaml.safe_load(workflow_of(add(owner, branch="it's/2", repo="review")))
     paths = ["prompts/review.md", "prompts/review/**"]
@@ -284,6 +320,8 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
         ({"branch": "refs/tags/main"}, "Must be a branch"),
         ({"environment": "x" * 256}, "255 characters"),
         ({"project_id": "one"}, "digits"),
+        ({"does": "label"}, "Name at least one label"),
+        ({"does": "all"}, "Not a valid choice"),
         ({"issuer": "https://evil.example"}, "Not a valid choice"),
         ({"issuer": None}, "Not a valid choice"),
     ],
