@@ -123,7 +123,7 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
 
 def test_a_job_that_only_moves_labels_publishes_nothing(hub: Hub):
     labels = hub.trust(labels="production", publishes=False)
-    text, token = hub.exchange(hub.token(jti="1"))
+    _, token = hub.exchange(hub.token(jti="1"))
     assert (token.rights, token.labels) == (("label",), ("production",))
     hub.accounts.check_may_label(holder(token, "ann"), "review", ["production"])
     with pytest.raises(RequestError, match="only moves labels"):
