@@ -13,7 +13,7 @@ from builder.model.plural import counted
 from builder.model.settings import Settings
 from builder.store.check import stray_texts
 from builder.store.state.serving import FOLDERS, service_settings
-from cli.options import address_of_serve, open_hub, queries_option, settle_private, site_options
+from cli.options import open_hub, queries_option, settle_private, site_options, url_of_serve
 from cli.progress import Progress
 from cli.standard_error import say, say_some, say_waiting
 
@@ -60,10 +60,10 @@ def build(
     service = service_settings(settings.content, settings.out, settings.state)
     if service:
         _check_same(context, service)
-    default_url = f"http://{address_of_serve(context)}"
+    default_url = url_of_serve(context)
     settings = service or settings._replace(
         base_url=base_url or default_url,
-        private=settle_private(settings.out, private, settings.content),
+        private=settle_private(settings.content, settings.out, private),
     )
     if not service and not is_check:
         open_hub(settings)

@@ -1,13 +1,11 @@
 """``hubctl deploy``: the site to where it is read from."""
 
-import contextlib
-
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
-from builder.store.privacy import is_marked
+from builder.store.privacy import is_private
 from builder.store.site import read_hub
 from cli.groups import setting
 from cli.options import content_option, out_option, state_option
@@ -58,9 +56,8 @@ def deploy(
     # Loaded late: no other command needs it.
     from operate.deploy.run import Deployment, Options, open_destination
 
-    hub = read_hub(out)
     if not no_private:
-        refuse_private(out, content)
+        refuse_private(content, out)
     opened = open_destination(destination, (out, state))
     with Progress() as progress:
         site = Deployment(out, state, opened, Options(**options), progress, say_waiting)
@@ -75,6 +72,7 @@ def deploy(
         f"{counts['changed']:,} changed, {counts['deleted']:,} deleted, {report.current:,} "
         f"unchanged, {report.left:,} left alone"
     )
+    hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         say(
             f"Links on the site point to {DEFAULT_BASE_URL}. Build it with --base-url, and deploy "
@@ -82,12 +80,9 @@ def deploy(
         )
 
 
-def refuse_private(out: str, content: str) -> None:
+def refuse_private(content: str, out: str) -> None:
     """Raises OperatorError if the hub is private."""
-    hub, is_private = read_hub(out), False
-    with contextlib.suppress(OSError):  # then the site decides
-        is_private = is_marked(content)
-    if is_private or (hub and hub.private):
+    if is_private(content, out):
         raise OperatorError(
             "This hub is private, and everyone who can read the destination can read all of it. If "
             "the destination keeps strangers out itself, pass --no-private to `hubctl deploy`. "

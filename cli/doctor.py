@@ -1,13 +1,12 @@
 """``hubctl doctor``: reports what is wrong with a hub, and what to do."""
 
 import json
-import os
 
 import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from cli.options import Places, base_url_option, places_options
+from cli.options import Places, base_url_option, places_options, settings_of_serve
 from cli.standard_error import say
 
 
@@ -22,15 +21,16 @@ def doctor(
 ) -> None:
     """Check the whole hub, and say how to fix each problem.
 
-    Checks folders, disks, databases, content, site, tokens and backups. Then asks the hub at its
-    base URL as readers do: certificate, address, clock, service, answers, queries, publishing.
-    HUB_TOKEN has the token for a private hub. Changes nothing. Run it as the user who runs the hub,
-    with the same settings. Exits 1 if there is a problem; warnings alone exit 0.
+    Asks first if strangers can read a private hub. Then checks folders, disks, service, databases,
+    content, site and backups, and the hub at its base URL. Changes nothing. Run it as the user who
+    runs the hub, with the same settings. Exits 1 if there is a problem; warnings alone exit 0.
 
     \b
       hubctl doctor --base-url https://prompts.example.org
     """
     # Loaded late: other commands import this module to read its options.
+    from builder.store.privacy import is_private
+    from builder.store.site import read_hub
     from builder.store.state import last_settings
     from builder.store.state.serving import service_settings
     from operate.doctor.examine import examine
@@ -39,10 +39,15 @@ def doctor(
     noted = last_settings(*places.folders)
     service = service_settings(*places.folders)
     known = service or noted
-    url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
-    token = os.environ.get("HUB_TOKEN")
-    settings = Settings(*places.folders, url)
-    subject = Subject(settings, noted, service, places.database_url, token)
+    settings = Settings(
+        *places.folders,
+        base_url or (known.base_url if known else DEFAULT_BASE_URL),
+        private=is_private(places.content, places.out) or bool(service and service.private),
+    )
+    says_public = settings_of_serve(context)["private"] is False
+    subject = Subject(
+        settings, read_hub(places.out), noted, service, not places.database_url, says_public
+    )
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline):

@@ -11,12 +11,12 @@ from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
 from cli.groups import grouped, setting
 from cli.options import (
-    address_of_serve,
     content_option,
     out_option,
     private_option,
     rate_limit_option,
     settle_private,
+    url_of_serve,
 )
 from cli.standard_error import say
 
@@ -106,7 +106,7 @@ def hosts(
       hubctl hosts nginx > /etc/nginx/conf.d/hub.conf
       hubctl hosts caddy > /etc/caddy/hub.caddyfile
     """
-    is_private = settle_private(site.out, site.private, content)
+    is_private = settle_private(content, site.out, site.private)
     if is_private and no_upstream:
         raise click.UsageError(
             "A private hub needs `hubctl serve`, which knows its members. Leave out --no-upstream."
@@ -116,7 +116,9 @@ def hosts(
     site = site._replace(
         out=_parse_path(context, None, os.path.abspath(site.out)),
         base_url=_base_url(site.out, site.base_url),
-        upstream="" if no_upstream else site.upstream or address_of_serve(context),
+        upstream=""
+        if no_upstream
+        else site.upstream or url_of_serve(context).removeprefix("http://"),
         certificate=site.certificate and tuple(map(os.path.abspath, site.certificate)),
         private=is_private,
     )

@@ -1,15 +1,15 @@
 """The options that several commands share, so that they mean the same on each."""
 
-import contextlib
 import os
 import shlex
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from builder.model.errors import OperatorError, explained
+from builder.model.service_urls import url_at
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
@@ -19,8 +19,7 @@ from builder.model.settings import (
     parse_base_url,
 )
 from builder.render.colours import check_accent
-from builder.store.privacy import is_marked, open_to_all
-from builder.store.site import read_hub
+from builder.store import privacy
 from cli.groups import grouped, in_order, setting
 from cli.standard_error import say
 from publisher.accounts.postgres_url import parse_postgres_url
@@ -160,14 +159,18 @@ def rate_limit_option(name: str) -> Callable:
     )
 
 
-def address_of_serve(context: click.Context) -> str:
-    """HOST:PORT at which `hubctl serve` listens by its settings, as this machine reaches it."""
+def settings_of_serve(context: click.Context) -> dict[str, Any]:
+    """The parameters of `hubctl serve` by the environment and hub.toml."""
     root = context.find_root()
     command = root.command.get_command(root, "serve")
     with command.make_context("serve", [], root, resilient_parsing=True) as serve:
-        host, port = serve.params["host"], serve.params["port"] or DEFAULT_PORT
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return serve.params
+
+
+def url_of_serve(context: click.Context) -> str:
+    """The URL at which `hubctl serve` listens by its settings, as this machine reaches it."""
+    serve = settings_of_serve(context)
+    return url_at(serve["host"], serve["port"] or DEFAULT_PORT)
 
 
 def said_private(private: bool | None) -> bool | None:
@@ -178,17 +181,14 @@ def said_private(private: bool | None) -> bool | None:
     return private if private or source is ParameterSource.COMMANDLINE else None
 
 
-def settle_private(out: str, private: bool | None, content: str | None = None) -> bool:
+def settle_private(content: str, out: str, private: bool | None) -> bool:
     """True if only members may read: by --private, by the mark in the content, or because the site
     in ``out`` is private. Only --no-private on the command line opens such a hub; a variable or
     hub.toml does not.
     """
     if (said := said_private(private)) is not None:
         return said
-    hub = read_hub(out)
-    is_private = bool(hub and hub.private)
-    with contextlib.suppress(OSError):  # then the site decides
-        is_private = is_private or bool(content and is_marked(content))
+    is_private = privacy.is_private(content, out)
     if is_private and private is False:
         say(
             "This hub stays private: its content or site is marked so. To open it, pass "
@@ -199,7 +199,7 @@ def settle_private(out: str, private: bool | None, content: str | None = None) -
 
 def open_hub(settings: Settings) -> None:
     """Remove the mark of a private hub, which --no-private opens. Raises OperatorError."""
-    if not settings.private and open_to_all(settings):
+    if not settings.private and privacy.open_to_all(settings):
         say("This hub was private. From now on, everyone can read it.")
 
 

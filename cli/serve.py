@@ -54,7 +54,7 @@ def serve(
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
     said = said_private(settings.private)
-    is_private = settle_private(settings.out, settings.private, settings.content)
+    is_private = settle_private(settings.content, settings.out, settings.private)
     if database_url:
         is_private = settle_shared(database_url, said, is_private)
     if is_private and publishing.sign_in.open_signup:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from builder.model.errors import ContentError, HubError, OperatorError
+from builder.model.service_urls import url_at
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Built
 from builder.pipeline.rebuild import Outcome, Rebuilder
@@ -32,7 +33,7 @@ from publisher.web.members import reader_check
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
-from server.listening import address_of, count_connections, listen, run
+from server.listening import count_connections, listen, run
 from server.mount import Hub
 from server.throttle import Throttle
 
@@ -57,7 +58,7 @@ def serve_hub(
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(listening.host, listening.port))
         monitor = _listen_for_metrics(stack, *metrics) if metrics else None
-        address = address_of(listener, listening.host)
+        address = url_at(listening.host, listener.getsockname()[1])
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
         _check_content(settings, database_url, watch)  # before the state folder is created

@@ -79,19 +79,6 @@ class Guard:
         is_open_file = below.startswith(OPEN_ROOTS) and match_url(below) is not None
         return is_open_file or below.startswith(WELL_KNOWN)
 
-    async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer a server in front of the hub: whether the request may read, and the name under
-        which the reader's requests count.
-        """
-        found = await self._look_up(scope)
-        if isinstance(found, RequestError):
-            answer = self._refused(found)
-            answer.headers.append((b"hub-access", found.code.encode()))
-        else:
-            granted = [(b"hub-access", b"read"), (b"hub-reader", found.encode())]
-            answer = Answer(204, [_NOT_STORED, *granted], b"")
-        await send_answer(answer, scope, send)
-
     async def pass_on(
         self, app: Callable[..., Awaitable[None]], scope: dict[str, Any], receive: Any, send: Any
     ) -> None:

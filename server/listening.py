@@ -36,14 +36,6 @@ def listen(host: str, port: int) -> socket.socket:
         raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {_REMEDY}") from None
 
 
-def address_of(listener: socket.socket, host: str) -> str:
-    """The URL at which a browser on this machine reaches the server."""
-    port = listener.getsockname()[1]
-    if host in ("0.0.0.0", "::"):
-        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def run(
     app: Any,
     listener: socket.socket,

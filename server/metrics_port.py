@@ -24,6 +24,7 @@ from prometheus_client.core import (
 
 from builder.model.errors import OperatorError
 from builder.model.metrics import METRICS, Counter, Gauge, Histogram, Labels, Parts, Reading
+from builder.model.service_urls import url_at
 
 METRICS_URL = "/metrics"
 
@@ -50,8 +51,7 @@ class MetricsPort:
                 f"Cannot listen on {host}:{port}: {error.strerror or error}. Choose another "
                 "address with --metrics or HUB_METRICS, like 127.0.0.1:9108."
             ) from None
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self._server.server_port}{METRICS_URL}"
+        self.url = url_at(host, self._server.server_port) + METRICS_URL
 
     def show(self, sources: Iterable[Source], parts: Parts) -> None:
         """Show the hub's metrics, too: ``sources`` and ``parts`` have the values of gauges."""

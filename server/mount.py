@@ -12,7 +12,6 @@ from builder.model.errors import RequestError
 from builder.model.metrics import Counter, Histogram
 from builder.model.routes import API_ROOTS, BY_NAME
 from builder.model.service_urls import (
-    ACCESS_URL,
     HEALTH_URL,
     MCP_URLS,
     READY_URL,
@@ -105,8 +104,6 @@ class Hub:
         }
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
-        if guard:
-            self._apps[self._root + ACCESS_URL] = guard.answer
         self._is_measured = is_measured
         self._cells = {kind: _cells(kind) for kind in REQUEST_CLASSES}
         self._classes: dict[App | None, str] = {
@@ -132,7 +129,7 @@ class Hub:
         """The application on a private hub: behind the guard, unless it checks the reader itself or
         reveals nothing.
         """
-        if app in (self._monitor, self._monitor_ready, guard.answer, _say_not_ready):
+        if app in (self._monitor, self._monitor_ready, _say_not_ready):
             return app
         asks_itself = app in (self._visit, self._write, self._publish, self._exchange)
         if asks_itself or guard.is_open(scope["path"]):

@@ -23,9 +23,6 @@ CHECK_URL = BY_NAME["repo"].url + "/check"
 CHECK_PATTERN = re.sub(r"\{\w+\}", "[^/]+", CHECK_URL)
 # The account settings: pages of the publish service, at this URL and below it.
 ACCOUNT_URL = "/account"
-# GET: 204 if the sender of the request may read a private hub, otherwise 401; 503 if the service
-# cannot decide.
-ACCESS_URL = f"{ACCOUNT_URL}/access"
 # The page to sign in. `?page=` may name the page to continue with, as it is written in its URL.
 LOGIN_URL = f"{ACCOUNT_URL}/login"
 # The pages where owners write: the list of their prompts, and pages below it, whose forms may be as
@@ -56,3 +53,9 @@ def is_account_url(path: str) -> bool:
 def is_compare_url(path: str) -> bool:
     """True if a URL's path is where versions are compared, whatever names it contains."""
     return path.startswith(COMPARE_URL.partition("{")[0])
+
+
+def url_at(host: str, port: int) -> str:
+    """The URL at which a program on this machine reaches a server that listens there."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

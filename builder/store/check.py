@@ -41,6 +41,8 @@ from builder.text.prompts import parse_document, variable_names
 
 # Clocks of nodes and clients differ by minutes, and time zones by a day.
 AHEAD_DAYS_MIN = 1
+# In the words for a version of the future.
+AHEAD = "ahead of this machine's clock"
 
 
 def check(root: str) -> Iterator[Fault]:
@@ -171,8 +173,8 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
     ahead = (datetime.fromisoformat(record.published_at) - datetime.now(UTC)).days
     if ahead >= AHEAD_DAYS_MIN:
         reason = (
-            f"published_at is {counted(ahead, 'day')} ahead of this machine's clock; one of the "
-            "clocks is or was wrong, and the next versions of this prompt get no earlier time"
+            f"published_at is {counted(ahead, 'day')} {AHEAD}; one of the clocks "
+            "is or was wrong, and the next versions of this prompt get no earlier time"
         )
         yield Fault(file, reason, is_warning=True)
     if not text.strip():

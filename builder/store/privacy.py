@@ -5,6 +5,7 @@ The folders of such a hub are open to its user alone, so no web server can serve
 the hub.
 """
 
+import contextlib
 import logging
 import os
 
@@ -12,6 +13,7 @@ from builder.model.errors import OperatorError, explained
 from builder.model.settings import Settings
 from builder.store.content import PRIVATE_FILE, STORE_FILE
 from builder.store.plain_files import read_file
+from builder.store.site import read_hub
 
 MARK = b"Only members may read this hub: docs/operate/private.md\n"
 # Nodes get the files of the hub from a database, where each file is replaced, never removed.
@@ -30,6 +32,17 @@ def is_marked(content: str) -> bool:
     except OSError:
         os.lstat(f"{content}/{PRIVATE_FILE}")
         return True  # whatever it is: a file of this name marks the content
+
+
+def is_private(content: str, out: str) -> bool:
+    """True if only members may read: by the mark in the content, or by the site in ``out``, which
+    decides alone where the content cannot be read.
+    """
+    with contextlib.suppress(OSError):
+        if is_marked(content):
+            return True
+    hub = read_hub(out)
+    return bool(hub and hub.private)
 
 
 def close_to_others(settings: Settings) -> None:

@@ -1,68 +1,81 @@
-"""Checks the data in the folders: content, databases, caches and site; the accounts; the
-backups.
-"""
+"""Checks the service, and the data: databases, caches, content, site, backups."""
 
-import ipaddress
 import os
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted
+from builder.model.plural import counted, some_of
 from builder.model.records import DAY_SECONDS
-from builder.model.settings import Settings
 from builder.pipeline.build import stamp
+from builder.pipeline.heal import find_lost
 from builder.search import index
 from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
 from builder.stats.database import pulls_file
 from builder.store import check
-from builder.store.site import read_hub
 from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
-from operate.doctor.findings import Finding, Subject, ok, problem, warning
-from publisher.accounts.database import open_postgres
+from builder.store.state.serving import had_service
+from operate.doctor.findings import Finding, Subject, problem, warning
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
-from publisher.accounts.sqlite_engine import accounts_file
+from publisher.accounts.sqlite_engine import MISSING, accounts_file
 from publisher.outside.private_way import is_loopback
 from publisher.sizes import last_backup_time
 
 BACKUP_DAYS_MAX = 8
-TOKEN_DAYS_MIN = 14
 _SHOWN_MAX = 3
 
 
+def service(subject: Subject) -> Iterator[Finding]:
+    """The service runs with the settings of the site, or the site needs none."""
+    hub, running, out = subject.hub, subject.service, subject.settings.out
+    if subject.is_away:
+        yield problem(
+            f"The service is away: no `hubctl serve` runs on {subject.settings.state}, and the "
+            "site needs it for searches and publishing.",
+            "Start it (`systemctl start hub`), and read its log (`journalctl -u hub`).",
+        )
+    if subject.says_public and subject.settings.private:
+        what = "The settings (hub.toml, HUB_PRIVATE) say private = false, but this hub is private."
+        yield warning(what, "It stays so. Set private = true, or open it: docs/operate/private.md.")
+    if hub and running:
+        pairs = {
+            "base-url": (hub.base_url, running.base_url),
+            "site-name": (hub.name, running.site_name),
+            "queries": (hub.queries, running.queries),
+            "private": (hub.private, running.private),
+        }
+        apart = [f"{name} {a!r} and {b!r}" for name, (a, b) in pairs.items() if a != b]
+        if apart:
+            yield problem(
+                f"The site in {out} and the service that runs on it differ: {', '.join(apart)}.",
+                "Run `hubctl build`, which takes the settings of the service.",
+            )
+
+
 def databases(subject: Subject) -> Iterator[Finding]:
-    """The databases and the caches are sound, and not of a newer release. Reads all of them."""
-    state = subject.settings.state
-    files = [(pulls_file(state), PULLS_VERSION)]
-    if not subject.database_url:
-        files.append((accounts_file(state), ACCOUNTS_VERSION))
-    else:
-        with closing(open_postgres(subject.database_url, may_change=False)) as engine:
-            if not engine.version:
-                yield warning(
-                    f"The {engine.server} has no accounts yet.",
-                    "The first start of the hub creates its tables.",
-                )
-    for file, newest in files:
+    """The databases are sound, and not of a newer release; the caches, too."""
+    settings, state = subject.settings, subject.settings.state
+    accounts = accounts_file(state)
+    is_missing = subject.has_accounts_file and not os.path.exists(accounts.path)
+    if is_missing and had_service(settings.out, state):
+        yield problem(MISSING)
+    for look in (
+        lambda: _check(accounts, ACCOUNTS_VERSION) if subject.has_accounts_file else None,
+        lambda: _check(pulls_file(state), PULLS_VERSION),
+        lambda: State.find_damage(state),
+        lambda: index.find_damage(subject.noted or settings),
+    ):
         try:
-            _check(file, newest)
+            # A build under way may change the files between two reads, so a difference counts only
+            # twice.
+            if (found := look()) and (found := look()):
+                do = "Run `hubctl build`, which rebuilds it. Then check the disk."
+                yield problem(f"A cache in {state} is damaged: {found}.", do)
         except OperatorError as error:
             yield problem(str(error))
-    for look in (
-        lambda: State.find_damage(state),
-        lambda: index.find_damage(subject.noted or subject.settings),
-    ):
-        # A build under way may change the files between two reads, so a difference counts only
-        # twice.
-        if (found := look()) and (found := look()):
-            yield problem(
-                f"A cache in {state} is damaged: {found}.",
-                "Run `hubctl build`, which rebuilds it. Then check the disk.",
-            )
 
 
 def _check(file: DatabaseFile, newest: int) -> None:
@@ -75,134 +88,48 @@ def _check(file: DatabaseFile, newest: int) -> None:
 
 
 def content(subject: Subject) -> Iterator[Finding]:
-    """As `hubctl check`, with the numbers of faults."""
+    """The content has no faults."""
     folder = subject.settings.content
-    if not os.path.isdir(folder):
-        return
-    found = list(check.check(folder))
-    faults = [one for one in found if not one.is_warning]
-    if found:
-        shown = "; ".join(map(str, (faults or found)[:_SHOWN_MAX]))
-        what = counted(len(faults), "fault") if faults else counted(len(found), "warning")
-        yield (problem if faults else warning)(
-            f"{what} in {folder}, among them: {shown}.",
-            f"List all with `hubctl check --content {folder}`.",
-        )
+    found = [*check.check(folder)]
+    found.sort(key=lambda one: check.AHEAD not in one.reason)  # wrong clocks first
+    for report, kind in ((problem, "fault"), (warning, "warning")):
+        if ones := [one for one in found if one.is_warning == (kind == "warning")]:
+            shown = "; ".join(map(str, ones[:_SHOWN_MAX]))
+            yield report(
+                f"{counted(len(ones), kind)} in {folder}: {shown}.",
+                f"List all with `hubctl check --content {folder}`.",
+            )
 
 
 def site(subject: Subject) -> Iterator[Finding]:
-    """This release built the site, for the readers' address, with the settings of the service."""
-    noted, settings = subject.noted, subject.settings
+    """This release built the site, and it has all of its files."""
+    noted, settings, lost = subject.noted, subject.settings, []
+    build = "Run `hubctl build`, or restart `hubctl serve`."
     if noted is None:
-        yield warning(
-            f"No build with the state folder {settings.state} has ended, so the next one writes "
-            f"all of {settings.out}.",
-            "Run `hubctl build` or `hubctl serve`, or name the folders of your hub with --out and "
-            "--state.",
-        )
+        yield warning(f"No build is known to the state folder {settings.state}.", build)
         return
     with closing(State(settings.state, read_only=True)) as state:
-        is_of_this_release = state.was_built_by(stamp(noted))
-    if not is_of_this_release:
-        yield warning(
-            f"Another release of hub built {settings.out}, or its last build did not end.",
-            "Run `hubctl build`, or start `hubctl serve`: the next build writes the whole site.",
-        )
-    if noted.base_url != settings.base_url:
+        is_current = state.was_built_by(stamp(noted))
+        # As above, only what is lost twice counts.
+        for _ in range(2 if is_current else 0):
+            lost = [file for _, files in find_lost(state, settings.out) for file in files]
+    if not is_current:
+        what = f"Another release of hub built {settings.out}, or its last build did not end."
+        yield warning(what, build)
+    if lost:
         yield problem(
-            f"The site in {settings.out} was built for {noted.base_url}, not for "
-            f"{settings.base_url}, so its links lead elsewhere.",
-            "Give the same --base-url (HUB_BASE_URL) to all commands, and build again.",
+            f"The site in {settings.out} lacks {counted(len(lost), 'file')}: "
+            f"{some_of(lost, _SHOWN_MAX)}.",
+            f"{build} Then find out what removed them.",
         )
-    elif apart := _differences(subject, noted):
-        yield warning(
-            f"The site in {settings.out} and the service that runs on it differ: {apart}.",
-            "Run `hubctl build`, which takes the settings of the service.",
-        )
-    elif is_of_this_release:
-        yield ok(f"built by this release for {noted.base_url}")
-
-
-def _differences(subject: Subject, noted: Settings) -> str:
-    """The settings of the site that differ from the service's; empty if no service runs."""
-    if not subject.service:
-        return ""
-    shown = noted._asdict()
-    if hub := read_hub(subject.settings.out):  # another state folder may have built it
-        shown |= {
-            "site_name": hub.name,
-            "base_url": hub.base_url,
-            "queries": hub.queries,
-            "search": hub.search,
-            "private": hub.private,
-        }
-    return ", ".join(
-        f"{field.replace('_', '-')} {shown[field]!r} and {value!r}"
-        for field, value in subject.service._asdict().items()
-        if shown[field] != value
-    )
-
-
-def accounts(subject: Subject) -> Iterator[Finding]:
-    """Tokens that expire soon. And a proxy that does not send X-Forwarded-For, which shows only in
-    the addresses from which people used their accounts.
-    """
-    now = int(time.time())
-    for owner, name, end in _ask(
-        subject,
-        "SELECT owner, name, expires_at FROM token WHERE revoked_at IS NULL "
-        "AND trusted_publisher IS NULL AND expires_at > ? AND expires_at < ? ORDER BY expires_at",
-        (now, now + TOKEN_DAYS_MIN * DAY_SECONDS),
-    ):
-        yield warning(
-            f"The token {name!r} of {owner} ends on {datetime.fromtimestamp(end, UTC):%Y-%m-%d}.",
-            f"Create a new one with `hubctl token create {owner}`, and put it where this one is.",
-        )
-    found = _ask(subject, "SELECT DISTINCT address FROM event WHERE address != ''")
-    # If nginx listens on [::], IPv4 clients are ::ffff:192.0.2.7.
-    addresses = {address.removeprefix("::ffff:") for (address,) in found}
-    is_public = not is_loopback(urlsplit(subject.settings.base_url).hostname or "")
-    if is_public and len(addresses) == 1 and _is_inside(*addresses):
-        (address,) = addresses
-        yield warning(
-            f"All that people did with their accounts came from {address}. If that is your "
-            "proxy, all visitors share its limits.",
-            "If only you have used accounts, at that address, do nothing. Otherwise start `hubctl "
-            f"serve` with --trusted-proxy {address}, and have the proxy set X-Forwarded-For to "
-            "the client's address.",
-        )
-
-
-def _ask(subject: Subject, statement: str, values: tuple = ()) -> list[tuple]:
-    """Rows of the accounts; none if there are no accounts. Raises sqlite3.Error, HubError."""
-    if subject.database_url:
-        with closing(open_postgres(subject.database_url, may_change=False)) as engine:
-            return engine.execute(statement, values) if engine.version else []
-    file = accounts_file(subject.settings.state)
-    if not os.path.exists(file.path):
-        return []
-    with closing(open_for_reading(file.path)) as db:
-        return db.execute(statement, values).fetchall()
-
-
-def _is_inside(address: str) -> bool:
-    """True for an address that a proxy near the hub can have."""
-    try:
-        return ipaddress.ip_address(address).is_private
-    except ValueError:
-        return False
 
 
 def backups(subject: Subject) -> Iterator[Finding]:
-    """The last backup is not old."""
+    """The last backup is recent, or this hub is for this machine alone."""
     at = last_backup_time(subject.settings.state)
-    do = "Run `hubctl backup` every hour: docs/operate/backups.md#on-a-schedule."
-    if not at:
-        if not is_loopback(urlsplit(subject.settings.base_url).hostname or ""):
-            yield warning("`hubctl backup` has never backed up this hub.", do)
-        return
     days = int((time.time() - at) / DAY_SECONDS)
-    if days > BACKUP_DAYS_MAX:
+    do = "Run `hubctl backup` every hour: docs/operate/backups.md#on-a-schedule."
+    if at and days > BACKUP_DAYS_MAX:
         yield problem(f"The last backup is {counted(days, 'day')} old.", do)
-    else:
-        yield ok(f"the last one is of {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC")
+    elif not at and not is_loopback(urlsplit(subject.settings.base_url).hostname or ""):
+        yield warning("`hubctl backup` has never backed up this hub.", do)

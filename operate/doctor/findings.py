@@ -1,16 +1,11 @@
 """The findings of checks, and the subject that all checks examine."""
 
-import contextlib
-import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
 
+from builder.model.answers import Hub
 from builder.model.settings import Settings
-from builder.store.privacy import is_marked
-from builder.store.site import read_hub
-
-Level = Literal["ok", "warning", "problem"]
 
 
 class Finding(NamedTuple):
@@ -18,46 +13,33 @@ class Finding(NamedTuple):
     it.
     """
 
-    level: Level
+    level: Literal["ok", "warning", "problem"]
     what: str
     do: str = ""
 
 
 class Subject(NamedTuple):
-    """The hub to examine. ``settings`` has the base URL. ``noted``: the settings of the site's last
-    build; None if no build has ended. ``service``: those of the service that runs on the folders.
-    ``database_url``: as --database; None: accounts are in the state folder. ``token``: for a hub
-    that only members read.
+    """The hub to examine. ``settings``: the folders, the base URL, and True for ``private`` if only
+    members may read. ``hub``: the site's hub.json, and ``noted`` the settings of its last build;
+    None without one. ``service``: the settings of the service that runs on the folders.
+    ``has_accounts_file``: the accounts are in the state folder. ``says_public``: hub.toml or the
+    environment says so to `hubctl serve`.
     """
 
     settings: Settings
+    hub: Hub | None
     noted: Settings | None
     service: Settings | None = None
-    database_url: str | None = None
-    token: str | None = None
+    has_accounts_file: bool = True
+    says_public: bool = False
 
     @property
-    def folders(self) -> dict[str, str]:
-        """The three folders, by the option that names each."""
-        settings = self.settings
-        return {"--content": settings.content, "--out": settings.out, "--state": settings.state}
-
-    @property
-    def is_private(self) -> bool:
-        """True if the content, the site or the service is for members alone."""
-        settings, hub = self.settings, read_hub(self.settings.out)
-        with contextlib.suppress(OSError):
-            if is_marked(settings.content):
-                return True
-        return any(one and one.private for one in (hub, self.noted, self.service))
-
-    @property
-    def existing(self) -> dict[str, str]:
-        """The folders that exist."""
-        return {option: path for option, path in self.folders.items() if os.path.isdir(path)}
+    def is_away(self) -> bool:
+        """True if the site needs a service, and none runs on these folders."""
+        return bool(self.hub and self.hub.queries and not self.service)
 
 
-Look = Callable[[Subject], Iterable[Finding]]
+Check = Callable[[Subject], Iterable[Finding]]
 
 ok = partial(Finding, "ok")
 warning = partial(Finding, "warning")

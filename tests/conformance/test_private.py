@@ -12,7 +12,6 @@ import pytest
 from builder.model.matching import is_page_path
 from builder.model.routes import BY_NAME, JSON, LANGFUSE, WELL_KNOWN, Route
 from builder.model.service_urls import (
-    ACCESS_URL,
     ACCOUNT_URL,
     CHECK_URL,
     HEALTH_URL,
@@ -249,7 +248,7 @@ def test_a_secret_key_of_langfuse_is_a_token(
     ],
 )
 def test_what_is_no_token_opens_nothing(check: Check, stranger: Client, authorization: str) -> None:
-    for path in ("/api/v1/hub.json", NOTHING, ACCESS_URL):
+    for path in ("/api/v1/hub.json", NOTHING):
         sent = {"Authorization": authorization, "Cookie": "hub-member=x"}
         answer = stranger.ask("GET", path, sent)
         check.status(answer, 401)

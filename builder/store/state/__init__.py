@@ -16,6 +16,7 @@ import os
 import sqlite3
 from typing import Any, Self
 
+from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.store.database import boot_id, connect, find_damage
 from builder.store.state.files import Files
@@ -193,7 +194,7 @@ def last_settings(content: str, out: str, folder: str) -> Settings | None:
             noted = state.settings() if state.has_tables() else {}
         # Another release of hub may have stored more fields.
         known = {key: value for key, value in noted.items() if key in Settings._fields}
-    except (sqlite3.Error, ValueError):
+    except (sqlite3.Error, ValueError, OperatorError):
         return None
     return Settings(content, out, folder, **known) if known else None
 

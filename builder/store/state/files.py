@@ -2,7 +2,7 @@
 wanted, lost, and to be deployed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
@@ -79,9 +79,3 @@ class Files(Table):
         sql = "SELECT id, files FROM object WHERE id > ? ORDER BY id LIMIT ?"
         rows = self._db.execute(sql, (object_id, limit))
         return [(one, files_of(one, _decode(files))) for one, files in rows]
-
-    def all(self) -> Iterator[tuple[str, bytes]]:
-        """Each file of the site, with its digest."""
-        for object_id, found in self._db.execute("SELECT id, files FROM object ORDER BY id"):
-            digests = _decode(found)
-            yield from zip(files_of(object_id, digests), digests.values(), strict=True)

@@ -65,9 +65,13 @@ def service_settings(content: str, out: str, state: str) -> Settings | None:
     """The settings of the service that serves the site ``out``; None if none runs."""
     if not os.path.exists(f"{state}/{_FILE}"):
         return None
-    with lock_file(state, f"{_FILE}.turn") as turn, lock_file(state, _FILE) as file:
+    with contextlib.ExitStack() as stack:
         # One process checks at a time, because a second one would take the first for a service.
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        # On a disk that cannot be written, that may happen.
+        with contextlib.suppress(OperatorError):
+            turn = stack.enter_context(lock_file(state, f"{_FILE}.turn"))
+            fcntl.flock(turn, fcntl.LOCK_EX)
+        file = stack.enter_context(_open_lock(state))
         if try_lock(file):
             return None
         file.seek(0)

@@ -52,7 +52,7 @@ def test_all_of_an_owner_and_of_lists_in_slices(whole):
     settings, files = whole
     for folder in ("api/v1/repos/ann", "ann", "api/v1/tags", "assets"):
         shutil.rmtree(Path(settings.out, folder))
-    # A slice without time looks at one step, and the next one goes on after it.
+    # A slice without time looks at one object, and the next one goes on after it.
     while not build(settings, changed=[], index=False, check_seconds=1e-9).is_checked:
         pass
     build(settings, index=False)

@@ -8,7 +8,8 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from operate.doctor import certificate
+from builder.store.site import read_hub
+from operate.doctor import web
 from operate.doctor.findings import Finding, Subject
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
@@ -21,12 +22,12 @@ from tests.support.servers import DEADLINE_SECONDS
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy otherwise may take longer than an operator would wait."""
     monkeypatch.setattr(fetch, "TIMEOUT_SECONDS", DEADLINE_SECONDS)
-    monkeypatch.setattr(certificate, "TIMEOUT_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(web, "TIMEOUT_SECONDS", DEADLINE_SECONDS)
 
 
 @pytest.fixture(scope="session")
 def _built(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    settings = settings_in(tmp_path_factory.mktemp("doctor"))
+    settings = settings_in(tmp_path_factory.mktemp("doctor"), queries=True)
     write_small_catalogue(settings.content)
     build(settings)
     with Database(settings.state) as database:
@@ -38,12 +39,13 @@ def _built(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def hub(_built: Settings, tmp_path: Path) -> Settings:
     """A copy, with accounts."""
     shutil.copytree(Path(_built.content).parent, tmp_path, dirs_exist_ok=True)
-    return settings_in(tmp_path)
+    return settings_in(tmp_path, queries=True)
 
 
 @pytest.fixture
 def subject(hub: Settings) -> Subject:
-    return Subject(hub, hub)
+    """The hub, whose service runs."""
+    return Subject(hub, read_hub(hub.out), hub, hub)
 
 
 def faults(found: Iterable[Finding]) -> list[tuple[str, str]]:
