@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference
 
 # A build looks so long for files that the site has lost; the next one goes on from there.
-CHECK_SECONDS = 1.0
+CHECK_SECONDS = 0.25
 SHOWN_FILES = 20
 ON_WAIT = partial(say_waiting, "build")
 

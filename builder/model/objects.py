@@ -4,7 +4,7 @@ That is the site, an owner, a page of a list, a repo, and its versions, labels a
 an object has its parameters: ``ada/review version 1.0.0``, ``ada/``, ``/ sort top page 2``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from builder.model.matching import Match
 from builder.model.routes import BY_NAME, ROUTES, SORTS
@@ -12,9 +12,9 @@ from builder.model.routes import BY_NAME, ROUTES, SORTS
 SITE = "/"
 # In an id, for the prompt of Langfuse's SDKs without a ref; no ref is equal.
 NO_REF_ID = "-"
-# The digest of each file of an object, by the number of its route. Files that other parameters
-# name have their path.
-Digests = dict[int | str, bytes]
+# The files of an object in the order of writing: each the number of its route, or its path if
+# other parameters name it.
+Names = list[int | str]
 
 _NUMBERS = {route.name: number for number, route in enumerate(ROUTES)}
 
@@ -33,14 +33,13 @@ def params_of(object_id: str) -> dict[str, str]:
     return at | dict(zip(rest[::2], rest[1::2], strict=True))
 
 
-def files_of(object_id: str, names: Iterable[int | str]) -> list[str]:
-    """The paths of files of an object, from the keys of its digests."""
-    at = params_of(object_id)
-    return [one if isinstance(one, str) else ROUTES[one].file_for(**at) for one in names]
+def templates_of(names: Names) -> list[str]:
+    """The templates of the paths of files."""
+    return [one if isinstance(one, str) else ROUTES[one].file for one in names]
 
 
 def named(name: str, at: Mapping[str, object]) -> tuple[int | str, str]:
-    """The key in an object's digests, and the path, of a file of a route; or of this path."""
+    """The name in ``Names``, and the path, of a file of a route; or of this path."""
     return (name, name) if "/" in name else (_NUMBERS[name], BY_NAME[name].file_for(**at))
 
 

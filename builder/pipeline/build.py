@@ -196,6 +196,8 @@ def _run(context: Context) -> Built:
         is_settled = Settling(context, busy_seconds=time.monotonic() - started).run()
         seconds = context.request.check_seconds
         is_checked = not seconds or context.is_fresh or check_site(context, seconds)
+        if context.is_fresh:
+            state.put_looked(site.changed_ns())
         state.note_settings(context.settings)
         state.end(current, site.mark())
         if context.faults:

@@ -50,8 +50,8 @@ BATCH_WAIT_SECONDS = 0.02
 # The interval between checks for pulls that other processes have counted.
 COUNTS_SECONDS = 5.0
 # A slice of the look for files that the site has lost, and the pause before each: for a while after
-# the start, a tenth of a core.
-CHECK_SECONDS, CHECK_PAUSE_SECONDS = 0.05, 0.5
+# the start, a fiftieth of a core.
+CHECK_SECONDS, CHECK_PAUSE_SECONDS = 0.02, 1.0
 # The interval between checks for a stop of the service, while the content is not complete.
 WAKE_SECONDS = 0.2
 # The shortest time between two checks of the caches after a reader could not use them. Failures

@@ -17,8 +17,8 @@ import msgspec
 
 from builder.model.answers import Hub
 from builder.model.errors import OperatorError
-from builder.model.objects import SITE, Digests, id_of, named
-from builder.model.routes import BY_NAME, WELL_KNOWN, Route
+from builder.model.objects import SITE, Names, id_of, named
+from builder.model.routes import BY_NAME, BYTES, MARKDOWN, ROUTES, TEXT, WELL_KNOWN, ZIP, Route
 from builder.store.shortage import remedy_for
 
 Mark = tuple[int, int, int]
@@ -31,7 +31,12 @@ GZIP_LEVEL = 6
 # Larger files (the catalogue of some thousand repos) are compressed at level 1, which takes a fifth
 # of the time and gives a third more bytes.
 GZIP_CAREFUL_BYTES_MAX = 1024 * 1024
-DIGEST_BYTES = 12
+# Only these may be equal to another file of their repo: pages and records name their address.
+_MAY_EQUAL = {
+    route.name
+    for route in ROUTES
+    if route.media in (TEXT, MARKDOWN, BYTES, ZIP) or route.scope == "langfuse"
+}
 # The most files of one build that are listed. Beyond it, programs that follow builds check the
 # whole site.
 TOUCHED_MAX = 2_000
@@ -108,7 +113,7 @@ class Tally:
 
 class Site:
     """The folder of generated files. ``dry``: write and remove nothing, only record differences.
-    ``noted``: the digests of the files of each object that was written.
+    ``noted``: the files of each object that was written.
     """
 
     def __init__(self, root: str, *, dry: bool = False) -> None:
@@ -117,8 +122,8 @@ class Site:
         self.tally = Tally()
         # On an empty site there is nothing to compare with.
         self.is_new = _is_empty(root)
-        self.noted: dict[str, Digests] = {}
-        # The first file of a repo with some bytes, by their digest, and that repo.
+        self.noted: dict[str, Names] = {}
+        # The first file of a repo with some bytes, by their SHA-256, and that repo.
         self._first: dict[bytes, str] = {}
         self._first_of: tuple[object, object] | None = None
 
@@ -129,19 +134,21 @@ class Site:
         *,
         not_before: str = "",
     ) -> None:
-        """Write the files of an object, in their order, and note their digests. Each has the name
-        of its route, or a path. Equal files of a repo are links to one. Raises OperatorError.
+        """Write the files of an object, in their order, and note them. Each has the name of its
+        route, or a path. Equal files of a repo are links to one. Raises OperatorError.
         """
         repo = at.get("owner"), at.get("name")
         if repo != self._first_of:
             self._first, self._first_of = {}, repo
-        digests: Digests = {}
+        names: Names = []
         for name, data in files:
             key, file = named(name, at)
-            digests[key] = digest = _digest(data)
-            same = self._first.setdefault(digest, file)
+            names.append(key)
+            same = ""
+            if key is file or name in _MAY_EQUAL:
+                same = self._first.setdefault(hashlib.sha256(data).digest(), file)
             self.write(file, data, not_before=not_before, same=same)
-        self.noted[id_of(at)] = digests
+        self.noted[id_of(at)] = names
 
     def write(self, file: str, data: bytes, *, not_before: str = "", same: str = "") -> None:
         """Make ``file`` (relative to the site) have these bytes. Raises OperatorError.
@@ -186,7 +193,7 @@ class Site:
     def _write_noted(self, route: Route, data: bytes) -> None:
         self.write(route.file, data)
         key, _ = named(route.name, {})
-        self.noted.setdefault(SITE, {})[key] = _digest(data)
+        self.noted.setdefault(SITE, []).append(key)
 
     def read(self, file: str) -> bytes | None:
         """The bytes of a file of the site; None if it does not exist."""
@@ -194,11 +201,18 @@ class Site:
 
     def mark(self) -> str:
         """Changes when the site is replaced, restored or emptied."""
-        try:
-            status = os.stat(_hub_path(self.root))
-        except OSError:
-            return "none"
-        return f"{status.st_ino:x}.{status.st_ctime_ns:x}"
+        status = self._hub_status()
+        return f"{status.st_ino:x}.{status.st_ctime_ns:x}" if status else "none"
+
+    def changed_ns(self) -> int:
+        """The time of the last build's end, by the clock of the site's disk; 0 if there is none."""
+        status = self._hub_status()
+        return status.st_ctime_ns if status else 0
+
+    def _hub_status(self) -> os.stat_result | None:
+        with contextlib.suppress(OSError):
+            return os.stat(_hub_path(self.root))
+        return None
 
     def remove(self, *files: str) -> int:
         """Delete files, and folders that become empty. Returns the number of deleted files. A dry
@@ -304,11 +318,6 @@ def _link_over(same: str, path: str) -> bool:
         os.unlink(temporary)
         raise
     return True
-
-
-def _digest(data: bytes) -> bytes:
-    # SHA-256, for which processors have instructions; half of it is enough to tell files apart.
-    return hashlib.sha256(data).digest()[:DIGEST_BYTES]
 
 
 def _replace(path: str, data: bytes, old_ns: int | None) -> None:

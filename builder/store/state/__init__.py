@@ -143,12 +143,15 @@ class State:
         self._meta.put("home mark", mark)
         self._meta.put("home text", text)
 
-    def checked(self) -> str:
-        """The last object whose files were looked for; empty at the beginning."""
-        return self._meta.get("checked") or ""
+    def looked(self) -> tuple[int, int, str]:
+        """When the last full look for lost files began, by the site's clock; the same of a look
+        under way, and its last object. Zeros and empty if there was none.
+        """
+        last, begun, object_id = (self._meta.get("looked") or "0 0 ").split(" ", 2)
+        return int(last), int(begun), object_id
 
-    def put_checked(self, object_id: str) -> None:
-        self._meta.put("checked", object_id)
+    def put_looked(self, last: int, begun: int = 0, object_id: str = "") -> None:
+        self._meta.put("looked", f"{last} {begun} {object_id}")
 
     def note_settings(self, settings: Settings) -> None:
         """Store the settings of this build's site, without its folders."""

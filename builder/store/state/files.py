@@ -1,16 +1,33 @@
-"""The files of each object on the site, with their digests: what a build wrote, and so what is
-wanted, lost, and to be deployed.
+"""The files of each object on the site, as the last build of the object left them: what to remove,
+and what the site may have lost. No digest is stored: a build compares bytes with bytes.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
-from builder.model.objects import SITE, Digests, files_of
+from builder.model.objects import SITE, Names, params_of, templates_of
 from builder.store.state.tables import Table
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Digests).decode
+_decode = msgspec.msgpack.Decoder(Names).decode
+
+
+@lru_cache(256)
+def _templates(encoded: bytes, are_folders: bool) -> str:
+    """The templates of an object's files, or of their folders, one a line."""
+    # Most objects of a kind have files of the same routes.
+    templates = templates_of(_decode(encoded))
+    if are_folders:
+        templates = [*dict.fromkeys(one.rpartition("/")[0] for one in templates)]
+    return "\n".join(templates)
+
+
+def _paths(object_id: str, encoded: bytes | None, *, are_folders: bool = False) -> list[str]:
+    """The paths of an object's files, or of their folders; None: there are none."""
+    templates = _templates(encoded, are_folders) if encoded else ""
+    return templates.format_map(params_of(object_id)).split("\n") if encoded else []
 
 
 class Files(Table):
@@ -18,12 +35,14 @@ class Files(Table):
 
     def __init__(self, *args) -> None:
         super().__init__(*args)
-        self.noted: dict[str, Digests] = {}
+        self.noted: dict[str, Names] = {}
 
     def flush(self) -> None:
         """Store the noted objects. Those of the site add to the others of it."""
         if SITE in self.noted:
-            self.noted[SITE] = self.get(SITE) | self.noted[SITE]
+            stored = self._encoded(SITE)
+            known = _decode(stored) if stored else []
+            self.noted[SITE] = [*dict.fromkeys(known + self.noted[SITE])]
         self._store([*self.noted])
 
     def _store(self, objects: Iterable[str]) -> None:
@@ -33,16 +52,17 @@ class Files(Table):
             [(one, _encode(self.noted.pop(one))) for one in objects if one in self.noted],
         )
 
-    def get(self, object_id: str) -> Digests:
-        """The digests of an object's files; empty if it has none."""
-        found = self._value("SELECT files FROM object WHERE id = ?", object_id)
-        return _decode(found) if found else {}
+    def _encoded(self, object_id: str) -> bytes | None:
+        return self._value("SELECT files FROM object WHERE id = ?", object_id)
+
+    def of(self, object_id: str) -> list[str]:
+        """The files of an object; empty for an unknown one."""
+        return _paths(object_id, self._encoded(object_id))
 
     def remove(self, object_id: str) -> list[str]:
         """Forget an object; returns its files."""
         sql = "DELETE FROM object WHERE id = ? RETURNING files"
-        found = self._db.execute(sql, (object_id,)).fetchone()
-        return files_of(object_id, _decode(found[0])) if found else []
+        return _paths(object_id, self._value(sql, object_id))
 
     def replace(self, repo_id: str, objects: list[str]) -> dict[str, list[str]]:
         """Store the noted objects of a repo, which has only these objects now. Returns the files
@@ -53,9 +73,9 @@ class Files(Table):
             new = self.noted.get(object_id)
             if object_id in kept and new is None:
                 continue
-            gone = self.get(object_id).keys() - (new or {}).keys()
-            if gone:
-                lost[object_id] = files_of(object_id, gone)
+            files = {*_paths(object_id, new and _encode(new))}
+            if gone := [file for file in self.of(object_id) if file not in files]:
+                lost[object_id] = gone
             if object_id not in kept:
                 self.remove(object_id)
         self._store(objects)
@@ -70,12 +90,8 @@ class Files(Table):
         """The files of a repo and of its objects."""
         return {file for one in self.ids_of_repo(repo_id) for file in self.of(one)}
 
-    def of(self, object_id: str) -> list[str]:
-        """The files of an object."""
-        return files_of(object_id, self.get(object_id))
-
     def after(self, object_id: str, limit: int) -> list[tuple[str, list[str]]]:
-        """The files of some objects, those after this one in the order of ids."""
+        """The folders of some objects, those after this one in the order of ids."""
         sql = "SELECT id, files FROM object WHERE id > ? ORDER BY id LIMIT ?"
         rows = self._db.execute(sql, (object_id, limit))
-        return [(one, files_of(one, _decode(files))) for one, files in rows]
+        return [(one, _paths(one, files, are_folders=True)) for one, files in rows]

@@ -62,10 +62,10 @@ CREATE TABLE page (
     digest BLOB NOT NULL,             -- empty: may be on the site, and with any rows
     PRIMARY KEY (tag, sort, number)
 ) WITHOUT ROWID;
--- What is on the site (``model.objects``), and what `--check`, healing and deployments compare.
+-- What is on the site (``model.objects``): says what to remove, and what is lost.
 CREATE TABLE object (
     id TEXT PRIMARY KEY,
-    files BLOB NOT NULL               -- their digests, by number of route or path
+    files BLOB NOT NULL               -- by number of route or path, in the order of writing
 ) WITHOUT ROWID;
 -- Which counts of pulls the site has or is about to get, in one row; no row: none.
 CREATE TABLE pulls (serial INTEGER NOT NULL, nonce TEXT);

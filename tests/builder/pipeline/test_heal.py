@@ -1,5 +1,6 @@
 """A site that has lost files gets them again, by builds that have nothing else to do."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,24 @@ def test_all_of_an_owner_and_of_lists_in_slices(whole):
     build(settings, index=False)
     assert read_tree(settings.out) == files
     assert not any(compare(settings))
+
+
+def test_only_changed_folders_are_listed(whole, monkeypatch):
+    settings, _ = whole
+    listed = []
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or listdir(path))
+    # The last change of hub.json is later than that of any folder.
+    wait_for_tick(settings.state)
+    os.utime(Path(settings.out, "api/v1/hub.json"))
+    build(settings, index=False)
+    listed.clear()
+    build(settings, index=False, check_seconds=60)
+    assert listed == []
+    Path(settings.out, f"{REPO}/raw.txt").unlink()
+    assert build(settings, index=False, check_seconds=60).lost == 1
+    assert f"{settings.out}/{REPO}" in listed
+    assert not any(f"{settings.out}/bob" in one for one in listed)
 
 
 def test_a_service_heals_after_its_start(whole):
