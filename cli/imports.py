@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 import tempfile
+from collections import Counter
 from importlib import import_module
 from types import ModuleType
 
@@ -12,6 +13,7 @@ import click
 from builder.model.errors import RequestError
 from builder.model.plural import counted
 from builder.text.placeholders import CONVENTIONS
+from cli.activity import note_change
 from cli.groups import grouped, setting
 from cli.import_summary import tell
 from cli.options import Places, init_option, owner_option, places_options, prepare_content
@@ -204,6 +206,8 @@ def imports(
     changed = [*outcome.created, *outcome.updated]
     if changed and not options.dry_run:
         named = [tuple(one.split()[0].split("/")) for one in changed]
+        for owner, count in Counter(owner for owner, _ in named).items():
+            note_change(places, "published", owner, f"{owner}/*, {counted(count, 'prompt')}")
         update_site(places, named, "The prompts are imported")
     elif not (changed or outcome.unchanged or outcome.rejected or outcome.refused):
         raise click.ClickException(

@@ -12,6 +12,7 @@ from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
+from cli.activity import note_change
 from cli.options import Places, accounts_options, content_option, places_options, split_repo
 from cli.site import update_site
 from cli.standard_error import say
@@ -94,6 +95,7 @@ def _change(
     now = f"names {done.version}" if done.version else "is removed"
     click.echo(f"{owner}/{name} {label} {now}{' already' if done.unchanged else ''}")
     if not done.unchanged:
+        note_change(places, "label_moved", owner, done.what)
         update_site(places, [(owner, name)], "The label is changed")
 
 

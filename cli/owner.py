@@ -15,6 +15,7 @@ from cli.standard_error import say
 from cli.table import echo_list
 from cli.token import parse_expiry
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import (
@@ -49,8 +50,9 @@ def add(accounts: str, handle: str) -> None:
     \b
       hubctl owner add ann
     """
-    with _accounts_in(accounts) as database:
+    with _accounts_in(accounts) as database, database.transaction():
         Accounts(database).add_owner(handle)
+        Events(database).note(handle, "signed_up")
     say(f"Added {handle}. Create a token: hubctl token create {handle} --name NAME")
 
 

@@ -9,6 +9,7 @@ import click
 from builder.model.errors import OperatorError
 from builder.model.names import AUTO, BUMPS
 from builder.model.records import CONTENT_BYTES_MAX
+from cli.activity import note_change
 from cli.options import (
     Places,
     init_option,
@@ -130,4 +131,5 @@ def publish(
         say(f"Warning: {warning}")
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")
     if not done.unchanged:
+        note_change(places, "published", owner, done.what)
         update_site(places, [(owner, name)], "It is published")

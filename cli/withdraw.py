@@ -13,6 +13,7 @@ from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
 from builder.text.one_line import one_line
+from cli.activity import note_change
 from cli.build import ON_WAIT
 from cli.options import Places, places_options, split_repo
 from cli.site import update_site
@@ -82,6 +83,7 @@ def withdraw(
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
     else:
         click.echo(f"{repo} withdrawn")
+        note_change(places, "withdrawn", owner, done.what)
         if done.labels:
             then = "" if done.move_labels else " To move one, run `hubctl label set`."
             say(f"{done.about_labels}{then}")

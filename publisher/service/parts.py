@@ -3,10 +3,8 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from flask import Response, after_this_request, g, request
-from msgspec import UNSET
 
 from builder.model.answer_headers import WINDOW_SECONDS
 from builder.model.errors import RequestError
@@ -36,6 +34,13 @@ from publisher.write.withdraw import Withdrawn
 from server.throttle import Throttle
 
 log = logging.getLogger("hub.publish")
+
+# The names of changes in the log of the service.
+_LOGGED: dict[Kind, str] = {
+    "published": "publish",
+    "label_moved": "label",
+    "withdrawn": "withdraw",
+}
 
 
 class Service:
@@ -84,23 +89,25 @@ class Service:
 
     # Changes, in the log of the service and in the activity of their owner
 
-    def note_publication(self, actor: Actor, done: Published) -> None:
-        """Notes a publication, and the labels that moved with it."""
-        moved = [] if done.labels is UNSET else done.labels
-        what = done.version + (f" with {', '.join(moved)}" if moved else "")
-        fields = {"version": done.version, "unchanged": done.unchanged}
-        self._note(actor, "publish", "published", done.name, what, **fields)
+    def note_change(
+        self, actor: Actor, kind: Kind, done: Published | LabelChange | Withdrawn
+    ) -> None:
+        """Notes a publication with the labels that moved, a change of a label, or a withdrawal."""
+        g.event = _LOGGED[kind]
+        g.fields |= {"owner": done.owner, "repo": done.name, "version": done.version}
+        g.fields |= {"unchanged": done.unchanged, "by": actor.name, "how": actor.how}
+        if isinstance(done, LabelChange):
+            g.fields["label"] = done.label
+        if done.unchanged:
+            return
+        repo, address = f"{done.owner}/{done.name}", request.remote_addr or ""
+        note = f"{done.what} {actor.how}"
 
-    def note_move(self, actor: Actor, done: LabelChange) -> None:
-        """Notes the change of a label."""
-        what = f"{done.label} to {done.version}" if done.version else f"{done.label}, removed"
-        fields = {"label": done.label, "version": done.version, "unchanged": done.unchanged}
-        self._note(actor, "label", "label_moved", done.name, what, **fields)
+        def write() -> None:
+            with written_by(actor.name):
+                self.events.note(done.owner, kind, subject=repo, address=address, note=note)
 
-    def note_withdrawal(self, actor: Actor, done: Withdrawn) -> None:
-        """Notes a withdrawal."""
-        fields = {"version": done.version, "unchanged": done.unchanged}
-        self._note(actor, "withdraw", "withdrawn", done.name, done.version or "", **fields)
+        after_this_request(partial(_after_answer, write))
 
     def note_members(self, team: str, by: str, person: str, role: str) -> None:
         """Names a change of members in the log; ``Teams`` notes it in the activity. An empty
@@ -108,23 +115,6 @@ class Service:
         """
         g.event = "member"
         g.fields |= {"owner": team, "by": by, "person": person, "role": role or None}
-
-    def _note(
-        self, actor: Actor, event: str, kind: Kind, name: str, what: str, **fields: Any
-    ) -> None:
-        g.event = event
-        g.fields |= {"owner": actor.owner, "repo": name, **fields, "by": actor.name}
-        g.fields["how"] = actor.how
-        if fields["unchanged"]:
-            return
-        repo, address = f"{actor.owner}/{name}", request.remote_addr or ""
-        note = " ".join(filter(None, (repo, what, actor.how)))
-
-        def write() -> None:
-            with written_by(actor.name):
-                self.events.note(actor.owner, kind, subject=repo, address=address, note=note)
-
-        after_this_request(partial(_after_answer, write))
 
 
 def _after_answer(write: Callable[[], None], response: Response) -> Response:

@@ -69,7 +69,7 @@ class _Publishing:
             done = publish(
                 self._service.store, owner, name, incoming.draft, publisher=actor.name, terms=terms
             )
-            self._service.note_publication(actor, done)
+            self._service.note_change(actor, "published", done)
             saved = f"{owner}/{name} {done.version}"
             return self._answer(done, self._make_visible(owner, name, saved))
 
@@ -120,7 +120,7 @@ class _Publishing:
         done = change_label(
             self._service.store, owner, name, label, incoming.draft, by=actor.name, terms=terms
         )
-        self._service.note_move(actor, done)
+        self._service.note_change(actor, "label_moved", done)
         self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
         return self._answer_label(done)
 

@@ -48,6 +48,12 @@ class LabelChange(Struct, frozen=True):
     note: str
     unchanged: bool
 
+    @property
+    def what(self) -> str:
+        """The change, for people: ``ann/story production to 1.2.0``."""
+        now = f" to {self.version}" if self.version else ", removed"
+        return f"{self.owner}/{self.name} {self.label}{now}"
+
 
 def change_label(
     store: Store,

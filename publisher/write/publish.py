@@ -57,6 +57,12 @@ class Published(Struct, frozen=True):
     files: list[StoredFile] | UnsetType = UNSET
     content_sha256: str | UnsetType = UNSET
 
+    @property
+    def what(self) -> str:
+        """The publication, for people: ``ann/story 1.2.0 with production``."""
+        labels = f" with {', '.join(self.labels)}" if self.labels else ""
+        return f"{self.owner}/{self.name} {self.version}{labels}"
+
 
 class Preview(NamedTuple):
     """A publication of ``folder`` that is decided, and not yet carried out. ``previous`` is the

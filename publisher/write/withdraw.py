@@ -66,6 +66,11 @@ class Withdrawn(Struct, frozen=True):
     unchanged: bool
 
     @property
+    def what(self) -> str:
+        """What is withdrawn, for people: ``ann/story 1.2.0``."""
+        return " ".join(filter(None, (f"{self.owner}/{self.name}", self.version)))
+
+    @property
     def about_labels(self) -> str:
         """A sentence about the labels that named it; empty if there are none."""
         if not self.labels:

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.tokens import Accounts
 from tests.cli.command import run
@@ -92,3 +94,60 @@ def test_operators(folder: Path):
     shown = {one["handle"]: one for one in json.loads(run("owner", "list", "--json").stdout)}
     assert shown["bob"]["is_operator"] and not shown["ann"]["is_operator"]
     assert "no longer an operator" in run("owner", "operator", "bob", "--remove").stderr
+
+
+def test_the_activity_has_what_the_operators_shell_changed(folder: Path):
+    (folder / "one.md").write_text("Sort this: {{ticket}}")
+    (folder / "many").mkdir()
+    for name in ("a", "b"):
+        (folder / f"many/{name}.md").write_text(f"---\ntitle: {name}\n---\nText {name}.")
+    for line in (
+        "owner add dan",
+        "team create support --maintainer ann",
+        "team add support bob",
+        "publish support/triage one.md --label staging",
+        "publish support/triage one.md",
+        "label set support/triage production 1.0.0 --by bob",
+        "label remove support/triage production",
+        "label protect support production",
+        "import many --owner support --markdown",
+        "withdraw support/triage@1.0.0 --reason error --yes",
+        "token create support --name ci",
+        "token revoke support ci",
+        "team remove support bob",
+        "owner lock bob",
+        "publish stranger/story one.md",
+    ):
+        assert run(*line.split()).exit_code == 0, line
+    with Database("var") as database:
+        events = {who: Events(database).latest(who, 99) for who in ("support", "bob", "dan")}
+        assert not Accounts(database).is_known("stranger")
+    assert {(one.author, one.address) for each in events.values() for one in each} == {("", "")}
+    assert [(one.kind, one.note) for one in reversed(events["support"])] == [
+        ("team_made", "ann"),
+        ("member_added", "bob as writer"),
+        ("published", "support/triage 1.0.0 with staging"),
+        ("label_moved", "support/triage production to 1.0.0"),
+        ("label_moved", "support/triage production, removed"),
+        ("label_protected", "production of support/*"),
+        ("published", "support/*, 2 prompts"),
+        ("withdrawn", "support/triage 1.0.0"),
+        ("token_made", "ci"),
+        ("token_revoked", "ci"),
+        ("member_removed", "bob"),
+    ]
+    assert [one.kind for one in (*events["bob"], *events["dan"])] == ["locked", "signed_up"]
+
+
+def test_a_change_stands_where_its_activity_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "one.md").write_text("Sort this.")
+    monkeypatch.setattr(Events, "note", lambda *_, **__: refuse())
+    done = run("publish", "ann/new", "one.md")
+    assert (done.exit_code, done.stdout) == (0, "ann/new 1.0.0\n")
+    assert "Warning: the activity of ann does not have this change. Full." in done.stderr
+
+
+def refuse() -> None:
+    raise RequestError("storage_unavailable", "Full.")

@@ -78,8 +78,8 @@ def _fold(text: str) -> str:
 
 def current_labels(settings: Settings, owner: str, name: str) -> dict[str, str]:
     """Returns the version of each label of a prompt, as readers see it."""
-    found = labels_of(settings, owner, name) or {}
-    return {label: version for label, version in found.items() if version}
+    moves = labels_of(settings, owner, name)
+    return {label: move.version for label, move in moves.items() if move.version}
 
 
 def tags_in_use(settings: Settings) -> list[str]:

@@ -344,7 +344,7 @@ class _Editor:
             publisher=actor.name,
             terms=terms,
         )
-        self._frame.service.note_publication(actor, done)
+        self._frame.service.note_change(actor, "published", done)
         return done
 
     def _tell(self, done: Published, draft: Draft) -> str:

@@ -103,7 +103,7 @@ class Frame:
                 return view(self, **params)
             person = self.signed_in()
             if person is None:
-                return self._send_to_login()
+                return self.send_to_login()
             if request.method == "POST":
                 self.limit(self._changes.hit(person), "Too many changes to this account")
             with written_by(person):
@@ -129,7 +129,7 @@ class Frame:
             if person is not None:
                 with written_by(person):
                     return view(self, person, **params)
-            return signed_out(self) if request.method == "POST" else self._send_to_login()
+            return signed_out(self) if request.method == "POST" else self.send_to_login()
 
         self._add_rule(path, guarded, ("GET", "POST"))
 
@@ -364,9 +364,10 @@ class Frame:
         values = {"title": title, "message": message, "detail": detail, "retry": retry}
         return self._render("error.html", error.status, person=person, **values)
 
-    def _send_to_login(self) -> Response:
+    def send_to_login(self, message: str = "") -> Response:
+        """Redirects to the sign-in, which leads back to the requested page."""
         path = f"{LOGIN}?next={quote(self.here())}"
-        return self.redirect(LOGIN if after_login(self.here()) == START else path)
+        return self.redirect(LOGIN if after_login(self.here()) == START else path, message)
 
     def here(self) -> str:
         """Returns the requested path below the account settings, with its draft."""

@@ -1,5 +1,6 @@
 """The page of an owner's labels: the prompts that have some, and the protected labels."""
 
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -9,10 +10,11 @@ from wtforms import StringField
 from wtforms.validators import DataRequired
 
 from builder.model import names
+from builder.model.answers import LabelMove
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.release import board_path
+from publisher.web.pages.release import Waiting, board_path, waiting_in
 from publisher.web.pages.repos import (
     OFFERED_MAX,
     labels_of,
@@ -42,6 +44,8 @@ class _Row(NamedTuple):
     name: str
     versions: dict[str, str | None]
     latest: str | None
+    protected: set[str]
+    waiting: list[Waiting]
 
 
 def add_to(frame: Frame) -> None:
@@ -80,8 +84,9 @@ def _show(
     frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
     mine = repos_of(frame.service.settings.content, owner)
-    labels = {name: labels_of(frame.service.settings, owner, name) or {} for name in mine or ()}
+    labels = {name: labels_of(frame.service.settings, owner, name) for name in mine or ()}
     listed = sorted(labels, key=lambda name: not labels[name])[:OFFERED_MAX]
+    protected = ProtectedLabels(frame.service.database).of(owner)
     latest = latest_versions(frame.service.settings, owner, listed)
     return frame.render(
         "labels_form.html",
@@ -90,9 +95,21 @@ def _show(
         protect=protect_form,
         board_path=board_path,
         is_readable=mine is not None,
-        rows=[_Row(name, labels[name], latest.get(name)) for name in listed],
+        rows=[_row(name, labels[name], latest.get(name), protected) for name in listed],
         more=len(labels) - len(listed),
         offered=offered(mine),
-        protected=ProtectedLabels(frame.service.database).of(owner),
+        protected=protected,
         maintainers=frame.service.teams.maintainers(owner),
     )
+
+
+def _row(
+    name: str,
+    moves: Mapping[str, LabelMove],
+    latest: str | None,
+    protected: Collection[tuple[str, str]],
+) -> _Row:
+    here = {label for repo, label in protected if repo in ("", name)}
+    current = {label: move for label, move in moves.items() if move.version}
+    versions = {label: move.version for label, move in moves.items()}
+    return _Row(name, versions, latest, here, waiting_in(current, here))

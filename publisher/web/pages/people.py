@@ -10,16 +10,15 @@ from wtforms.validators import DataRequired
 
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
 from builder.model.plural import counted
+from builder.model.records import DAY_SECONDS
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, invitation_link
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.places import LOGIN
 
 # The people on a page, and the most that are invited at once.
 SHOWN_MAX = INVITED_MAX = 100
-DAY_SECONDS = 86_400
 _DAYS = (1, 7, INVITATION_DAYS_MAX)
 
 
@@ -137,4 +136,4 @@ def _check(frame: Frame) -> None:
     if not session or not session.is_operator:
         raise RequestError("insufficient_scope", "Only operators of this hub manage people.")
     if not frame.is_fresh():
-        abort(frame.redirect(f"{LOGIN}?next={frame.here()}", "Sign in again to manage people."))
+        abort(frame.send_to_login("Sign in again to manage people."))

@@ -65,7 +65,7 @@ class _Prompt(NamedTuple):
         return self.actor.owner
 
 
-class _Waiting(NamedTuple):
+class Waiting(NamedTuple):
     """A version that ``label`` names, moved there ``by`` a person, while the label ``behind`` still
     names the lower version ``current``.
     """
@@ -147,7 +147,7 @@ def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChang
     done = change_label(
         frame.service.store, actor.owner, name, label, draft, by=actor.name, terms=terms
     )
-    frame.service.note_move(actor, done)
+    frame.service.note_change(actor, "label_moved", done)
     return done
 
 
@@ -197,13 +197,13 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         changes_left=prompt.changes_left,
         maintains=prompt.actor.role == MAINTAINER,
         maintainers=frame.service.teams.maintainers(prompt.owner),
-        waiting=_waiting(prompt.labels.current, protected),
+        waiting=waiting_in(prompt.labels.current, protected),
     )
 
 
-def _waiting(current: Mapping[str, LabelMove], protected: set[str]) -> list[_Waiting]:
-    """The labels that are behind: protected ones, or production, that name a lower version than
-    another label. The highest of several others counts.
+def waiting_in(current: Mapping[str, LabelMove], protected: set[str]) -> list[Waiting]:
+    """Returns the labels that are behind: protected ones, or production, that name a lower version
+    than another label. The highest of several others counts.
     """
     behind = {label for label in current if label in protected or label == "production"}
     ahead = [move for label, move in current.items() if label not in behind]
@@ -211,7 +211,7 @@ def _waiting(current: Mapping[str, LabelMove], protected: set[str]) -> list[_Wai
         return []
     first = max(ahead, key=lambda move: Version.parse(move.version))
     return [
-        _Waiting(first.label, first.version, first.moved_by, label, current[label].version)
+        Waiting(first.label, first.version, first.moved_by, label, current[label].version)
         for label in sorted(behind)
         if Version.parse(current[label].version) < Version.parse(first.version)
     ]

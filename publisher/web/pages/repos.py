@@ -49,9 +49,8 @@ def repo_in(text: str | None, owner: str) -> str:
     return (text or "").strip().removeprefix(f"{owner}/")
 
 
-def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None] | None:
-    """Returns the version of each label of a repo as readers see it, None for a removed one; None
-    for a repo that never had a label.
+def labels_of(settings: Settings, owner: str, name: str) -> dict[str, LabelMove]:
+    """Returns the last change of each label that a repo has or had, as readers see it.
 
     Reads the site's small file of labels: the content would need all files of the repo.
     """
@@ -60,8 +59,8 @@ def labels_of(settings: Settings, owner: str, name: str) -> dict[str, str | None
         with open(f"{settings.out}/{file}", "rb") as opened:
             listed = _decode_labels(opened.read())
     except FileNotFoundError:
-        return None
-    return {move.label: move.version for move in listed.data}
+        return {}
+    return {move.label: move for move in listed.data}
 
 
 @contextlib.contextmanager

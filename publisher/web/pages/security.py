@@ -1,7 +1,5 @@
 """The page of an account's sessions and ways to sign in, and its security log."""
 
-import re
-
 from flask import Response, request
 from flask import session as visitor
 from wtforms import PasswordField
@@ -9,15 +7,12 @@ from wtforms.validators import InputRequired
 
 from builder.model.errors import RequestError
 from publisher.accounts.people.passwords import hash_new
+from publisher.web.pages.activity import read_activity
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.log_words import browser_name, tell
+from publisher.web.pages.log_words import browser_name
 from publisher.web.pages.places import LOGIN
 from publisher.web.pages.sign_in import NewPasswordForm, verify
-
-EVENTS_SHOWN = 100
-
-_event_id = re.compile(r"[0-9]{1,18}")
 
 
 class ChangePasswordForm(NewPasswordForm):
@@ -34,13 +29,7 @@ def add_to(frame: Frame) -> None:
 
 
 def security(frame: Frame, owner: str) -> Response:
-    given = request.args.get("before")
-    if given is not None and not _event_id.fullmatch(given):
-        raise RequestError(
-            "invalid_parameter", "This part of the log does not exist. Open the page again."
-        )
-    before = None if given is None else int(given)
-    return _show(frame, owner, _new_form(frame, owner, formdata=None), 200, before)
+    return _show(frame, owner, _new_form(frame, owner, formdata=None), 200)
 
 
 def password(frame: Frame, owner: str) -> Response:
@@ -111,12 +100,9 @@ def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
     )
 
 
-def _show(
-    frame: Frame, owner: str, form: NewPasswordForm, status: int, before: int | None = None
-) -> Response:
+def _show(frame: Frame, owner: str, form: NewPasswordForm, status: int) -> Response:
     session = frame.session()
     issuer_names = _issuer_names(frame)
-    lines, older = frame.service.events.page(owner, EVENTS_SHOWN, before)
     return frame.render(
         "security.html",
         status,
@@ -128,7 +114,5 @@ def _show(
             for one in frame.service.sessions.of(owner)
         ],
         issuer_names=issuer_names,
-        lines=[(line.event, tell(line.event, issuer_names), line.more) for line in lines],
-        before=before,
-        older=older,
+        activity=read_activity(frame.service.events, owner, issuer_names),
     )

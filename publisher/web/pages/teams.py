@@ -11,14 +11,11 @@ from publisher.accounts.actors import MAINTAINER, ROLES
 from publisher.accounts.people.signup import create_team
 from publisher.accounts.teams import JOIN_URL
 from publisher.accounts.tokens import format_time
+from publisher.web.pages.activity import read_activity
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.log_words import tell
 from publisher.web.pages.repos import why_late
 from publisher.write.profile import mark_team
-
-# Events on a page of a team's activity.
-EVENTS_SHOWN = 50
 
 
 class TeamForm(FlaskForm):
@@ -120,12 +117,9 @@ def join(frame: Frame) -> Response:
 
 
 def _show(frame: Frame, person: str, team: str, form: MemberForm) -> Response:
-    actor, events = frame.act(person, team), frame.service.events
+    actor = frame.act(person, team)
     if person == team:
         return frame.redirect("/teams")
-    text = request.args.get("before", "")
-    before = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
-    lines, older = events.page(team, EVENTS_SHOWN, before)
     return frame.render(
         "team.html",
         frame.status_of(form),
@@ -134,6 +128,5 @@ def _show(frame: Frame, person: str, team: str, form: MemberForm) -> Response:
         members=frame.service.teams.members(team),
         maintains=actor.role == MAINTAINER,
         roles=ROLES,
-        lines=[(event, tell(event, {}), more) for event, more in lines],
-        older=older,
+        activity=read_activity(frame.service.events, team, {}),
     )

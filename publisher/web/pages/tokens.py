@@ -218,7 +218,7 @@ def _chosen_labels(form: TokenForm) -> list[str]:
 def _show(frame: Frame, text: str, token: Token) -> Response:
     """Shows a new token, this once."""
     whose, repo = token.scopes[0]
-    whose, repo = (whose.replace(ANY, token.owner), repo.replace(ANY, snippets.ANY_NAME))
+    whose, repo = whose.replace(ANY, token.owner), repo.replace(ANY, snippets.ANY_NAME)
     return frame.render(
         "token_made.html",
         201,

@@ -91,7 +91,7 @@ def confirm(frame: Frame, person: str, whose: str, name: str) -> Response:
         return _review(frame, planned, draft, has_changed=True)
     g.publication = "withdrawal"
     done = withdraw(frame.service.store, owner, name, version or None, draft, by=actor.name)
-    frame.service.note_withdrawal(actor, done)
+    frame.service.note_change(actor, "withdrawn", done)
     return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(frame, done))
 
 
@@ -117,16 +117,12 @@ def _consequences(planned: Withdrawn) -> str:
     )
 
 
-def _what(done: Withdrawn) -> str:
-    return f"{done.owner}/{done.name}{f' {done.version}' if done.version else ''}"
-
-
 def _tell(frame: Frame, done: Withdrawn) -> str:
     """Waits until it is off the site; returns the message for its owner."""
     if done.unchanged:
-        message = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
+        message = f"{done.what} was withdrawn before, on {done.at[:10]}."
     else:
-        message = f"{_what(done)} is withdrawn."
+        message = f"{done.what} is withdrawn."
     late = why_late(frame.service.rebuilder, done.owner, done.name)
     if late:
         return (
@@ -152,7 +148,7 @@ def _review(
         "withdraw_confirm.html",
         form=form,
         planned=planned,
-        what=_what(planned),
+        what=planned.what,
         because=BECAUSE[planned.reason],
         has_changed=has_changed,
     )

@@ -15,9 +15,9 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
+from publisher.web.pages.activity import EVENTS_SHOWN
 from publisher.web.pages.frame import CHANGE_LIMIT
 from publisher.web.pages.log_words import browser_name, tell
-from publisher.web.pages.security import EVENTS_SHOWN
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
 from tests.publisher.web.pages.test_sign_in import post, sign_in, while_a_password_is_verified
 from tests.support.hubs import MakeHub
@@ -217,7 +217,7 @@ def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
     assert "No activity yet." in owner.get(f"{SECURITY}?before=0").words
     for rubbish in ("", "x", "-1", "9" * 30, "1%00", "%ff", "²"):
         page = owner.get(f"{SECURITY}?before={rubbish}")
-        assert page.status == 400 and "This part of the log does not exist" in page.words
+        assert page.status == 400 and "This part of the activity does not exist" in page.words
     stranger = people.guest()
     assert owner.address not in stranger.get(older).words
 
@@ -308,6 +308,6 @@ def test_what_was_done_to_tokens_is_reported(people: People) -> None:
     owner.get("/account/tokens")
     owner.submit(f"/{token.id}/revoke")
     words = owner.get(SECURITY).words
-    assert "Token created: at-a-shell. operator’s shell" in words
+    assert "operator’s shell Token created: at-a-shell." in words
     assert "Token used from a new address: at-a-shell. 127.0.0.1" in words
     assert f"Token revoked: at-a-shell. {owner.address}" in words

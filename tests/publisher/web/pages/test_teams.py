@@ -117,11 +117,14 @@ def test_a_writers_work_is_approved_on_the_board(team: Team) -> None:
     page = team.bob.get(team.path(more="/labels"))
     assert f"{waiting}then ask a maintainer to move production" in page.words
     assert f"Only maintainers move it: {team.ann.handle}." in page.words
+    labels = f"/account/labels?owner={team.handle}"
+    assert f"triage: {waiting}then ask a maintainer to move" in team.bob.get(labels).words
+    assert f"triage: {waiting}move production" in team.ann.get(labels).words
     page = move(team.bob, team, "production", "1.0.1")
     assert page.status == 422 and "is a writer of" in page.words
     assert f"{waiting}move production" in team.ann.get(team.path(more="/labels")).words
     assert "production now names 1.0.1." in move(team.ann, team, "production", "1.0.1").words
-    assert "staging has" not in team.ann.page.words
+    assert "staging has" not in team.ann.page.words + team.ann.get(labels).words
     history = team.people.server.get(
         f"/api/v1/repos/{team.handle}/triage/labels/production/history"
     ).json()["data"]
@@ -149,7 +152,9 @@ def test_what_a_writer_sees_of_members_and_log(team: Team) -> None:
     assert f"A maintainer does the rest: {team.ann.handle}." in words
     assert f"{team.bob.handle} you writer" in words and "Leave" in words
     assert "Add a member" not in words and "Make writer" not in words
-    assert f"Member added: {team.bob.handle} as writer." in words
+    assert f"{team.ann.handle} Member added: {team.bob.handle} as writer." in words
+    team.protect("production")
+    assert "operator’s shell Label protected: production of" in team.bob.get(team.page()).words
     assert team.ann.address not in html and team.ann.address in team.ann.get(team.page()).html
     assert "Only maintainers of" in team.bob.get(f"/account/labels?owner={team.handle}").words
     stranger = team.people.guest().get(team.page())

@@ -1,0 +1,40 @@
+"""The activity of an owner, a page of which other pages show."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from flask import request
+
+from builder.model.errors import RequestError
+from publisher.accounts.events import Event, Events
+from publisher.web.pages.log_words import tell
+
+EVENTS_SHOWN = 100
+
+_event_id = re.compile(r"[0-9]{1,18}")
+
+
+class Activity(NamedTuple):
+    """Events with their words, each with the number of similar ones that follow. ``before``: the id
+    of an event that the URL names, after the newest of these; ``older``: that of the next page.
+    """
+
+    lines: list[tuple[Event, str, int]]
+    before: int | None
+    older: int | None
+
+
+def read_activity(events: Events, owner: str, issuer_names: Mapping[str, str]) -> Activity:
+    """Returns the page of an owner's activity that the URL names; the newest by default.
+    ``issuer_names``: the names of issuers, by URL. Raises RequestError ``invalid_parameter``.
+    """
+    given = request.args.get("before")
+    if given is not None and not _event_id.fullmatch(given):
+        raise RequestError(
+            "invalid_parameter", "This part of the activity does not exist. Open the page again."
+        )
+    before = None if given is None else int(given)
+    lines, older = events.page(owner, EVENTS_SHOWN, before)
+    told = [(line.event, tell(line.event, issuer_names), line.more) for line in lines]
+    return Activity(told, before, older)
