@@ -34,7 +34,6 @@ from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.limits import DEFAULT_LIMITS
-from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
@@ -223,22 +222,15 @@ def settings() -> str:
 
 
 def trusted_github() -> str:
-    """Returns the workflow of GitHub Actions that needs no stored token."""
-    return _trusted("github", "publish-prompts.yml", "hub", "staging")
-
-
-def trusted_gitlab() -> str:
-    """Returns the job of GitLab that needs no stored token."""
-    return _trusted("gitlab", ".gitlab-ci.yml", "", "staging")
-
-
-def _trusted(kind: Kind, file: str, environment: str, labels: str) -> str:
-    """Returns a printed workflow as its owner sees it, for the default branch of any name."""
+    """Returns the workflow of GitHub Actions that needs no stored token, for the default branch of
+    any name.
+    """
     ada = TrustedPublisher(
-        id="", owner="ada", repo="", issuer="", project="", project_id="", workflow=file, branch="",
-        environment=environment, labels=labels, added_at=0, used_at=None,
+        id="", owner="ada", repo="", issuer="", project="", project_id="", branch="",
+        workflow="publish-prompts.yml", environment="hub", labels="staging", added_at=0,
+        used_at=None,
     )  # fmt: skip
-    return f"```yaml\n{workflow('https://prompts.example.org', kind, ada)}```"
+    return f"```yaml\n{workflow('https://prompts.example.org', 'github', ada)}```"
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
@@ -256,7 +248,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, rules, publish_fields, publish_limits, tools,
-        commands, client, metrics, settings, trusted_github, trusted_gitlab,
+        commands, client, metrics, settings, trusted_github,
     )
 }  # fmt: skip
 

@@ -20,7 +20,6 @@ from tests.support.issuer import TestIssuer
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server
 
 DOCUMENT = (PROJECT / "docs/use/publish-from-ci.md").read_text(encoding="utf-8")
-GITHUB, GITLAB = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL))
 # Fields of the account settings, and the values to enter to publish and to release, for GitHub and
 # GitLab.
 FIELDS = {
@@ -33,14 +32,16 @@ FIELDS = {
 }
 # Values that a reader replaces.
 ADDRESS, HANDLE = "https://prompts.example.org", "ada"
-GITHUB_RELEASE, GITLAB_RELEASE = (
-    yaml.safe_load(workflow(ADDRESS, kind, TrustedPublisher(
+# The jobs as the page shows them.
+SHOWN = [
+    workflow(ADDRESS, kind, TrustedPublisher(
         id="", owner=HANDLE, repo="", issuer="", project="", project_id="", workflow="", branch="",
-        environment=FIELDS["Environment"][at], labels=FIELDS["Labels"][at], publishes=False,
+        environment=FIELDS["Environment"][at], labels=FIELDS["Labels"][at], publishes=at < 2,
         added_at=0, used_at=None,
-    )))
-    for kind, at in (("github", 2), ("gitlab", 3))
-)  # fmt: skip
+    ))
+    for at, kind in enumerate(("github", "gitlab", "github", "gitlab"))
+]  # fmt: skip
+GITHUB, GITLAB, GITHUB_RELEASE, GITLAB_RELEASE = map(yaml.safe_load, SHOWN)
 
 SHELLS = {"github": ["bash", "-e"], "gitlab": ["dash", "-e"], "alpine": ["busybox", "sh", "-e"]}
 NOTHING = "0" * 40

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from flask import Response
+from flask import Response, request
 from msgspec import structs
 
 from builder.model import names
@@ -20,6 +20,7 @@ from publisher.web.editor.fields import TYPES, Errors, front_fields
 from publisher.web.editor.files import FileRow, data_of, rows_of
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.mine import current_labels, tags_in_use
+from publisher.web.editor.origin import OVERRIDE, origin_of
 from publisher.web.editor.plan import PublicationPlan
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import (
@@ -52,6 +53,7 @@ _FIELD_NAMES = {
     "labels": "Labels",
     "new_labels": "Labels",
     "changelog": "What changes",
+    OVERRIDE: "Repository",
 } | {f"parameter-{name}": label for name, (label, _) in PARAMETERS.items()}
 
 _CHOICES_OF_REQUIRED = ((AUTO, "Unless it has a default"), (YES, "Always"), (NO, "Never"))
@@ -126,6 +128,8 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         plan=shown.plan, errors=shown.errors or {}, note=shown.note, drafts=page.drafts,
         detail=shown.detail, is_refused=shown.status >= HTTPStatus.BAD_REQUEST,
         field_name=_field_name,
+        origin=origin_of(frame.service, page.owner, page.repo or shown.proposed, page.latest),
+        is_override=request.form.get(OVERRIDE) == "yes",
         proposed=shown.proposed, is_preview=shown.is_preview, is_look=shown.is_look,
         front=front, has_front=document.front is not None,
         is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),

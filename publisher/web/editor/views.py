@@ -24,6 +24,7 @@ from publisher.web.editor.files import add_uploads, faults_of
 from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.naming import propose_name
+from publisher.web.editor.origin import ASK, OVERRIDE, origin_of
 from publisher.web.editor.page import Page, Shown, show_conflict, show_editor
 from publisher.web.editor.plan import (
     PublicationPlan,
@@ -299,6 +300,9 @@ class _Editor:
                 sent = sent._replace(name=propose_name(self._root, sent.owner, sent.writing))
             return self._again(sent, plan=self._plan(sent), note=CHECK, is_preview=True)
         missing = missing_changelog(sent.base, bump, sent.writing.changelog)
+        is_asked = request.form.get(OVERRIDE) == "yes"
+        if not is_asked and origin_of(self._frame.service, sent.owner, sent.name, sent.latest):
+            missing = missing | {OVERRIDE: [ASK]}
         if missing:
             return self._again(
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY

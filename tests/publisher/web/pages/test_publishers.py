@@ -153,9 +153,7 @@ def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
     replaced = document.replace("https://prompts.example.org", people.url)
     replaced = replaced.replace("HUB_OWNER: ada", f"HUB_OWNER: {owner.handle}")
     github = {"workflow": "publish-prompts.yml", "environment": "hub"}
-    gitlab = {"issuer": people.gitlab.url, "workflow": ""}
-    for fields in (publishes | github, publishes | gitlab):
-        assert workflow_of(add(owner, **fields)) in replaced
+    assert workflow_of(add(owner, **publishes | github)) in replaced
 
 
 def test_what_a_page_says_of_an_entry_is_true_of_it(people: People, owner: Visitor) -> None:
