@@ -29,7 +29,9 @@ ON_WAIT = partial(say_waiting, "build")
 @click.command()
 @site_options("http://HOST:PORT of `hubctl serve`", queries_option)
 @click.option(
-    "--index/--no-index", default=True, show_default=True, help="Update the search index."
+    "--index/--no-index",
+    default=None,
+    help="Update the search index, which a service reads.  [default: with --queries]",
 )
 @click.option("--full", is_flag=True, help="Render every prompt, not only what changed.")
 @click.option(
@@ -40,7 +42,7 @@ ON_WAIT = partial(say_waiting, "build")
 )
 @click.pass_context
 def build(
-    context: click.Context, settings: Settings, index: bool, full: bool, is_check: bool
+    context: click.Context, settings: Settings, index: bool | None, full: bool, is_check: bool
 ) -> None:
     """Build the site from the content.
 
@@ -63,6 +65,7 @@ def build(
     default_url = url_of_serve(context)
     settings = service or settings._replace(
         base_url=base_url or default_url,
+        words=not settings.queries,
         private=settle_private(settings.content, settings.out, private),
     )
     if not service and not is_check:
@@ -71,6 +74,7 @@ def build(
         if is_check:
             difference = compare(settings, progress)
         else:
+            index = settings.queries if index is None else index
             options = {"full": full, "index": index, "check_seconds": CHECK_SECONDS}
             report = build_site(settings, progress=progress, on_wait=ON_WAIT, **options)
     if is_check:
@@ -107,11 +111,12 @@ def _check_same(context: click.Context, service: Settings) -> None:
 
 def describe(report: Built, search: str) -> str:
     """One line that says what a build did. ``search``: the engine of the index."""
+    indexed = f", {counted(report.indexed, 'prompt')} indexed with {search}"
     return (
         f"{counted(report.repos, 'prompt')}, {counted(report.versions, 'version')}: "
         f"{counted(report.written, 'file')} written, {report.unchanged:,} unchanged, "
-        f"{report.removed:,} removed, {counted(report.indexed, 'prompt')} indexed "
-        f"with {search} in {report.seconds:.2f} seconds"
+        f"{report.removed:,} removed{indexed if report.indexed else ''} "
+        f"in {report.seconds:.2f} seconds"
     )
 
 

@@ -65,7 +65,9 @@ def serve(
     # Loaded late: other commands import this module to read its options.
     from cli.service import serve_hub
 
-    settings = settings._replace(queries=True, private=is_private)
+    # Where a deployment goes, there may be no service.
+    words = bool(following.deploy)
+    settings = settings._replace(queries=True, words=words, private=is_private)
     if not database_url:
         open_hub(settings)
     serve_hub(settings, database_url, listening, publishing, following, metrics, watch)

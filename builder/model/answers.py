@@ -333,8 +333,8 @@ class WithdrawnLine(Struct):
 class CatalogueLine(Struct):
     """One line of ``catalogue.jsonl``.
 
-    `words` are some words of the latest text, for searches of the catalogue and not for display. A
-    skill and a chat have their `kind`.
+    `words` are some words of the latest text, for searches of the catalogue and not for display;
+    empty where the host answers `q`. A skill and a chat have their `kind`.
     """
 
     owner: Owner

@@ -21,7 +21,8 @@ class Settings(NamedTuple):
 
     ``base_url`` has no slash at its end and may have a path. ``queries``: the host answers
     ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine for
-    queries.
+    queries. ``words``: ``catalogue.jsonl`` has words of each text, for searches on hosts that
+    answer no queries.
     ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it. ``accent``:
     the colour of links and of the main button, as #rrggbb; by default the site's own.
     """
@@ -33,6 +34,7 @@ class Settings(NamedTuple):
     site_name: str = "Hub"
     queries: bool = False
     search: str = DEFAULT_SEARCH
+    words: bool = True
     langfuse: bool = False
     private: bool = False
     accent: str = ""

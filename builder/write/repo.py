@@ -374,7 +374,7 @@ class _RepoFiles:
         meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
         kind = kind_of(repo)
         card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
-        words = telling_words(repo)
+        words = telling_words(repo) if self.settings.words else ""
         line = envelopes.json_bytes(derive.catalogue_line(repo, words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0

@@ -28,7 +28,7 @@ from tests.support.servers import HUBCTL, PROJECT, SAMPLE, clean_environment
 
 LINE = re.compile(
     r"([\d,]+) prompts?, ([\d,]+) versions?: ([\d,]+) files? written, ([\d,]+) unchanged, "
-    r"([\d,]+) removed, ([\d,]+) prompts? indexed with tantivy in \d+\.\d\d seconds\n"
+    r"([\d,]+) removed(?:, ([\d,]+) prompts? indexed with tantivy)? in \d+\.\d\d seconds\n"
 )
 
 
@@ -50,7 +50,7 @@ def counts(output: str) -> dict[str, int]:
     found = LINE.fullmatch(output)
     assert found, output
     names = ("repos", "versions", "written", "unchanged", "removed", "indexed")
-    return dict(zip(names, (int(text.replace(",", "")) for text in found.groups()), strict=True))
+    return dict(zip(names, (int(text.replace(",", "")) for text in found.groups("0")), strict=True))
 
 
 # Help and wrong use
@@ -110,7 +110,8 @@ def talk(done: Result) -> list[str]:
 
 
 def test_build(small: Settings) -> None:
-    first = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    options = ("--base-url", "https://hub.example", "--queries")
+    first = hubctl("build", *folders(small), *options)
     assert first.exit_code == 0
     assert talk(first) == []
     files = read_tree(small.out)
@@ -118,13 +119,13 @@ def test_build(small: Settings) -> None:
         "repos": 3, "versions": 4, "written": len(files), "unchanged": 0, "removed": 0,
         "indexed": 3,
     }  # fmt: skip
-    second = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    second = hubctl("build", *folders(small), *options)
     assert second.exit_code == 0
     assert counts(second.stdout)["written"] == 0
     assert counts(second.stdout)["indexed"] == 0
     assert read_tree(small.out) == files
     write_version(small.content, "ann", "story", "1.0.1", "Tell a long story.\n")
-    third = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    third = hubctl("build", *folders(small), *options)
     assert 0 < counts(third.stdout)["written"] < len(files)
     assert counts(third.stdout)["indexed"] == 1
 
@@ -153,11 +154,19 @@ def test_build_full(small: Settings) -> None:
     assert read_tree(small.out) == files
 
 
-def test_build_without_index(small: Settings) -> None:
-    done = hubctl("build", *folders(small), "--no-index")
-    assert counts(done.stdout)["indexed"] == 0
-    assert not Path(small.state, "search").exists()
-    assert counts(hubctl("build", *folders(small)).stdout)["indexed"] == 3
+@pytest.mark.parametrize(
+    ("options", "indexed", "has_words"),
+    [([], 0, True), (["--queries"], 4, False), (["--index"], 4, True),
+     (["--queries", "--no-index"], 0, False)],
+)  # fmt: skip
+def test_the_text_is_prepared_for_the_search_of_the_host(
+    options: list[str], indexed: int, has_words: bool, small: Settings
+) -> None:
+    write_version(small.content, "ann", "heat", "1.0.0", "Wait.\n\nRead the thermometer.\n")
+    done = hubctl("build", *folders(small), *options)
+    assert counts(done.stdout)["indexed"] == indexed
+    assert Path(small.state, "search").exists() == bool(indexed)
+    assert ("thermometer" in Path(small.out, "api/v1/catalogue.jsonl").read_text()) == has_words
 
 
 def test_build_check(small: Settings) -> None:

@@ -138,6 +138,18 @@ def test_a_content_folder_that_is_gone(small: Settings, is_built: bool) -> None:
     assert Path(small.state).exists() == is_built
 
 
+@pytest.mark.parametrize("is_deployed", [False, True])
+def test_the_catalogue_has_words_of_texts_only_for_hosts_without_the_service(
+    small: Settings, tmp_path: Path, is_deployed: bool
+):
+    write_version(small.content, "ann", "heat", "1.0.0", "Wait.\n\nRead the thermometer.\n")
+    options = ("--deploy", str(tmp_path / "public")) if is_deployed else ()
+    with serving(small, *options) as server:
+        wait_until(lambda: ask("GET", f"{server.url}/readyz").ok, "the first build")
+        found = ask("GET", f"{server.url}/api/v1/catalogue.jsonl").text
+        assert ("thermometer" in found, "heat" in found) == (is_deployed, True)
+
+
 def test_a_private_hub_is_not_deployed(small: Settings, tmp_path: Path):
     target = tmp_path / "public"
     process = Process(*serve_command(small, "--private", "--deploy", str(target)))
