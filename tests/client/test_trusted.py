@@ -28,7 +28,9 @@ from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port,
 from tests.client.shells import TOKEN, Client, Done
 from tests.support.catalogues import settings_in
 from tests.support.issuer import RUNTIME_SECRET, TestIssuer, issuer
-from tests.support.servers import Server, add_publisher, serving
+from tests.support.servers import Server, add_publisher, add_team, serving
+
+of_each_owner = pytest.mark.parametrize("owner", ["ada", "crew"])
 
 
 def paths(fake: Fake) -> list[str]:
@@ -40,7 +42,7 @@ def paths(fake: Fake) -> list[str]:
 
 
 class Trusting(NamedTuple):
-    """A live hub, and the issuers whose jobs may publish as ada."""
+    """A live hub, and the issuers whose jobs may publish as ada and as the team crew."""
 
     server: Server
     github: TestIssuer
@@ -58,15 +60,19 @@ class Trusting(NamedTuple):
 def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
     settings = settings_in(tmp_path_factory.mktemp("hub"))
     add_publisher(settings, "ada")
+    add_team(settings, "crew")
     with issuer() as github, issuer() as gitlab:
         with Database(settings.state) as database:
             publishers = TrustedPublishers(database)
-            publishers.add(
-                "ada",
-                Issuer("github", github.url),
-                Entered("octo/prompts", "publish.yml", labels="staging"),
-            )
-            publishers.add("ada", Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", ""))
+            for owner in ("ada", "crew"):
+                publishers.add(
+                    owner,
+                    Issuer("github", github.url),
+                    Entered("octo/prompts", "publish.yml", labels="staging"),
+                )
+                publishers.add(
+                    owner, Issuer("gitlab", gitlab.url), Entered("acme/team/prompts", "")
+                )
         options = (f"github={github.url}", f"gitlab={gitlab.url}")
         with serving(
             settings,
@@ -77,21 +83,25 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
             yield Trusting(server, github, gitlab)
 
 
-def test_a_job_of_github(client: Client, trusting: Trusting) -> None:
+@of_each_owner
+def test_a_job_of_github(client: Client, trusting: Trusting, owner: str) -> None:
     job = on_github(client, trusting.url, trusting.github.url)
-    repo = "ada/github"
+    repo = f"{owner}/github"
     (job.work / "a.md").write_bytes(b"One.")
     assert job.run("push", "--trusted", repo, "a.md") == (0, f"{repo} 1.0.0\n".encode(), "")
     # Each push has an ID token of its own.
     done = job.run("push", "--trusted", repo, "-", "Two", "minor", stdin=b"Two.")
     assert done == (0, f"{repo} 1.1.0\n".encode(), "")
     assert trusting.server.get(f"/api/v1/repos/{repo}/raw").content == b"Two."
+    record = trusting.server.get(f"/api/v1/repos/{repo}/versions/1.1.0").json()["data"]
+    assert (record["publisher"], record["source"]["project"]) == (owner, "octo/prompts")
 
 
+@of_each_owner
 def test_a_job_checks_publishes_and_moves_the_labels_of_its_form(
-    client: Client, trusting: Trusting
+    client: Client, trusting: Trusting, owner: str
 ) -> None:
-    repo = "ada/strict"
+    repo = f"{owner}/strict"
     push = ("push", "--trusted", repo, "-", "--strict")
     job = on_github(client, trusting.url, trusting.github.url)
     done = job.run(*push, "--label", "staging", stdin=b"One.")
@@ -107,8 +117,9 @@ def test_a_job_checks_publishes_and_moves_the_labels_of_its_form(
     assert job.run("label", repo, "staging", "--remove", "--trusted").status == 0
 
 
-def test_a_job_of_gitlab(client: Client, trusting: Trusting) -> None:
-    repo = "ada/gitlab"
+@of_each_owner
+def test_a_job_of_gitlab(client: Client, trusting: Trusting, owner: str) -> None:
+    repo = f"{owner}/gitlab"
     job = client.to(trusting.url + "/", HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
     assert job.run("push", "--trusted", repo, "-", stdin=b"One.").text == f"{repo} 1.0.0\n"
     again = job.run("push", "--trusted", repo, "-", stdin=b"Two.")

@@ -17,7 +17,7 @@ from tests.support.depth import rotating
 from tests.support.servers import (
     HUBCTL,
     Server,
-    add_publisher,
+    add_team,
     clean_environment,
     file_host,
     free_port,
@@ -34,7 +34,8 @@ FORGETFUL = ("python-3", "python-4", "python-5")
 # SDKs that send traces as well, and their number of tries.
 TRACING = {"python-2": 1, "python-3": 1, "python-4": 1, "python-5": 1, "langfuse": 4}
 HOSTS = ("embedded", "nginx", "files")
-OWNER = "mover"
+# A team: what its writers publish is read like all prompts.
+OWNER = "movers"
 
 pytestmark = pytest.mark.usefixtures("installed_tools")
 
@@ -123,7 +124,7 @@ def addresses(
 
 @pytest.fixture(scope="module")
 def token(hub: Server) -> str:
-    return add_publisher(hub.settings, OWNER)
+    return add_team(hub.settings, OWNER)
 
 
 @pytest.fixture(scope="module", params=rotating(SDKS))

@@ -26,7 +26,8 @@ import requests
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import Accounts
+from publisher.accounts.teams import Teams
+from publisher.accounts.tokens import Accounts, Grant
 from tests.support.catalogues import write_files, write_json
 from tests.support.forks import Fork
 
@@ -285,6 +286,17 @@ def add_publisher(settings: Settings, owner: str) -> str:
         accounts = Accounts(database)
         accounts.add_owner(owner)
         return accounts.create_token(owner, "test")[0]
+
+
+def add_team(settings: Settings, team: str) -> str:
+    """Add a team with a maintainer and a writer; returns a token of the writer for the team."""
+    with Database(settings.state) as database:
+        accounts = Accounts(database)
+        for person in ("ines", "walter"):
+            accounts.add_owner(person)
+        Teams(database).create(team, "ines")
+        Teams(database).put(team, "walter", "writer", by="ines")
+        return accounts.create_token("walter", "test", Grant([f"{team}/*"]))[0]
 
 
 def sample_settings(folder: Path, base_url: str = "https://hub.example") -> Settings:

@@ -20,7 +20,7 @@ from tests.clients.python.fake import (
     record,
     refusal,
 )  # fmt: skip
-from tests.support.servers import wait_until
+from tests.support.servers import Server, wait_until
 
 
 @pytest.mark.parametrize(
@@ -287,3 +287,10 @@ def test_a_fallback_stands_for_what_cannot_be_read(fake: FakeHub, caplog: pytest
         return (await AsyncHub(fake.url).get("ada/hello", fallback="Hi.")).content
 
     assert asyncio.run(main()) == "Hi."
+
+
+@pytest.mark.parametrize("ref", ["", "@latest", "@1.0.0", "@staging"])
+def test_a_prompt_of_a_team_is_read_like_any(team_hub: Server, ref: str):
+    prompt = Hub(team_hub.url).get(f"support/triage{ref}")
+    assert (prompt.id, prompt.version) == ("support/triage", "1.0.0")
+    assert prompt.fill(ticket="a late parcel") == "Sort a late parcel."

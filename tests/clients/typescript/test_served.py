@@ -57,6 +57,24 @@ def test_deno_imports_it_with_its_types(run: Run, tmp_path: Path, live: Server):
         run(*command)
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_prompt_of_a_team_is_read_like_any(
+    run: Run, tmp_path: Path, team_hub: Server, runtime: str
+):
+    (tmp_path / "hub.mjs").write_bytes(team_hub.get("/clients/hub.js").content)
+    program = tmp_path / "program.mjs"
+    program.write_text(
+        'import { Hub } from "./hub.mjs";\n'
+        "const hub = new Hub();\n"
+        'for (const ref of ["", "@latest", "@1.0.0", "@staging"]) {\n'
+        "  const prompt = await hub.get(`support/triage${ref}`);\n"
+        '  console.log(prompt.version, prompt.fill({ ticket: "a late parcel" }));\n'
+        "}\n",
+        encoding="utf-8",
+    )
+    assert run(*RUNTIMES[runtime], program) == "1.0.0 Sort a late parcel.\n" * 4
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) -> Iterator[Page]:
     """A page of another origin than the hub's."""
