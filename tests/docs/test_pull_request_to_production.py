@@ -1,4 +1,4 @@
-"""The way of ten prompts from a pull request to production, by the document's jobs."""
+"""The way of ten prompts of a team from a pull request to production, by the document's jobs."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +9,7 @@ import pytest
 from builder.model.service_urls import CHECK_URL
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts, Grant
 from tests.docs.ci import NOTHING, SHELLS, Done, TrustedProject, Trusting, git, versions
 from tests.support.catalogues import settings_in
@@ -37,6 +38,8 @@ def test_from_a_pull_request_to_production(
 ):
     hub, owner = trusting.server, trusted.owner
     with Database(hub.settings.state) as database:
+        Accounts(database).add_owner(f"grace-{trusted.number}")
+        Teams(database).create(owner, f"grace-{trusted.number}")
         ProtectedLabels(database).set(owner, "", "production", True)
     first = trusted.push_files("Begin", PROMPTS | TRIAGE)
     assert trusted.run(platform, NOTHING, first).status == 0
