@@ -214,9 +214,16 @@ class Frame:
         found = self.session()
         return found is not None and time.time() - found.began_at < FRESH_SECONDS
 
+    def check_is_fresh(self, what: str, path: str = "") -> None:
+        """Sends a visitor to sign in again, unless that was within FRESH_SECONDS; from there to
+        ``path``, by default the requested page. ``what``: the reason, in words.
+        """
+        if not self.is_fresh():
+            abort(self.send_to_login(f"Sign in again to {what}.", path))
+
     def may_skip_login(self, target: str) -> bool:
         """True for a visitor who is signed in, and need not sign in again for this target."""
-        is_again = unquote(target).startswith(f"next=/{PEOPLE[0]}")
+        is_again = unquote(target).startswith((f"next=/{PEOPLE[0]}", "next=/security"))
         return self.signed_in() is not None and (self.is_fresh() or not is_again)
 
     def begin_session(self, owner: str, seconds: int | None = None) -> None:
@@ -364,10 +371,11 @@ class Frame:
         values = {"title": title, "message": message, "detail": detail, "retry": retry}
         return self._render("error.html", error.status, person=person, **values)
 
-    def send_to_login(self, message: str = "") -> Response:
-        """Redirects to the sign-in, which leads back to the requested page."""
-        path = f"{LOGIN}?next={quote(self.here())}"
-        return self.redirect(LOGIN if after_login(self.here()) == START else path, message)
+    def send_to_login(self, message: str = "", path: str = "") -> Response:
+        """Redirects to the sign-in, which leads to ``path``, by default the requested page."""
+        path = path or self.here()
+        query = "" if after_login(path) == START else f"?next={quote(path)}"
+        return self.redirect(LOGIN + query, message)
 
     def here(self) -> str:
         """Returns the requested path below the account settings, with its draft."""

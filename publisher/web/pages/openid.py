@@ -100,6 +100,7 @@ class _OpenID:
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
 
     def connect(self, frame: Frame, owner: str) -> Response:
+        frame.check_is_fresh(f"connect {self._name}", _SECURITY)
         return self._continue(frame, "connect")
 
     def invitation(self, frame: Frame) -> Response:

@@ -3,7 +3,7 @@
 They ask for a sign-in of the last half hour, so an operator signs in again to open them.
 """
 
-from flask import Response, abort, request
+from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import SelectField, TextAreaField
 from wtforms.validators import DataRequired
@@ -135,5 +135,4 @@ def _check(frame: Frame) -> None:
     session = frame.session()
     if not session or not session.is_operator:
         raise RequestError("insufficient_scope", "Only operators of this hub manage people.")
-    if not frame.is_fresh():
-        abort(frame.send_to_login("Sign in again to manage people."))
+    frame.check_is_fresh("manage people")

@@ -45,6 +45,8 @@ def password(frame: Frame, owner: str) -> Response:
             form.current.errors = ["Wrong password. Enter your current password."]
             return _show(frame, owner, form, 422)
         frame.service.attempts.succeeded(owner, address)
+    else:
+        frame.check_is_fresh("set a password", "/security")
     try:
         # Hashed before the transaction: all other writers would wait for it.
         password_hash = hash_new(owner, form.password.data)
@@ -61,8 +63,10 @@ def password(frame: Frame, owner: str) -> Response:
         frame.service.invitations.end(owner)
         kind = "password_changed" if had_one else "password_set"
         frame.service.events.note(owner, kind, address=address)
-        frame.service.sessions.end_all(owner)
-        frame.begin_session(owner)
+        # Without the old password, the session ends when the sign-in that began it says.
+        frame.service.sessions.end_all(owner, but=None if had_one else visitor.sent_secret)
+        if had_one:
+            frame.begin_session(owner)
     message = "Your password is changed, and you are signed out everywhere else."
     return frame.redirect("/security", message)
 

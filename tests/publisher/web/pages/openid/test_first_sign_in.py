@@ -8,10 +8,11 @@ import pytest
 
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import PROVIDER_SECONDS, Sessions
 from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts
-from tests.publisher.web.pages.conftest import Page
+from tests.publisher.web.pages.conftest import PASSWORD, Page
 from tests.publisher.web.pages.openid.conftest import BACK, START, Traveller, come, serving
 from tests.publisher.web.pages.openid.provider import NAME, FakeProvider
 from tests.support.servers import Server, free_port
@@ -112,6 +113,8 @@ def test_who_came_by_the_provider_signs_in_there_again_after_a_day(
     visitor = come(company)
     enter(visitor, fake, sub="daily", preferred_username="daily")
     confirm(visitor, fake, "daily", sub="daily", preferred_username="daily")
+    visitor.get("/account/security")
+    assert visitor.submit("/account/password", password=PASSWORD).status == 200
     now = datetime.now(UTC)
     with Database(company.settings.state) as database:
         sessions = Sessions(database)
@@ -147,3 +150,22 @@ def test_people_asks_the_provider_for_the_password_again(
     assert "prompt=login" in there
     page = come_back(visitor, fake, there, sub="chief", preferred_username="chief")
     assert page.path == "/account/people" and page.status == 200
+
+
+@pytest.mark.parametrize("form", ["/account/password", "/account/openid/connect"])
+def test_a_way_to_sign_in_is_added_after_a_sign_in_alone(
+    company: Server, fake: FakeProvider, form: str
+) -> None:
+    handle = f"old-{form.rpartition('/')[2]}"
+    visitor = come(company)
+    enter(visitor, fake, sub=handle, preferred_username=handle)
+    confirm(visitor, fake, handle, sub=handle, preferred_username=handle)
+    visitor.get("/account/security")
+    with Database(company.settings.state) as database:
+        aged = "UPDATE session SET began_at = began_at - 3600 WHERE owner = ?"
+        database.execute(aged, (handle,))
+    page = visitor.post(form, [*visitor.csrf(), ("password", PASSWORD)])
+    assert page.path == "/account/login" and "Sign in again to" in page.words
+    assert "next=/security" in page.response.url
+    with Database(company.settings.state) as database:
+        assert not Passwords(database).has(handle)
