@@ -106,7 +106,7 @@ def site(subject: Subject) -> Iterator[Finding]:
     noted, settings, lost = subject.noted, subject.settings, []
     build = "Run `hubctl build`, or restart `hubctl serve`."
     if noted is None:
-        yield warning(f"No build is known to the state folder {settings.state}.", build)
+        yield warning(f"The state folder {settings.state} has no build that can be read.", build)
         return
     with closing(State(settings.state, read_only=True)) as state:
         is_current = state.was_built_by(stamp(noted))

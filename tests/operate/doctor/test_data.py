@@ -106,7 +106,7 @@ def test_a_full_build_that_did_not_end(subject: Subject) -> None:
         state.abandon()
     assert "its last build did not end" in only(data.site(subject), "warning")
     found = only(data.site(subject._replace(noted=None)), "warning")
-    assert "No build is known" in found
+    assert "has no build that can be read" in found
 
 
 def test_files_that_the_site_has_lost(subject: Subject) -> None:
