@@ -7,7 +7,6 @@ from cli.groups import setting
 from cli.options import (
     DEFAULT_PORT,
     database_option,
-    open_hub,
     said_private,
     settle_private,
     site_options,
@@ -68,6 +67,4 @@ def serve(
     # Where a deployment goes, there may be no service.
     words = bool(following.deploy)
     settings = settings._replace(queries=True, words=words, private=is_private)
-    if not database_url:
-        open_hub(settings)
     serve_hub(settings, database_url, listening, publishing, following, metrics, watch)

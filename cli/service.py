@@ -16,8 +16,9 @@ from builder.pipeline.watch import Watch
 from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
-from builder.store.state.serving import had_service, serving
+from builder.store.state.serving import Service, had_service
 from cli.build import ON_WAIT, describe
+from cli.options import open_hub
 from cli.progress import Progress
 from cli.running import Running
 from cli.service_options import Following, Listening, Publishing
@@ -63,15 +64,17 @@ def serve_hub(
         check_folders(settings)
         _check_content(settings, database_url, watch)  # before the state folder is created
         configure_logging()
+        where = f"{address}{settings.base_path}/"
+        holding = _holding(settings, where, database_url, publishing.new_accounts)
+        service, database = stack.enter_context(holding)
         if monitor:
             say(f"Metrics at {monitor.url}")
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        may_create = publishing.new_accounts or not had_service(settings.out, settings.state)
-        make_engine = partial(LateEngine, may_create=may_create)
-        database = stack.enter_context(Database(database_url or settings.state, make_engine))
-        first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
+        first = _FirstBuild(settings, where, is_node=database.is_shared)
+        followers = _Followers(first.tell, service.tell)
+        quotas = publishing.limits.quotas
         running = _start(
-            stack, settings, database, first, following, has_quotas=any(publishing.limits.quotas)
+            stack, settings, database, first, followers, following, has_quotas=any(quotas)
         )
         queries = QueryThread(settings, running.rebuilder.check_caches)
         stack.callback(queries.close)
@@ -86,10 +89,25 @@ def serve_hub(
         guard = Guard(check, settings.base_path) if settings.private else None
         reads = ReadApp(settings, throttle, queries)
         hub = Hub(reads, publish, mcp, first.is_ready, guard, is_measured=metrics is not None)
-        where = listening.trusted_proxies, listening.access_log, settings.base_path
-        run(hub, listener, *where, first.has_failed, connections)
+        reached = listening.trusted_proxies, listening.access_log, settings.base_path
+        run(hub, listener, *reached, first.has_failed, connections)
     if first.error:
         raise first.error
+
+
+@contextlib.contextmanager
+def _holding(
+    settings: Settings, where: str, database_url: str | None, new_accounts: bool
+) -> Iterator[tuple[Service, Database]]:
+    """The hold of the state folder, and the accounts. Raises OperatorError."""
+    may_create = new_accounts or not had_service(settings.out, settings.state)
+    service = Service(settings, where)
+    with service.held():
+        if not database_url:
+            open_hub(settings)
+        make_engine = partial(LateEngine, may_create=may_create)
+        with Database(database_url or settings.state, make_engine) as database:
+            yield service, database
 
 
 def _listen_for_metrics(stack: contextlib.ExitStack, host: str, port: int) -> MetricsPort:
@@ -113,12 +131,12 @@ def _start(
     settings: Settings,
     database: Database,
     first: _FirstBuild,
+    followers: _Followers,
     following: Following,
     *,
     has_quotas: bool,
 ) -> Running:
     """Start publishing and building, and the followers of builds. Raises OperatorError."""
-    followers = _Followers(first.tell)
     opened, rebuilder, parts = make_store(
         settings,
         database,
@@ -127,7 +145,6 @@ def _start(
     )
     followers.parts |= parts
     rebuilder.request(None)
-    stack.enter_context(serving(settings))
     store = stack.enter_context(opened)
     # Followers end after the last build, which they still handle.
     turn = make_turn("deploy", database)
@@ -141,9 +158,9 @@ class _Followers:
     return at once. ``parts``: the status of each for /readyz and the metrics, by name.
     """
 
-    def __init__(self, first: Callable[[Outcome], None]) -> None:
+    def __init__(self, *listeners: Callable[[Outcome], None]) -> None:
         self.parts: dict[str, Callable[[], dict]] = {}
-        self._listeners = [first]
+        self._listeners = [*listeners]
 
     def tell(self, outcome: Outcome) -> None:
         for follower in self._listeners:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, TextIO
 
 from builder.model.errors import OperatorError
+from builder.store.shortage import remedy_for
 
 # The longest wait for the workers of a killed build, and the interval between checks. After it, the
 # build fails.
@@ -18,10 +19,10 @@ BUILD_LOCK = "build.lock"
 WORKERS_LOCK = "build.workers"
 _WORKERS_LOOK_SECONDS = 0.02
 
-# Locks of builds in this process. A forked worker closes them, because it holds ``workers_lock``
-# instead.
-_build_locks: set[TextIO] = set()
-os.register_at_fork(after_in_child=lambda: [file.close() for file in _build_locks])
+# Locks of this process. A forked worker closes them, because it may live longer. It holds
+# ``workers_lock`` instead.
+_locks: set[TextIO] = set()
+os.register_at_fork(after_in_child=lambda: [file.close() for file in _locks])
 
 
 @contextlib.contextmanager
@@ -37,8 +38,7 @@ def build_lock(
         file = stack.enter_context(lock_file(folder, BUILD_LOCK))
         # Processes that wait for the lock hold a shared lock on this file.
         queue = stack.enter_context(lock_file(folder, "build.queue"))
-        _build_locks.add(file)
-        stack.callback(_build_locks.discard, file)
+        stack.enter_context(not_in_workers(file))
         if not try_lock(file):
             on_wait()
             fcntl.flock(queue, fcntl.LOCK_SH)
@@ -66,7 +66,8 @@ def count_build(folder: str) -> int:
             file.write(str(number))
     except OSError as error:
         raise OperatorError(
-            f"Cannot write {folder}/build.number: {error.strerror}. Fix that and build again."
+            f"Cannot write {folder}/build.number: {error.strerror}. {remedy_for(error)}, and build "
+            "again."
         ) from error
     return number
 
@@ -108,14 +109,24 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
         yield file
 
 
+@contextlib.contextmanager
+def not_in_workers(file: TextIO) -> Iterator[TextIO]:
+    """Have workers that are forked meanwhile close a file, whose lock ends with this process."""
+    _locks.add(file)
+    try:
+        yield file
+    finally:
+        _locks.discard(file)
+
+
 def lock_file(folder: str, name: str) -> TextIO:
     try:
         os.makedirs(folder, exist_ok=True)
         return open(f"{folder}/{name}", "a+")
     except OSError as error:
         raise OperatorError(
-            f"Cannot use {folder} as state folder: {error.strerror}. Fix that, or pass another "
-            "folder with --state."
+            f"Cannot use {folder} as state folder: {error.strerror}. {remedy_for(error)}, or pass "
+            "another folder with --state."
         ) from None
 
 

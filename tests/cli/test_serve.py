@@ -3,6 +3,7 @@ holds.
 """
 
 import contextlib
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.content import PRIVATE_FILE
 from builder.store.locks import build_lock
+from builder.store.state.serving import service_settings
 from tests.support.catalogues import write_version
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -195,6 +197,7 @@ def test_reads_continue_where_the_disk_takes_no_write(small: Settings):
         (state / "kept").rename(state / "accounts.sqlite3")
         wait_until(lambda: server.get("/readyz").ok, "the service is ready again")
         assert publish(server, token).status_code == 201
+        assert service_settings(small.content, small.out, small.state).base_url == server.url
     assert "Other processes cannot build with the settings" in server.process.text
 
 
@@ -217,6 +220,25 @@ def test_accounts_that_are_lost_are_not_replaced(small: Settings):
     with serving(small, "--port", "0", "--new-accounts") as server:
         wait_until(lambda: server.get("/readyz").ok, "the hub begins anew")
         assert publish(server, token).status_code == 401
+
+
+def test_a_second_service_of_one_folder_is_refused(small: Settings):
+    first = Process(*serve_command(small, "--port", "0", "--private"))
+    try:
+        url = Server(first, small).url
+        wait_until(lambda: ask("GET", f"{url}/readyz").ok, "the first build")
+        second = Process(*serve_command(small, "--port", "0", "--no-private", "--new-accounts"))
+        assert second.wait() == 1
+        assert f"A service runs on the state folder {small.state} already" in second.text
+        assert f"at {url}/. Stop it first" in second.text
+        assert Path(small.content, PRIVATE_FILE).exists()
+        assert ask("GET", f"{url}/api/v1/repos/bob/sql").status_code == 401
+    finally:
+        first.stop(signal.SIGKILL)
+    with serving(small, "--port", "0") as after:
+        service = service_settings(small.content, small.out, small.state)
+        assert (service.base_url, service.private) == (after.url, True)
+    assert not service_settings(small.content, small.out, small.state)
 
 
 def test_a_full_disk_below_its_messages_stops_nothing(small: Settings) -> None:

@@ -5,42 +5,98 @@ import fcntl
 import json
 import logging
 import os
+import time
 from collections.abc import Iterator
 from typing import TextIO
 
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
-from builder.store.locks import lock_file, try_lock
+from builder.store.locks import lock_file, not_in_workers, try_lock
 from builder.store.privacy import is_marked
+from builder.store.shortage import disk_remedy
 from builder.store.site import read_hub
 from builder.store.state import last_settings
 
 _FILE = "service.lock"
+# The longest wait for a service that is about to stop, and the interval between checks.
+STOP_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
+_NOT_NOTED = "Other processes cannot build with the settings of this service"
 log = logging.getLogger("hub.serve")
 
 FOLDERS = ("content", "out", "state")
 
 
-@contextlib.contextmanager
-def serving(settings: Settings) -> Iterator[None]:
-    """Let other processes build with these settings while a service runs. The processes of one
-    service share the lock. Logs an error if the state folder cannot be written.
+class Service:
+    """A service's lock on its state folder: no second service starts there, and other processes
+    build with its settings. ``address``: at which it listens.
     """
-    noted = json.dumps(settings._asdict() | {"out": os.path.realpath(settings.out)})
-    with contextlib.ExitStack() as stack:
+
+    def __init__(self, settings: Settings, address: str) -> None:
+        self._state = settings.state
+        self._noted = json.dumps(
+            settings._asdict() | {"out": os.path.realpath(settings.out), "address": address}
+        )
+        self._is_noted = False
+        self._logged = ""
+        self._stack = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises OperatorError if another service runs on the state folder."""
+        with self._stack:
+            self._hold(STOP_SECONDS)
+            yield
+
+    def tell(self, outcome: object) -> None:
+        """After a build: try again what the disk did not allow."""
+        if not self._is_noted:
+            try:
+                self._hold(0)
+            except OperatorError as error:
+                self._log(str(error))
+
+    def _hold(self, seconds: float) -> None:
+        self._stack.close()
         try:
-            file = stack.enter_context(_open_lock(settings.state))
-            file.seek(0)
-            if file.read() != noted:
-                file.seek(0)
-                file.write(noted)
-                file.truncate()
-                file.flush()
+            file = self._stack.enter_context(_open_lock(self._state))
         except (OSError, OperatorError) as error:
-            log.error("Other processes cannot build with the settings of this service: %s", error)
-        else:
-            fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+            self._log(f"{_NOT_NOTED}: {error}")
+            return
+        self._stack.enter_context(not_in_workers(file))
+        deadline = time.monotonic() + seconds
+        while not try_lock(file):
+            if time.monotonic() > deadline:
+                raise _second_service(file, self._state)
+            time.sleep(_LOOK_SECONDS)
+        try:
+            file.seek(0)
+            if file.read() != self._noted:
+                # Not buffered: `file.close` would try again, and fail again.
+                os.pwrite(file.fileno(), self._noted.encode(), 0)
+                os.ftruncate(file.fileno(), len(self._noted))
+            self._is_noted = True
+        except OSError as error:
+            remedy = disk_remedy(self._state) or "Fix that"
+            what = f"Cannot write {file.name}: {error.strerror}. {remedy}."
+            self._log(f"{_NOT_NOTED}: {what}")
+
+    def _log(self, message: str) -> None:
+        if message != self._logged:
+            log.error("%s", message)
+        self._logged = message
+
+
+def _second_service(file: TextIO, state: str) -> OperatorError:
+    noted = {}
+    with contextlib.suppress(OSError, ValueError):
+        file.seek(0)
+        noted = json.loads(file.read())
+    where = noted.get("address") or noted.get("base_url") or "an unknown address"
+    return OperatorError(
+        f"A service runs on the state folder {state} already, at {where}. Stop it first; for "
+        "another hub, pass other folders with --content, --out and --state."
+    )
 
 
 def _open_lock(state: str) -> TextIO:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from builder.model.settings import Settings
-from builder.pipeline.build import compare
 from tests.publisher.write.clients import (
     OPTIONS,
     Answer,
@@ -23,15 +22,12 @@ from tests.publisher.write.clients import (
     check_published,
     run_together,
 )
-from tests.support.catalogues import read_tree
 from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,
-    Server,
     add_publisher,
     free_port,
     serve_command,
-    serving,
     wait_until,
 )
 
@@ -156,45 +152,3 @@ def build_lock(settings: Settings) -> Iterator[Callable[[], int]]:
             return sum(1 for line in lines if "->" in line and inode in line)
 
         yield count_waiting
-
-
-def test_two_servers_of_the_same_folders(settings: Settings):
-    token = add_publisher(settings, "ann")
-    ledger = Ledger()
-    common = (*OPTIONS, "--base-url", "https://hub.example")
-
-    def publish_some(servers: list[Server], number: int) -> None:
-        with (
-            Client(servers[number % 2].url, token=token) as mine,
-            Client(servers[1 - number % 2].url) as other,
-        ):
-            for count in range(25):
-                repo, text = f"ann/r{count % 2}", f"Text {count} of {number}."
-                answer = mine.publish(repo, text)
-                ledger.acknowledge(answer, text)
-                for client in (mine, other):
-                    check_published(client, ledger, repo, answer.data["version"], text)
-
-    def publish_one(server: Server, text: str) -> None:
-        with Client(server.url, token=token) as client:
-            ledger.acknowledge(client.publish("ann/r0", text), text)
-
-    with serving(settings, *common) as one, serving(settings, *common) as other:
-        servers = [one, other]
-        run_together(*(partial(publish_some, servers, number) for number in range(PUBLISHERS)))
-        for server in servers:
-            wait_until(lambda: server.get("/healthz").json()["status"] == "ok", "its builds")  # noqa: B023
-        # Never two builds at once: each waits for the lock, and does nothing without it.
-        with ThreadPoolExecutor(2) as pool:
-            with build_lock(settings) as count_waiting:
-                before = read_tree(settings.out)
-                jobs = [pool.submit(publish_one, each, each.url) for each in servers]
-                wait_until(lambda: count_waiting() == 2, "both to wait")
-                assert read_tree(settings.out) == before
-            for job in jobs:
-                job.result()
-        ledger.check(settings)
-        for server in servers:
-            wait_until(lambda: server.get("/healthz").json()["status"] == "ok", "its builds")  # noqa: B023
-            assert '"level": "error"' not in server.process.text
-    assert compare(settings)[:3] == ([], [], [])
