@@ -12,9 +12,12 @@ from builder.model.plural import counted
 from builder.store import check as content_check
 from builder.store import sqlite
 from builder.store.content import STORE_FILE
+from builder.store.database import remove
+from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, parse_restored
-from builder.store.site import read_hub
-from cli.options import Places, content_option, database_option, places_options
+from builder.store.site import Site, read_hub
+from builder.store.state import State
+from cli.options import Places, database_option, folder_options, places_options
 from cli.progress import Progress
 from cli.standard_error import say
 from cli.stores import open_store
@@ -201,10 +204,10 @@ def _needed(database_url: str | None) -> str:
 
 
 @store.command()
-@content_option
+@folder_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def renew(content: str, yes: bool) -> None:
-    """Remove a node's content folder, so that the node reads everything from the database again.
+def renew(content: str, out: str, state: str, yes: bool) -> None:
+    """Remove a node's copy of the database and its site, so that it reads and builds all again.
 
     Only a folder that is a copy is removed. Stop the node first. Do this if it says that the
     database has another history: the database was restored to an earlier moment, or a standby took
@@ -223,9 +226,14 @@ def renew(content: str, yes: bool) -> None:
             "the node with --content."
         )
     if not yes:
-        click.confirm(f"Remove {content} with all prompts in it?", abort=True, err=True)
+        what = f"Remove {content} with all prompts in it, and the site {out}?"
+        click.confirm(what, abort=True, err=True)
     held = lock_folder(content)  # fails while a node runs there
     try:
+        with build_lock(state):
+            remove(State.path_in(state))
+            site = Site(out)
+            site.remove(*site.files())
         for name in os.listdir(content):
             path = f"{content}/{name}"
             # The file that marks the folder as a copy goes last.
@@ -234,4 +242,4 @@ def renew(content: str, yes: bool) -> None:
         os.unlink(f"{content}/{STORE_FILE}")
     finally:
         os.close(held)
-    say(f"Removed what {content} had. The node reads it again when it starts.")
+    say(f"Removed {content} and {out}. The node reads and builds them again when it starts.")

@@ -236,10 +236,13 @@ class Site:
         return True
 
     def files(self, folder: str = "") -> Iterator[str]:
-        """Every file below a folder of the site, relative to the site, without hidden ones."""
+        """Every file below a folder of the site, relative to the site, without hidden ones. Raises
+        OSError for a folder that cannot be read.
+        """
         for path, name in self._walk(folder):
-            if not name.startswith("."):
-                yield os.path.relpath(os.path.join(path, name), self.root)
+            file = os.path.relpath(os.path.join(path, name), self.root)
+            if not is_hidden(file):
+                yield file
 
     def files_named(self, folder: str, name: str) -> Iterator[str]:
         """The files of a folder whose names are ``name``, an ending or a ref; and those below the
@@ -259,11 +262,16 @@ class Site:
                 os.unlink(os.path.join(path, name))
 
     def _walk(self, folder: str = "") -> Iterator[tuple[str, str]]:
-        for path, folders, files in os.walk(os.path.join(self.root, folder)):
+        for path, folders, files in os.walk(os.path.join(self.root, folder), onerror=_refuse):
             below = os.path.relpath(path, self.root)
             folders[:] = sorted(one for one in folders if not is_hidden(f"{below}/{one}"))
             for name in sorted(files):
                 yield path, name
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _is_empty(root: str) -> bool:

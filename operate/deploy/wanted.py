@@ -3,10 +3,10 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from builder.store.site import Mark, is_hidden, mark_of
+from builder.store.site import Mark, Site, mark_of
 
 
 class File(NamedTuple):
@@ -21,7 +21,7 @@ def wanted(site: str, names: Iterable[str] | None, known: Mapping[str, File]) ->
     as they were; those with the same mark are not read. Raises OperatorError.
     """
     found = {}
-    for name in _walk(site, "") if names is None else names:
+    for name in Site(site).files() if names is None else names:
         with contextlib.suppress(FileNotFoundError):
             file = known.get(name)
             is_same = file and file.mark == mark_of(os.stat(f"{site}/{name}"))
@@ -37,15 +37,3 @@ def read(site: str, name: str) -> tuple[File, bytes]:
     with open(path, "rb") as file:
         data, mark = file.read(), mark_of(os.fstat(file.fileno()))
     return File(hashlib.md5(data, usedforsecurity=False).hexdigest(), mark), data
-
-
-def _walk(site: str, prefix: str) -> Iterator[str]:
-    entries: list[os.DirEntry] = []
-    with contextlib.suppress(FileNotFoundError), os.scandir(f"{site}/{prefix}") as scanned:
-        entries += scanned
-    for entry in entries:
-        if not is_hidden(prefix + entry.name):
-            if entry.is_dir():
-                yield from _walk(site, f"{prefix}{entry.name}/")
-            else:
-                yield prefix + entry.name

@@ -142,7 +142,8 @@ def test_a_history_that_lost_changes_is_recognized_before_anything_is_written(
         two.check()
     assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
     nodes.stop("two")
-    done = CliRunner().invoke(renew, ["--content", str(nodes.root / "two"), "--yes"])
+    places = [f"--{folder}={nodes.root}/two-{folder}" for folder in ("out", "state")]
+    done = CliRunner().invoke(renew, [f"--content={nodes.root}/two", *places, "--yes"])
     assert done.exit_code == 0, done.output
     two = nodes.start("two", url)
     assert put(two, "third\n").version == f"1.0.{more + 1}"

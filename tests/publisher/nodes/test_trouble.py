@@ -4,17 +4,18 @@ import errno
 import os
 
 import pytest
+from click.testing import CliRunner
 
 from builder.model.errors import OperatorError, RequestError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from cli.store import renew
 from publisher.nodes import commits as commits_module
 from publisher.nodes import store as store_module
 from publisher.nodes.commits import StoreUnavailable
 from tests.publisher.nodes.conftest import LONG, Nodes
-from tests.publisher.nodes.publishing import (
-    meet,
-    put,
-    stop_reading,
-)
+from tests.publisher.nodes.publishing import meet, put, stop_reading
+from tests.support.catalogues import read_tree
 
 
 def restore_before(nodes: Nodes, serial: int) -> None:
@@ -44,6 +45,33 @@ def test_a_node_writes_nothing_to_another_history(nodes: Nodes, more: int):
     with pytest.raises(OperatorError, match="hubctl store renew"):
         two.check()
     assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
+
+
+def test_renewed_nodes_build_at_once_what_a_new_one_builds(nodes: Nodes):
+    def build_site(name: str) -> Settings:
+        folders = (str(nodes.root / f"{name}{suffix}") for suffix in ("", "-out", "-state"))
+        settings = Settings(*folders, base_url="https://hub.example")
+        build(settings)
+        return settings
+
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    put(two, "lost\n", name="lost")
+    meet(nodes, one, two)
+    for name in ("one", "two"):
+        build_site(name)
+        nodes.stop(name)
+    restore_before(nodes, 2)
+    nodes.start("three")
+    new = read_tree(build_site("three").out)
+    assert new and not [file for file in new if "lost" in file]
+    for name in ("one", "two"):
+        folders = ("--content", f"{nodes.root}/{name}", "--out", f"{nodes.root}/{name}-out")
+        arguments = [*folders, "--state", f"{nodes.root}/{name}-state", "--yes"]
+        assert CliRunner().invoke(renew, arguments).exit_code == 0
+        assert read_tree(f"{nodes.root}/{name}-out") == {}
+        nodes.start(name)
+        assert read_tree(build_site(name).out) == new
 
 
 def test_a_killed_node_notices_another_history_by_what_it_had_written(nodes: Nodes):
