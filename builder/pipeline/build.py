@@ -151,13 +151,15 @@ def _build_despite_damage(request: Request) -> Built:
 
 
 def _drop_damaged(settings: Settings, error: Exception | None = None) -> None:
-    """Remove the state and the search index if they are damaged, and the state after an ``error``
-    of a build. Both are caches, which the next build rebuilds. Reads both whole. Raises
-    OperatorError.
+    """Remove the state and the search index if they are damaged, the state also if another release
+    made it, and after an ``error`` of a build. Both are caches, which the next build rebuilds.
+    Reads both whole. Raises OperatorError.
     """
     path = State.path_in(settings.state)
-    state_damage = State.find_damage(settings.state) or (error and repr(error))
-    if state_damage:
+    if State.is_of_another_release(settings.state):
+        log.info("Another release of hub made the build state %s. Rebuilding it.", path)
+        database.remove(path)
+    elif state_damage := State.find_damage(settings.state) or (error and repr(error)):
         message = "The build state %s is damaged (%s). Rebuilding it."
         log.warning(message, path, state_damage, exc_info=error)
         database.remove(path)

@@ -40,9 +40,10 @@ def test_elsewhere_are_the_reads(wire: Wire, path: str):
     assert "jsonrpc" not in reply.json
 
 
-def test_a_base_url_with_a_path(catalogue: Settings):
+def test_a_base_url_with_a_path(catalogue: Settings, tmp_path: Path):
+    own = catalogue._replace(out=f"{tmp_path}/site", state=f"{tmp_path}/state")
     with (
-        serving(catalogue, "--base-url", "https://example.org/prompts") as server,
+        serving(own, "--base-url", "https://example.org/prompts") as server,
         Wire(server) as wire,
     ):
         for path in ("/prompts/mcp", "/prompts/mcp/"):

@@ -128,8 +128,9 @@ def test_what_a_client_sends(wire: Wire, valid: Message, content_type: str):
 
 
 @pytest.fixture
-def limited(catalogue: Settings) -> Iterator[Server]:
-    with serving(catalogue, "--trusted-proxy", "127.0.0.1", rate_limit=LIMIT) as server:
+def limited(catalogue: Settings, tmp_path: Path) -> Iterator[Server]:
+    own = catalogue._replace(out=f"{tmp_path}/site", state=f"{tmp_path}/state")
+    with serving(own, "--trusted-proxy", "127.0.0.1", rate_limit=LIMIT) as server:
         yield server
 
 

@@ -178,8 +178,9 @@ def limited(built_sample) -> Iterator[Server]:
 
 
 @pytest.fixture
-def proxied(built_sample) -> Iterator[Server]:
-    with serving(built_sample, "--trusted-proxy", "127.0.0.1", rate_limit=5) as server:
+def proxied(built_sample, tmp_path: Path) -> Iterator[Server]:
+    own = built_sample._replace(out=f"{tmp_path}/site", state=f"{tmp_path}/state")
+    with serving(own, "--trusted-proxy", "127.0.0.1", rate_limit=5) as server:
         yield server
 
 

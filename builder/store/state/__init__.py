@@ -63,6 +63,13 @@ class State:
 
         return find_damage(cls.path_in(folder), look)
 
+    @classmethod
+    def is_of_another_release(cls, folder: str) -> bool:
+        """True if a folder has a sound state with other tables than those of this release."""
+        with contextlib.suppress(sqlite3.Error), cls(folder, read_only=True) as state:
+            return state._version() not in (0, SCHEMA_VERSION)
+        return False
+
     def close(self) -> None:
         """Close the connection; uncommitted changes are lost."""
         self._db.close()
