@@ -1,5 +1,6 @@
 """The endpoint's HTTP, over the socket of a real server."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest

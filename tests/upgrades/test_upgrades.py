@@ -81,6 +81,8 @@ def test_a_service_takes_it_over(hub: Hub) -> None:
         path: hashlib.sha256(data).hexdigest() for path, data in read_tree(settings.content).items()
     } == known["sha256"]
     with serving(settings) as server:
+        assert f"release of hub made the build state {settings.state}" in server.process.text
+        assert "damaged" not in server.process.text
         again = publish(server, known["token"], BODY, **{"Idempotency-Key": KEY})
         keys = ("version", "sha256", "published_at", "changelog", "labels")
         assert again.status_code == 201

@@ -66,9 +66,11 @@ class State:
     @classmethod
     def is_of_another_release(cls, folder: str) -> bool:
         """True if a folder has a sound state with other tables than those of this release."""
+        if not os.path.exists(cls.path_in(folder)):
+            return False
         with contextlib.suppress(sqlite3.Error), cls(folder, read_only=True) as state:
             return state._version() not in (0, SCHEMA_VERSION)
-        return False
+        return False  # `find_damage` has the cause
 
     def close(self) -> None:
         """Close the connection; uncommitted changes are lost."""
