@@ -14,7 +14,7 @@ from builder.model.names import DEVICE_NAMES
 
 FILES_MAX = 200
 # The limit for all files of a version together. More bytes are refused: `content_too_large`.
-BYTES_MAX = 1_000_000
+BYTES_MAX = 5_000_000
 PATH_CHARS_MAX = 200
 # The files of a version are in the folder `{version}.files`.
 FOLDER_SUFFIX = ".files"
@@ -173,12 +173,11 @@ def content_sha256(text_sha256: str, files: Iterable[Named]) -> str:
 
 
 def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The paths that cannot be files of one version together, each with the reason. If there are
-    too many files, yields a single fault with an empty path.
+    """The paths that cannot be files of one version together, each with the reason; an empty path
+    if there are too many.
     """
     if len(paths) > FILES_MAX:
-        yield "", f"has {len(paths):,} files, but {FILES_MAX} is the limit: send fewer"
-        return
+        yield "", f"has {len(paths):,} files, {FILES_MAX} at most: send fewer"
     short = [path for path in paths if len(path) <= PATH_CHARS_MAX]
     files = {name.lower() for path in short for name in (path, _site_name(path))}
     seen: dict[str, str] = {}
@@ -202,7 +201,7 @@ def find_faults(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
 def fault_of_path(path: str) -> str:
     """The reason why no file can have this path; empty if a file can."""
     if len(path) > PATH_CHARS_MAX:
-        return f"has {len(path):,} characters, but {PATH_CHARS_MAX} is the limit: shorten the path"
+        return f"has {len(path):,} characters, {PATH_CHARS_MAX} at most: shorten the path"
     if not _path.fullmatch(path):
         return (
             "cannot be a path: use names of a-z, A-Z, 0-9 and . _ - + @ with / between them; "

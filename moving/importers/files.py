@@ -38,6 +38,7 @@ from moving.importers.foreign import check_connection, translate
 from moving.importers.items import Item, PassedOver, Rejection, decode_text
 from moving.importers.naming import telling_name, to_words
 from publisher.write.fields import parse_loosely
+from publisher.write.left_out import tell_left_out
 
 # Such a file also has data to test the prompt with, and an export's may have schemas of tools.
 _LARGE_YAML_VALUES_MAX = 50_000
@@ -162,7 +163,7 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         tool_name or _name(path, front, root, is_listed),
         text,
         fields,
-        [*warnings, *notes, *(beside.tell() if beside else ())],
+        [*warnings, *notes, *(tell_left_out(beside.left) if beside else ())],
         convention,
         author,
         beside,

@@ -14,12 +14,13 @@ from moving.importers.agents import find_tool
 from moving.importers.beside import (
     PROMPT_FILE,
     SKILL_FILE,
-    TOOL_FOLDERS,
     Beside,
     find_beside,
     text_in,
+    within_limits,
 )
 from moving.importers.items import PassedOver, Rejection
+from publisher.write.left_out import ENVIRONMENT_FILE, TOOL_FOLDERS
 
 # In one folder, these two are the messages of one prompt.
 SYSTEM_FILE, USER_FILE = "system.md", "user.md"
@@ -141,7 +142,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                     if text.is_symlink():
                         entries.insert(0, text)
                     else:
-                        beside = find_beside(text, has_others=path == root)
+                        beside = within_limits(find_beside(text, has_others=path == root))
                         yield Found(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
             elif path.is_file() and not is_one:
@@ -170,6 +171,6 @@ def _is_no_source(folder: Path, own: Collection[str]) -> bool:
         (folder.name.startswith(".") and folder.name not in ASSISTANT_FOLDERS)
         or folder.name in TOOL_FOLDERS
         or str(folder) in own
-        or (folder / "pyvenv.cfg").exists()
+        or (folder / ENVIRONMENT_FILE).exists()
         or is_built(str(folder))
     )

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from werkzeug.exceptions import HTTPException
 from werkzeug.formparser import FormDataParser
 
-from builder.model.errors import Detail, RequestError, cut, validation_failed
+from builder.model.errors import Detail, RequestError, bounded, cut, validation_failed
 from builder.model.names import Version
 from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import FORM, JSON
@@ -37,12 +37,19 @@ _strong_tag = re.compile(r'"([^"]*)"')
 
 
 class Incoming(NamedTuple):
-    """A well-formed request to publish. ``body`` has its bytes as they were sent."""
+    """A well-formed request to publish. ``body`` has its bytes as they were sent. ``left_out``:
+    warnings about what its ZIP has beside the version.
+    """
 
     draft: Draft
     body: bytes
     key: str | None
     if_match: str | None
+    left_out: list[str]
+
+    def warn(self, warnings: list[str]) -> list[str]:
+        """These warnings and those of the request."""
+        return bounded([*self.left_out, *warnings])
 
 
 class LabelRequest(NamedTuple):
@@ -74,17 +81,17 @@ def parse_publication(request: Request, body: bytes) -> Incoming:
     headers is ``validation_failed`` too.
     """
     if request.mimetype == FORM:
-        draft, body = _parse_folder(request, body)
+        (draft, left_out), body = _parse_folder(request, body)
     else:
-        draft = parse_draft(body)
+        draft, left_out = parse_draft(body), []
     key = _read_key(request)
     if_match = request.headers.get("If-Match")
-    return Incoming(_with_condition(draft, if_match), body, key, if_match)
+    return Incoming(_with_condition(draft, if_match), body, key, if_match, left_out)
 
 
-def _parse_folder(request: Request, body: bytes) -> tuple[Draft, bytes]:
-    """The draft of a form with a ZIP, and the bytes that identify the request: a form that is sent
-    again has another boundary.
+def _parse_folder(request: Request, body: bytes) -> tuple[tuple[Draft, list[str]], bytes]:
+    """The draft of a form with a ZIP as parse_folder, and the bytes that identify the request: a
+    form that is sent again has another boundary.
     """
     parser = FormDataParser(
         lambda **_: io.BytesIO(),

@@ -7,6 +7,7 @@ from functools import partial
 
 import msgspec
 from flask import Flask, Response, g, request
+from msgspec import structs
 
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
@@ -69,6 +70,7 @@ class _Publishing:
             done = publish(
                 self._service.store, owner, name, incoming.draft, publisher=actor.name, terms=terms
             )
+            done = structs.replace(done, warnings=incoming.warn(done.warnings))
             self._service.note_change(actor, "published", done)
             saved = f"{owner}/{name} {done.version}"
             return self._answer(done, self._make_visible(owner, name, saved))
@@ -96,6 +98,7 @@ class _Publishing:
                 publisher=actor.name if actor else owner,
                 terms=Terms(quotas=self._service.quotas),
             )
+        done.warnings = incoming.warn(done.warnings)
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         return json_answer(200, single(json_bytes(done)))
 

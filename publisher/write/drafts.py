@@ -33,16 +33,16 @@ def parse_draft(raw: bytes) -> Draft:
     return make_draft(_parse_object(raw, '{"content": "…"}'))
 
 
-def parse_folder(raw: bytes, packed: bytes) -> Draft:
-    """Reads a publish body whose files are in a ZIP, with the text if the body has none. Raises as
-    parse_draft and read_zip.
+def parse_folder(raw: bytes, packed: bytes) -> tuple[Draft, list[str]]:
+    """Reads a publish body whose text and files are in a ZIP; warnings name what is left out of
+    that. Raises as parse_draft and read_zip.
     """
     fields = _parse_object(raw, '{"changelog": "…"}') if raw.strip() else {}
-    found = read_zip(packed)
+    found, left = read_zip(packed)
     twice = sorted(fields.keys() & found.keys())
     if twice:
         raise validation_failed(*(Detail(one, "is in the ZIP too: send it once") for one in twice))
-    return make_draft(fields | found)
+    return make_draft(fields | found), left
 
 
 def make_draft(fields: Mapping[str, Any]) -> Draft:

@@ -16,7 +16,7 @@ from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.plural import counted
 from builder.model.records import StoredFile
 from builder.model.request_bodies import Draft, DraftFile
-from builder.model.version_files import BYTES_MAX, FILES_MAX, media_type
+from builder.model.version_files import BYTES_MAX, media_type
 from publisher.accounts.token_text import find_token
 
 _FIELDS = DraftFile.__struct_fields__
@@ -77,8 +77,6 @@ def parse_files(value: Any) -> list[DraftFile]:
     """
     if not isinstance(value, list):
         raise ValueError('must be a list of files: [{"path": "run.sh", "content": "…"}]')
-    if len(value) > FILES_MAX:
-        raise ValueError(f"has {len(value):,} files, but {FILES_MAX} is the limit: send fewer")
     found, details = [], []
     for place, one in enumerate(value):
         try:
@@ -104,20 +102,24 @@ def parse_files(value: Any) -> list[DraftFile]:
 
 
 def check_files(files: Iterable[tuple[str, int]]) -> None:
-    """Raises RequestError ``validation_failed`` if files with these paths cannot be in one version;
-    ``content_too_large`` if their total size exceeds the limit.
+    """Raises RequestError with all faults of files with these paths and sizes:
+    ``content_too_large`` if only their total size exceeds the limit, else ``validation_failed``.
     """
     sizes = [*files]
-    if faults := [*version_files.find_faults([path for path, _ in sizes])]:
-        raise validation_failed(*(Detail(field_of(path), fault) for path, fault in faults))
+    found = version_files.find_faults([path for path, _ in sizes])
+    faults = [Detail(field_of(path), fault) for path, fault in found]
     total = sum(size for _, size in sizes)
     if total > BYTES_MAX:
         largest, size = max(sizes, key=lambda one: one[1])
-        raise RequestError(
-            "content_too_large",
-            f"The files have {total:,} bytes together, but {BYTES_MAX:,} is the limit. Leave some "
-            f"out: the largest is {largest}, with {size:,} bytes.",
+        too_large = (
+            f"{total:,} bytes, {BYTES_MAX:,} at most: leave some out. The largest is {largest}, "
+            f"with {size:,} bytes"
         )
+        if not faults:
+            raise RequestError("content_too_large", f"The files have {too_large}.")
+        faults.append(Detail("files", f"have {too_large}"))
+    if faults:
+        raise validation_failed(*faults)
 
 
 def field_of(path: str | int) -> str:

@@ -13,23 +13,37 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.errors import Detail, RequestError, cut, validation_failed
+from builder.model.plural import some_of
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import FILES_MAX, TEXT_NAMES
 from publisher.write.folders import check_files, field_of
+from publisher.write.left_out import (
+    FILE,
+    IGNORE_BYTES_MAX,
+    IGNORE_FILE,
+    LINK,
+    OTHER,
+    TEXT,
+    FolderRule,
+    tell_left_out,
+)
 
 # The limit of a ZIP's central directory: enough for FILES_MAX files and their folders.
 LIST_BYTES_MAX = 256 * 1024
 _END, _END_BYTES, _LOCATOR_64, _LOCATOR_BYTES = b"PK\5\6", 22, b"PK\6\7", 20
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# macOS adds these to each ZIP.
-_IGNORED = ("__MACOSX/", ".DS_Store")
+_OUTSIDE = "leads out of the folder: use names with / between them"
+_SHOWN = 10
+
+# Entries with their paths.
+_Entries = list[tuple[str, zipfile.ZipInfo]]
 
 
-def read_zip(data: bytes) -> dict[str, Any]:
-    """The fields ``files`` and, if the text is in the ZIP, ``content``. Paths omit a folder that
-    contains all entries.
+def read_zip(data: bytes) -> tuple[dict[str, Any], list[str]]:
+    """The fields ``content`` and ``files``, and warnings that name what is left out. Paths omit a
+    folder that contains all entries.
 
     Raises RequestError ``validation_failed`` with the path of each wrong entry;
     ``content_too_large``.
@@ -37,21 +51,22 @@ def read_zip(data: bytes) -> dict[str, Any]:
     _check_end(data)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
-            entries = [one for one in file.infolist() if not _is_ignored(one)]
-            paths = _paths_in([one.filename for one in entries])
-            _check_entries(entries, paths)
-            found = [_read(file, one) for one in entries]
+            entries = [(one.filename.replace("\\", "/"), one) for one in file.infolist()]
+            entries = [one for one in entries if not one[0].endswith("/")]
+            entries, left = _sort_out(file, entries)
+            _check_entries(entries)
+            found = [(path, one, _read(file, one)) for path, one in entries]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError) as error:
         raise _refused(f"is not a readable ZIP ({error})") from None
     fields: dict[str, Any] = {"files": []}
-    for entry, path, raw in zip(entries, paths, found, strict=True):
+    for path, entry, raw in found:
         if path in TEXT_NAMES:
             fields["content"] = _text(path, raw)
         else:
             executable = bool(entry.external_attr >> 16 & stat.S_IXUSR)
             one = {"path": path, "base64": b64encode(raw).decode(), "executable": executable}
             fields["files"].append(one)
-    return fields
+    return fields, tell_left_out(left.items())
 
 
 def _check_end(data: bytes) -> None:
@@ -66,49 +81,72 @@ def _check_end(data: bytes) -> None:
         raise _refused(f"has too many files: {FILES_MAX} is the limit")
 
 
-def _is_ignored(entry: zipfile.ZipInfo) -> bool:
-    name = entry.filename
-    return entry.is_dir() or name.startswith(_IGNORED) or name.rpartition("/")[2] in _IGNORED
+def _sort_out(file: zipfile.ZipFile, entries: _Entries) -> tuple[_Entries, dict[str, str]]:
+    """The entries of the version, by their paths in its folder; and what is left out."""
+    if outside := [name for name, _ in entries if {"..", ""} & {*name.split("/")}]:
+        raise validation_failed(*(Detail(field_of(name), _OUTSIDE) for name in outside))
+    kinds = {name: _kind_of(one) for name, one in entries}
+    kept, left = FolderRule().sort_out(kinds)
+    text = _text_of(kept)
+    folder = text.rpartition("/")[0] + "/" if "/" in text else ""
+    rules = next((one for name, one in entries if name == folder + IGNORE_FILE), None)
+    ignored = ""
+    if rules and rules.file_size <= IGNORE_BYTES_MAX and not _fault_of(rules):
+        ignored = _read(file, rules).decode(errors="surrogateescape")
+    inside = {name.removeprefix(folder): one for name, one in kinds.items() if _is_in(name, folder)}
+    found, more = FolderRule(ignored).sort_out(inside | {text.removeprefix(folder): TEXT})
+    left = {name: why for name, why in left.items() if not _is_in(name, folder)} | more
+    belongs = {*found}
+    paths = ((name.removeprefix(folder), one) for name, one in entries if _is_in(name, folder))
+    return [one for one in paths if one[0] in belongs], left
 
 
-def _paths_in(names: Sequence[str]) -> list[str]:
-    """The paths of entries, without a folder that contains all of them and the text."""
-    folder = names[0].partition("/")[0] + "/" if names else ""
-    is_inside = all(name.startswith(folder) for name in names)
-    if is_inside and any(f"{folder}{text}" in names for text in TEXT_NAMES):
-        return [name.removeprefix(folder) for name in names]
-    return [*names]
+def _is_in(name: str, folder: str) -> bool:
+    return name.startswith(folder)
 
 
-def _check_entries(entries: Sequence[zipfile.ZipInfo], paths: Sequence[str]) -> None:
+def _kind_of(entry: zipfile.ZipInfo) -> str:
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    return {0: FILE, stat.S_IFREG: FILE, stat.S_IFLNK: LINK}.get(kind, OTHER)
+
+
+def _text_of(names: Sequence[str]) -> str:
+    """The path of the text."""
+    first = names[0].partition("/")[0] + "/" if names else ""
+    folder = first if first and all(name.startswith(first) for name in names) else ""
+    texts = [name for name in names if name.rpartition("/")[2] in TEXT_NAMES]
+    here = [name for name in texts if name.removeprefix(folder) in TEXT_NAMES]
+    if len(here) == 1:
+        return here[0]
+    shown = some_of([cut(one, 200) for one in here or texts], _SHOWN) or "none"
+    raise validation_failed(
+        Detail(
+            "content",
+            "needs one SKILL.md or PROMPT.md at the top of the ZIP or in its only folder, and the "
+            f"ZIP has {shown}: send a ZIP of the prompt's own folder",
+        )
+    )
+
+
+def _check_entries(entries: _Entries) -> None:
     """Checks the declarations of all entries."""
-    faults = [
-        Detail(field_of(path), fault)
-        for entry, path in zip(entries, paths, strict=True)
-        if (fault := _fault_of(entry))
-    ]
-    texts = [path for path in paths if path in TEXT_NAMES]
-    if len(texts) > 1:
-        faults.append(Detail("content", f"is in the ZIP twice, as {' and '.join(texts)}: send one"))
+    faults = [Detail(field_of(path), fault) for path, one in entries if (fault := _fault_of(one))]
     if faults:
         raise validation_failed(*faults)
-    sizes = [(path, entry.file_size) for entry, path in zip(entries, paths, strict=True)]
-    check_files([one for one in sizes if one[0] not in TEXT_NAMES])
-    if any(size > CONTENT_BYTES_MAX for path, size in sizes if path in TEXT_NAMES):
-        raise RequestError(
-            "content_too_large",
-            f"{texts[0]} has more than {CONTENT_BYTES_MAX:,} bytes, which is the limit. Shorten "
-            "it, or move parts of it into other files.",
-        )
+    check_files([(path, one.file_size) for path, one in entries if path not in TEXT_NAMES])
+    for path, one in entries:
+        if path in TEXT_NAMES and one.file_size > CONTENT_BYTES_MAX:
+            raise RequestError(
+                "content_too_large",
+                f"{path} has {one.file_size:,} bytes, but {CONTENT_BYTES_MAX:,} is the limit. "
+                "Shorten it, or move parts of it into other files.",
+            )
 
 
 def _fault_of(entry: zipfile.ZipInfo) -> str:
     """The reason why a declared entry cannot be a file of a version; empty if it can."""
-    kind = stat.S_IFMT(entry.external_attr >> 16)
     if entry.filename != entry.orig_filename:
         return "has a NUL character in its name: rename it"
-    if kind not in (0, stat.S_IFREG):
-        return "is a link or a device: send plain files"
     if entry.flag_bits & _ENCRYPTED:
         return "is encrypted: send a ZIP without a password"
     if entry.compress_type not in _METHODS:

@@ -15,7 +15,7 @@ from tests.client.fake import Answer, Fake, Request
 from tests.client.shells import TOKEN, Client
 from tests.client.test_check import checked, written
 from tests.client.test_machine import put_tool
-from tests.support.ignore_rules import NAMES, RULES
+from tests.support.folder_cases import CASES
 
 TEXT = b"---\ndescription: Runs it.\n---\nRun scripts/run.sh on {{file}}.\n"
 SKILL = {
@@ -67,7 +67,7 @@ def test_a_folder_is_published_with_its_files(each: Client, publishing: Hub) -> 
         "sends logo.png, 10242 bytes",
         "sends scripts/run.sh, 18 bytes, executable",
         "leaves out .env: hidden",
-        "leaves out .git: hidden",
+        "leaves out .git/: hidden",
         "leaves out link: a symbolic link",
     ]
     record = publishing.server.get(f"/api/v1/repos/{repo}").json()["data"]
@@ -82,7 +82,7 @@ def test_a_folder_is_published_with_its_files(each: Client, publishing: Hub) -> 
     said = hub.run("check", repo, "s")
     assert said.text == f"{repo} 1.0.0 → 1.0.1 (patch)\n"
     assert said.err.splitlines() == [
-        "leaves out s/.env: hidden", "leaves out s/.git: hidden",
+        "leaves out s/.env: hidden", "leaves out s/.git/: hidden",
         "leaves out s/link: a symbolic link",
     ]  # fmt: skip
     assert hub.run("push", repo, "s").text == f"{repo} 1.0.1\n"
@@ -102,18 +102,27 @@ def test_a_file_keeps_the_files_unless_they_are_removed(client: Client, publishi
     assert done.status == 2 and "--no-files is for a FILE" in done.err
 
 
-@pytest.mark.parametrize(("rules", "left"), RULES)
-def test_rules_of_hubignore(rules: str, left: set[str], awk: Client) -> None:
-    files = {f"s=1/{name}": b"x" for name in ("PROMPT.md", *NAMES)}
-    files["s=1/.hubignore"] = rules.encode()
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_push_and_a_check_take_and_leave_out(case: str, awk: Client) -> None:
+    one = CASES[case]
     with Fake(sent := Sent()) as fake:
-        done = skill(awk.to(fake.url, HUB_TOKEN=TOKEN), files).run("push", "ann/x", "s=1")
-    if "x b.md" in left:
-        assert done.status == 5 and "x b.md is not a portable path" in done.err
-        assert not fake.requests
-    else:
+        hub = awk.to(fake.url, HUB_TOKEN=TOKEN, HUB_OWNER="ann")
+        one.write(hub.work / "s=1")
+        done = hub.run("push", "ann/x", "s=1")
         assert done.status == 0, done.err
-        assert {*sent.files} == left
+        assert {*sent.files} == one.kept
+        assert left_out(done.err) == one.whole
+        sent.request = {}
+        assert left_out(hub.run("check", "ann/x", "s=1").err) == {
+            f"s=1/{path}": why for path, why in one.whole.items()
+        }
+        assert {*sent.files} == one.kept
+
+
+def left_out(said: str) -> dict[str, str]:
+    start = "leaves out "
+    lines = (line for line in said.splitlines() if line.startswith(start))
+    return dict(line.removeprefix(start).split(": ") for line in lines)
 
 
 @pytest.mark.parametrize("rule", ["[ab].md", "a\\b", "**/x"])
@@ -133,8 +142,8 @@ def test_any_bytes_are_sent_as_they_are(awk: Client) -> None:
 
 
 REFUSED = {
-    "too many": ([f"f{n}" for n in range(FILES_MAX + 1)], "more than 200 files"),
-    "long": ([f"{'d' * 100}/{'x' * 100}"], "has more than 200 characters"),
+    "too many": ([f"f{n}" for n in range(FILES_MAX + 1)], "201 files, 200 at most"),
+    "long": ([f"{'d' * 100}/{'x' * 100}"], "has 201 characters, 200 at most"),
     "space": (["a b.txt"], "a b.txt is not a portable path"),
     "accent": (["é.txt"], "is not a portable path"),
     "hyphen": (["d/-x"], "d/-x is not a portable path"),
@@ -172,7 +181,26 @@ def test_sizes_at_the_limit_and_above(client: Client) -> None:
         (hub.work / "s/b").write_bytes(b"12")
         done = hub.run("push", "ann/x", "s")
     assert done.status == 5 and len(fake.requests) == 1
-    assert "have 1000001 bytes together" in done.err and "largest is a, with 999999" in done.err
+    assert "s: 5000001 bytes, 5000000 at most: the largest is a, with 4999999" in done.err
+
+
+def test_all_faults_are_named_at_once(client: Client) -> None:
+    names = ["b c", "d/nul", *(f"f{n}" for n in range(FILES_MAX))]
+    files = {f"s/{one}": b"" for one in names} | {"s/SKILL.md": b"x"}
+    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), files)
+    done = hub.run("push", "ann/x", "s")
+    faults = ("s: b c is not a portable path", "d/nul has the name", "202 files, 200 at most")
+    assert done.status == 5 and [one in done.err for one in faults] == [True] * 3
+    skill(hub, {f"s/{n} x": b"" for n in range(19)})
+    assert hub.run("push", "ann/x", "s").err.endswith("; 12 more\n")
+
+
+def test_two_sources_of_one_prompt_are_refused(client: Client) -> None:
+    files = {"p/x.md": b"x", "p/x/SKILL.md": b"y", "p/x-y.md": b"z"}
+    with Fake(Sent()) as fake:
+        done = skill(client.to(fake.url, HUB_OWNER="ann"), files).run("check", "p")
+    assert done.status == 5 and "ann/x-y" in done.text
+    assert "p/x.md: error: p/x.md and p/x/SKILL.md are two sources of ann/x. Remove one" in done.err
 
 
 def test_folders_without_a_text_or_with_a_link_as_text(client: Client) -> None:

@@ -65,17 +65,18 @@ def read_rows(form: MultiDict[str, str]) -> tuple[FileRow, ...]:
 
 def add_uploads(
     rows: tuple[FileRow, ...], uploads: MultiDict[str, FileStorage], folder: str
-) -> tuple[tuple[FileRow, ...], str | None]:
-    """The rows with the uploaded files, and the text of an uploaded ZIP (None without one). A file
-    replaces the one at the same path; a ZIP replaces all files.
+) -> tuple[tuple[FileRow, ...], str | None, list[str]]:
+    """The rows with the uploaded files; the text of an uploaded ZIP (None without one), and
+    warnings about what is left out of it. A file replaces the one at the same path; a ZIP replaces
+    all files.
 
     Raises RequestError as ``read_zip``.
     """
     found = [*rows]
-    text = None
+    text, left_out = None, []
     for packed in _sent(uploads, "zip"):
-        fields = read_zip(packed.read())
-        text = fields.get("content")
+        fields, left_out = read_zip(packed.read())
+        text = fields["content"]
         found = [replace(row, data="", removed=True) for row in found]
         for one in fields["files"]:
             _put(found, FileRow(one["path"], BASE64 + one["base64"], one["executable"]))
@@ -85,7 +86,7 @@ def add_uploads(
         row = next((row for row in found if row.path == path), FileRow(path))
         data = BASE64 + b64encode(one.read()).decode()
         _put(found, replace(row, data=data, removed=False))
-    return tuple(found), text
+    return tuple(found), text, left_out
 
 
 def _put(rows: list[FileRow], row: FileRow) -> None:
@@ -153,8 +154,13 @@ def to_files(
 
 def faults_of(error: RequestError) -> list[str]:
     """The sentences of an error about files, with their paths."""
-    sentences = (f"{field}: {message}." for field, message in error.details)
-    return [_file_of.sub(r"“\1” ", one) for one in sentences] or [str(error)]
+    sentences = (
+        f"This version {message}."
+        if field == "files"
+        else _file_of.sub(r"“\1” ", f"{field}: {message}.")
+        for field, message in error.details
+    )
+    return [*sentences] or [str(error)]
 
 
 def drafted(files: Iterable[DraftFile]) -> Files:

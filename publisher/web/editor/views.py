@@ -91,7 +91,7 @@ def signed_out(frame: Frame, **_: str) -> Response:
 
 class _Sent(NamedTuple):
     """A form that a ``person`` sent. ``name`` is the prompt's, ``base`` the version that it began
-    with.
+    with. ``left_out``: sentences about what an uploaded ZIP has beside the version.
     """
 
     person: str
@@ -102,6 +102,7 @@ class _Sent(NamedTuple):
     latest: Base | None
     writing: Writing
     draft: SavedDraft | None
+    left_out: tuple[str, ...] = ()
 
 
 class _Editor:
@@ -200,7 +201,8 @@ class _Editor:
             base = there and read_base(self._root, owner, name, there)
         sent = _Sent(person, owner, name, repo is None, base, latest, writing, _sent_draft())
         try:
-            sent = sent._replace(writing=_with_uploads(writing))
+            writing, left_out = _with_uploads(writing)
+            sent = sent._replace(writing=writing, left_out=tuple(left_out))
         except RequestError as error:
             return self._again(sent, errors={"files": faults_of(error)}, status=error.status)
         sent = self._named(sent) if sent.is_new else sent
@@ -242,6 +244,7 @@ class _Editor:
             sent.owner, repo, sent.latest, writing or sent.writing, sent.draft, owners=owners
         )
         proposed = sent.name if sent.is_new else ""
+        shown["note"] = " ".join(filter(None, [shown.get("note", ""), *sent.left_out]))
         return show_editor(self._frame, page, Shown(proposed=proposed, **shown))
 
     def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
@@ -397,12 +400,14 @@ class _Editor:
         )
 
 
-def _with_uploads(writing: Writing) -> Writing:
-    """Returns the fields with the files of the request. Raises RequestError."""
+def _with_uploads(writing: Writing) -> tuple[Writing, list[str]]:
+    """Returns the fields with the files of the request, and sentences about what is left out.
+    Raises RequestError.
+    """
     folder = request.form.get("upload-folder", "")
-    files, text = add_uploads(writing.files, request.files, folder)
+    files, text, left_out = add_uploads(writing.files, request.files, folder)
     content = writing.content if text is None else with_line_feeds(text)
-    return structs.replace(writing, files=files, content=content)
+    return structs.replace(writing, files=files, content=content), left_out
 
 
 def _sent_draft() -> SavedDraft | None:

@@ -10,7 +10,7 @@ from builder.store import content
 from moving.importers.run import Outcome
 from publisher.accounts.token_text import make_token
 from tests.moving.importers.bringing import SKILL, bring, latest, paths, reasons, write_all
-from tests.support.ignore_rules import NAMES, RULES
+from tests.support.folder_cases import CASES, told
 
 # Kinds of files that published skills have.
 FILES: dict[str, str | bytes] = {
@@ -132,19 +132,16 @@ def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
     outcome = bring_library(root)
     lost = {path for path in FILES if path.startswith("scripts/")}
     assert {*paths(root, "imported/pdf-forms")} == {*FILES, "Scripts/b.sh"} - lost
-    where = "skills/pdf/SKILL.md: Left out what "
-    assert all(one.startswith(where) for one in outcome.warnings)
-    left = dict(one.removeprefix(where)[:-1].rsplit(": ", 1) for one in outcome.warnings)
-    assert left == {
-        "is in a folder that another path has in other capitals": ", ".join(sorted(lost)),
-        "is hidden": ".env, scripts/.venv/",
-        "is the prompt's own text": "PROMPT.md",
-        "cannot be a path": "a b.txt, läs.md, odd\udcff",
-        "has a name that Windows reserves for devices": "aux.py",
-        "is a symbolic link": "folder, link",
-        "is a folder of a tool": "node_modules/, scripts/__pycache__/",
-        "is no file": "pipe",
-        "differs from another path in capitals only": "readme.md",
+    assert told(outcome.warnings) == {
+        **dict.fromkeys(lost, "is in a folder that another path has in other capitals"),
+        **dict.fromkeys((".env", ".git/", "scripts/.venv/"), "hidden"),
+        "PROMPT.md": "is the prompt's own text",
+        **dict.fromkeys(("a b.txt", "läs.md", "odd\udcff"), "cannot be a path"),
+        "aux.py": "has a name that Windows reserves for devices",
+        **dict.fromkeys(("folder", "link"), "a symbolic link"),
+        **dict.fromkeys(("node_modules/", "scripts/__pycache__/"), "made by a tool"),
+        "pipe": "not a file",
+        "readme.md": "differs from another path in capitals only",
     }
     assert outcome.beside == 1
     assert len(bring_library(root).unchanged) == 2
@@ -161,12 +158,14 @@ def test_what_is_too_much_stays_out_largest_first(root: str, skill: Path) -> Non
     assert len(bring_library(root).unchanged) == 2
 
 
-@pytest.mark.parametrize(("rules", "left"), RULES)
-def test_rules_of_hubignore(root: str, rules: str, left: set[str]) -> None:
-    folder = write_all(Path(root).parent / "x", dict.fromkeys(("PROMPT.md", *NAMES), "x"))
-    write_all(folder, {".hubignore": rules})
-    assert bring(root, folder).created == ["imported/x 1.0.0"]
-    assert {*paths(root, "imported/x")} == left - {"x b.md"}
+@pytest.mark.parametrize("case", CASES)
+def test_what_an_import_takes_and_leaves_out(root: str, case: str) -> None:
+    one = CASES[case]
+    one.write(Path(root).parent / "x")
+    outcome = bring(root, Path(root).parent / "x")
+    assert outcome.created == ["imported/x 1.0.0"]
+    assert {*paths(root, "imported/x")} == one.kept
+    assert told(outcome.warnings) == one.whole
 
 
 def test_no_rule_takes_time_without_end(root: str, skill: Path) -> None:
@@ -185,8 +184,8 @@ def test_ignored_files_stay_out(root: str, skill: Path) -> None:
         "scripts/__init__.py", "scripts/run.sh", "scripts/table.csv",
     ]  # fmt: skip
     assert outcome.warnings == [
-        "skills/pdf/SKILL.md: Left out what .hubignore names: LICENSE.txt, assets/, examples/ and "
-        "2 more."
+        "skills/pdf/SKILL.md: Left out .hubignore: hidden.",
+        "skills/pdf/SKILL.md: Left out LICENSE.txt, assets/, examples/ and 2 more: .hubignore.",
     ]
     (skill / ".hubignore").write_text("a\n[b]\n")
     assert reasons(bring_library(root)) == {

@@ -17,6 +17,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store.check import check
 from publisher.accounts.token_text import make_token
+from tests.support.folder_cases import CASES, told
 from tests.support.hubs import URL, Hub, code_of, fields_of
 
 RUN = {"path": "scripts/run.sh", "content": "#!/bin/sh\necho hi\n", "executable": True}
@@ -120,7 +121,7 @@ def test_wrong_files_are_named_by_their_paths(hub: Hub, files: object, fields: l
 
 
 def test_the_limits_themselves_are_allowed(hub: Hub):
-    full = [{"path": f"d{n}/{'x' * 190}", "content": "y" * 5000} for n in range(FILES_MAX)]
+    full = [{"path": f"d{n}/{'x' * 190}", "content": "y" * 25_000} for n in range(FILES_MAX)]
     assert hub.post({"files": full}).status_code == 201
     assert sum(map(len, stored(hub).values())) == BYTES_MAX
     full[7]["content"] += "z"
@@ -173,7 +174,8 @@ def test_a_zip_sent_again_gets_its_first_answer(hub: Hub):
     ("draft", "files", "field"),
     [
         ({"content": "x"}, {"SKILL.md": "y"}, "content"),
-        ({"content": "x", "files": []}, {"a": "y"}, "files"),
+        ({"files": []}, {"SKILL.md": "y"}, "files"),
+        ({"content": "x"}, {"a": "y"}, "content"),
         ({}, {"a": "y"}, "content"),
         ({}, {"SKILL.md": b"\xff"}, "content"),
         ({}, {"SKILL.md": "x", "PROMPT.md": "y"}, "content"),
@@ -182,6 +184,40 @@ def test_a_zip_sent_again_gets_its_first_answer(hub: Hub):
 )
 def test_what_a_zip_and_a_draft_do_not_say_together(hub: Hub, draft: dict, files: dict, field: str):
     assert fields_of(send(hub, pack(files), draft)) == [field]
+
+
+@pytest.mark.parametrize("top", ["", "x/"])
+@pytest.mark.parametrize("case", CASES)
+def test_what_of_a_zip_is_taken_and_left_out(hub: Hub, case: str, top: str):
+    one = CASES[case]
+    answer = send(hub, one.pack(top), {})
+    assert answer.status_code == 201, answer.text
+    assert {*stored(hub)} == one.kept
+    assert told(answer.json["data"]["warnings"]) == one.whole
+
+
+def test_a_zip_of_windows_is_read(hub: Hub):
+    packed = pack({"x\\": "", "x\\SKILL.md": "One.", "x\\a\\b.txt": "1", "x\\Thumbs.db": ""})
+    answer = send(hub, packed, {})
+    assert {*stored(hub)} == {"a/b.txt"}
+    assert told(answer.json["data"]["warnings"]) == {"Thumbs.db": "made by a tool"}
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["a.txt"], "has none"),
+        (["a/b/SKILL.md", "a/c"], "has a/b/SKILL.md"),
+        (["a/SKILL.md", "b/SKILL.md", "b/c"], "has a/SKILL.md, b/SKILL.md"),
+        (["a/SKILL.md", "README.md"], "has a/SKILL.md"),
+        (["SKILL.md", "PROMPT.md"], "has SKILL.md, PROMPT.md"),
+        (["x/SKILL.md", "x/PROMPT.md"], "has x/SKILL.md, x/PROMPT.md"),
+        ([".x/SKILL.md"], "has none"),
+    ],
+)
+def test_a_zip_without_one_text_says_where_they_lie(hub: Hub, names: list[str], shown: str):
+    answer = send(hub, pack(dict.fromkeys(names, "x")))
+    assert fields_of(answer) == ["content"] and f"the ZIP {shown}: send" in answer.text
 
 
 def with_flag(packed: bytes, flag: int) -> bytes:
@@ -205,19 +241,19 @@ def with_size(packed: bytes, size: int) -> bytes:
 HOSTILE = {
     "slip": (pack({"SKILL.md": "x", "../../etc/passwd": "y"}), "files[../../etc/passwd]"),
     "absolute": (pack({"SKILL.md": "x", "/etc/passwd": "y"}), "files[/etc/passwd]"),
-    "backslash": (pack({"SKILL.md": "x", "..\\x": "y"}), "files[..\\x]"),
+    "backslash": (pack({"SKILL.md": "x", "..\\x": "y"}), "files[../x]"),
     "case": (pack({"SKILL.md": "x", "a": "y", "A": "z"}), "files[A]"),
     "link": (
-        pack({"x": "/etc/passwd"}, external_attr=(stat.S_IFLNK | 0o777) << 16), "files[x]"
+        pack({"SKILL.md": "/etc/x"}, external_attr=(stat.S_IFLNK | 0o777) << 16), "content"
     ),
-    "encrypted": (with_flag(pack({"x": "y"}), 1), "files[x]"),
-    "method": (pack({"x": "y"}, zipfile.ZIP_LZMA), "files[x]"),
+    "encrypted": (with_flag(pack({"SKILL.md": "y"}), 1), "files[SKILL.md]"),
+    "method": (pack({"SKILL.md": "y"}, zipfile.ZIP_LZMA), "files[SKILL.md]"),
     "shorter": (with_size(pack({"SKILL.md": "y" * 1000}), 10), "files"),
     "longer": (with_size(pack({"SKILL.md": "y" * 10}), 1000), "files"),
     "cut": (pack({"SKILL.md": "x", "a": "y"})[:-30], "files"),
     "no ZIP": (b"text", "files"),
     "empty": (b"", "files"),
-    "more": (pack({f"f{n}": "" for n in range(FILES_MAX + 1)}), "files"),
+    "more": (pack({"SKILL.md": "x"} | {f"f{n}": "" for n in range(FILES_MAX + 1)}), "files"),
     "entries": (pack({f"f{n}": "" for n in range(10_000)}), "files"),
     "twice": (pack({"SKILL.md": "x", "aX": "y", "aY": "z"}).replace(b"aY", b"aX"), "files[aX]"),
     "NUL": (pack({"SKILL.md": "x", "aXb": "y"}).replace(b"aXb", b"a\0b"), "files[a]"),
@@ -241,7 +277,7 @@ def test_a_hostile_zip_is_refused_before_anything_is_extracted(
 @pytest.mark.parametrize("name", ["a", "SKILL.md"])
 def test_a_bomb_is_refused_by_what_it_says(hub: Hub, name: str, monkeypatch: pytest.MonkeyPatch):
     size = BYTES_MAX + 1 if name == "a" else CONTENT_BYTES_MAX + 1
-    packed = pack({name: bytes(size)})
+    packed = pack({"SKILL.md": "x"} | {name: bytes(size)})
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("extracted"))
     answer = send(hub, packed)
     assert code_of(answer) == "content_too_large"

@@ -16,6 +16,7 @@ from publisher.accounts.tokens import Accounts
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from tests.publisher.web.pages.conftest import Page, People, Upload, Visitor
 from tests.publisher.web.pages.editor import fields_of, open_story, publish, send, stored
+from tests.support.folder_cases import CASES, told
 
 RUN = {"path": "scripts/run.sh", "content": "#!/bin/sh\r\necho hi\r\n", "executable": True}
 IMAGE = {"path": "image.png", "base64": b64encode(bytes(range(256))).decode()}
@@ -60,7 +61,7 @@ def folder(people: People, writer: Visitor) -> Page:
 
 def test_a_version_keeps_its_files(people: People, writer: Visitor) -> None:
     page = folder(people, writer)
-    assert "2 files, 276 of 1,000,000 bytes" in page.words
+    assert "2 files, 276 of 5,000,000 bytes" in page.words
     assert "Nothing changed since 1.0.0" in send(writer, "preview").words
     # As a draft of a release without this form, which has no rows.
     page = send(writer, "preview", **{"file-path": [], "file-data": [], "file-was": []})
@@ -189,6 +190,16 @@ def test_a_zip_is_the_whole_folder(people: People, writer: Visitor) -> None:
     }
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_what_of_a_zip_is_taken_and_left_out(people: People, writer: Visitor, case: str) -> None:
+    one = CASES[case]
+    page = send(writer, "files", upload("x.zip", one.pack("x/"), "zip"), name="story")
+    notes = page.words.partition("Nothing is published yet. ")[2]
+    assert told(re.findall(r"Left out [^:]*: [^:]*?\.(?= |$)", notes)) == one.whole
+    publish(writer)
+    assert files_of(people, writer, "1.0.0") == {path: (b"x", False) for path in one.kept}
+
+
 def test_a_first_version_with_files(people: People, writer: Visitor) -> None:
     page = send(writer, "preview", upload("a.py", b"1\n"), name="story", content="Run a.py.")
     assert "a.py added" in page.words
@@ -217,8 +228,11 @@ WRONG = [
     ([upload("../a.sh", b"")], "“../a.sh” cannot be a path"),
     ([upload("SKILL.md", b"")], "“SKILL.md” is the prompt's own text"),
     ([upload("a", b""), upload("A", b"")], "“A” differs from another path in capitals only"),
-    ([upload("big.bin", b"x" * (BYTES_MAX + 1))], "1,000,000 is the limit"),
-    ([upload(f"{n}", b"") for n in range(FILES_MAX + 1)], "has 201 files, but 200 is the limit"),
+    ([upload("big.bin", b"x" * (BYTES_MAX + 1))], "5,000,000 at most"),
+    (
+        [upload(f"{n}", b"") for n in range(FILES_MAX + 1)],
+        "This version has 201 files, 200 at most",
+    ),
     ([upload("no.zip", b"no", "zip")], "ZIP: send a ZIP of the folder"),
     ([zipped(("../a", b"", False))], "“../a” "),
 ]

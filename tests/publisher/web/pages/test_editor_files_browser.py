@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from builder.model.version_files import BYTES_MAX, FILES_MAX
+from server.bodies import PUBLICATION_BYTES_MAX
 from tests.publisher.web.pages.conftest import People, Visitor
 from tests.publisher.web.pages.test_editor_browser import (
     FIELD,
@@ -78,7 +79,7 @@ def test_add_replace_remove_and_make_executable(
     upload(page, "new.md", b"New.\n")
     if not scripts:
         page.get_by_role("button", name="Add chosen files").click()
-    expect(page.locator("#files-size")).to_have_text("3 files, 281 of 1,000,000 bytes")
+    expect(page.locator("#files-size")).to_have_text("3 files, 281 of 5,000,000 bytes")
     expect(page.locator("#unsaved")).to_be_hidden()  # the page has all that the browser kept
     page.get_by_label("Executable: new.md").check()
     page.get_by_label("Remove: image.png").check()
@@ -177,23 +178,26 @@ def test_limits_are_checked_before_anything_is_sent(page: Page, tmp_path: Path) 
     told = page.locator("#files-told")
     upload(page, "big.bin", bytes(BYTES_MAX))
     expect(told).to_have_text(
-        "big.bin has 1,000,000 bytes and is not added: a version has at most 200 files and "
-        "1,000,000 bytes of them. Remove some first."
+        "big.bin has 5,000,000 bytes and is not added: a version has at most 200 files and "
+        "5,000,000 bytes of them. Remove some first."
     )
     expect(page.locator("#files-size")).to_contain_text("2 files, 276 of")
     page.get_by_label("Remove: image.png").check()
     upload(page, "fits.bin", bytes(BYTES_MAX - 20))
-    expect(page.locator("#files-size")).to_have_text("2 files, 1,000,000 of 1,000,000 bytes")
+    expect(page.locator("#files-size")).to_have_text("2 files, 5,000,000 of 5,000,000 bytes")
     page.get_by_label("Remove: fits.bin").check()
     paths = [tmp_path / f"{number}.txt" for number in range(FILES_MAX)]
     for path in paths:
         path.touch()
     page.locator("#upload").set_input_files(paths)
     expect(told).to_contain_text("199.txt has 0 bytes and is not added")
-    upload(page, "folder.zip", bytes(3 * 1024 * 1024), "#zip")
-    page.get_by_role("button", name="Add chosen files").click()
-    expect(page.locator("#unsaved")).to_contain_text("and 3,145,728 is the limit")
     expect(page.locator("#files-size")).to_contain_text("200 files")
+
+
+def test_a_form_that_is_too_large_is_not_sent(page: Page) -> None:
+    upload(page, "folder.zip", bytes(PUBLICATION_BYTES_MAX), "#zip")
+    page.get_by_role("button", name="Add chosen files").click()
+    expect(page.locator("#unsaved")).to_contain_text(f"and {PUBLICATION_BYTES_MAX:,} is the limit")
 
 
 def test_rename_a_file_and_edit_it(page: Page, people: People, writer: Visitor) -> None:
@@ -237,7 +241,7 @@ def test_the_browser_keeps_files_while_one_types(
     page.goto(edit_url(people, writer))
     expect(page.locator("#files-size")).to_contain_text("2 files")
     page.get_by_role("button", name="Use it").click()
-    expect(page.locator("#files-size")).to_have_text("2 files, 14 of 1,000,000 bytes")
+    expect(page.locator("#files-size")).to_have_text("2 files, 14 of 5,000,000 bytes")
     preview(page)
     publish(page, "1.0.1")
     assert files_of(people, writer, "1.0.1") == {
