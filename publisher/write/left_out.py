@@ -1,4 +1,4 @@
-"""What belongs to a folder that is published, and why the rest is left out. Pure.
+"""The rule of which files of a folder are published, and why others are left out. Pure.
 
 The rule is the same for ``hub push``, ``hub check``, ZIPs, ``hubctl publish`` and imports. The
 shell client has it a second time, since it runs without Python; `tests/support/folder_cases.py`

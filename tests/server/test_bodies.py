@@ -17,7 +17,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.web.app import create_app
 from server import mount
 from server.app import ReadApp, Receive
-from server.bodies import in_time, read_ahead
+from server.bodies import PUBLICATION_BYTES_MAX, in_time, read_ahead
 from tests.support.hubs import FakeRebuilder
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -171,7 +171,9 @@ def test_a_check_takes_no_body_in_part(
         how = {"content_length": str(len(whole))}
     status, told = post(app, url, "application/json", body(whole), **how)
     assert (status, b'"version":"1.0.0"' in told) == (200, True), told
-    status, _ = post(app, url, "application/json", [], content_length=str((3 << 20) + 1))
+    status, _ = post(
+        app, url, "application/json", [], content_length=str(PUBLICATION_BYTES_MAX + 1)
+    )
     assert status == 413
 
 

@@ -162,7 +162,7 @@ def test_a_folder_that_is_a_skill_with_others_below(root):
     })  # fmt: skip
     outcome = bring(root, folder)
     assert outcome.created == ["imported/kit 1.0.0", "imported/sub 1.0.0"]
-    assert outcome.warnings == []
+    assert outcome.warnings == ["SKILL.md: Left out .git/: hidden."]
     assert paths(root, "imported/kit") == ["guide.md", "scripts/run.sh"]
     assert paths(root, "imported/sub") == ["a.txt", "old/SKILL.md"]
 

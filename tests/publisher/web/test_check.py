@@ -24,6 +24,7 @@ from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from server import throttle
+from server.bodies import PUBLICATION_BYTES_MAX
 from tests.support.calls import once, watched
 from tests.support.clock import StopClock
 from tests.support.hubs import URL, Hub, MakeHub, code_of
@@ -231,7 +232,7 @@ def test_headers_count_as_in_a_publication(hub: Hub):
     assert hub.post({"content": "Three."}, headers=key).status_code == 201
     refused = check(hub, headers={"Content-Type": "text/plain"})
     assert code_of(refused) == "unsupported_media_type"
-    assert code_of(check(hub, b"x" * (3 << 20 | 1))) == "content_too_large"
+    assert code_of(check(hub, b"x" * (PUBLICATION_BYTES_MAX + 1))) == "content_too_large"
     method = hub.app.test_client().get(CHECK)
     assert (method.status_code, method.headers["Allow"]) == (405, "OPTIONS, POST")
 
