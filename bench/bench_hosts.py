@@ -2,7 +2,8 @@
 
 First nginx as ``hubctl hosts nginx`` writes it, with all features on, beside a bare nginx that
 serves the same files by their paths, without a log and with its default log; and Caddy as ``hubctl
-hosts caddy`` writes it, if it is installed. Each has one core, and wrk the other; they take turns,
+hosts caddy`` writes it, if it is installed; with ``--other``, also nginx with a configuration of
+your own or of an earlier release. Each has one core, and wrk the other; they take turns,
 in the opposite order every other round.
 
 Then reads at a steady rate through that nginx, before a live ``hubctl serve``: alone, during
@@ -24,6 +25,7 @@ from hosted import (
     BARE_LOGGING,
     CADDY,
     GENERATED,
+    OTHER,
     Bench,
     make_cases,
     ratio_of,
@@ -40,6 +42,7 @@ from servers import (
     generated_nginx,
     hub,
     missing_programs,
+    other_nginx,
 )
 from under_publishing import read_under_publishing
 
@@ -54,6 +57,7 @@ def main() -> None:
     parser.add_argument("--versions", type=int, default=3, metavar="M", help="of each repo")
     parser.add_argument("--rounds", type=int, default=5, metavar="K")
     parser.add_argument("--seconds", type=int, default=2, metavar="S", help="of each wrk run")
+    parser.add_argument("--other", metavar="CONF", help="whole: see `servers.other_nginx`")
     parser.add_argument("--no-compare", action="store_true", help="only reads under publishing")
     parser.add_argument("--no-publishing", action="store_true", help="no reads under publishing")
     parser.add_argument("--rate", type=float, default=700, metavar="N", help="steady reads/s")
@@ -113,6 +117,8 @@ def compare(bench: Bench) -> None:
             BARE: start(bare_nginx(out, folder, core)),
             BARE_LOGGING: start(bare_nginx(out, folder, core, log=True)),
         }
+        if bench.options.other:
+            servers[OTHER] = start(other_nginx(bench.options.other, bench.site, folder, core))
         if shutil.which("caddy"):
             servers[CADDY] = start(generated_caddy(bench.site, folder, core))
         conf = configuration("nginx", bench.site)
@@ -134,17 +140,18 @@ def compare(bench: Bench) -> None:
         print_table(
             f"{title}; medians of {bench.options.rounds} rounds (lowest–highest)",
             (
-                "", GENERATED, BARE, "ratio", "", BARE_LOGGING, "ratio", "", CADDY, "of bare", "",
+                "", GENERATED, BARE, "ratio", "", BARE_LOGGING, "ratio", "", OTHER, "ratio", "",
+                CADDY, "of bare", "",
             ),
             [_compared(name, loads, figure) for name, loads in found.items()],
         )  # fmt: skip
     print_table(
         "Milliseconds, of 32 connections as fast as they are answered: p50 / p99",
-        ("", GENERATED, BARE, BARE_LOGGING, CADDY, "refused"),
+        ("", GENERATED, BARE, BARE_LOGGING, OTHER, CADDY, "refused"),
         [_latencies(name, loads) for name, loads in found.items()],
     )
     print(
-        f"ratio: generated over bare, within a round; the aim is {AIM}. gzip: the bare one "
+        f"ratio: generated over the other, within a round; the aim is {AIM}. gzip: the bare one "
         "compresses, too."
     )
 
@@ -154,7 +161,7 @@ def _compared(
 ) -> list[object]:
     values = {server: [figure(one) for one in them] for server, them in loads.items()}
     row: list[object] = [name, median(values[GENERATED])]
-    for rival in (BARE, BARE_LOGGING):
+    for rival in (BARE, BARE_LOGGING, OTHER):
         row += [None, None, None]
         if rival in values:
             row[-3:] = [median(values[rival]), *ratio_of(values[GENERATED], values[rival])]
@@ -165,7 +172,7 @@ def _compared(
 
 def _latencies(name: str, loads: Mapping[str, list[Load]]) -> list[object]:
     row: list[object] = [name]
-    for server in (GENERATED, BARE, BARE_LOGGING, CADDY):
+    for server in (GENERATED, BARE, BARE_LOGGING, OTHER, CADDY):
         them = loads.get(server)
         row.append(them and " / ".join(
             f"{median([getattr(one, field) for one in them]):.2f}"

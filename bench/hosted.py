@@ -15,7 +15,8 @@ from builder.hosts.configuration import HostedSite
 
 MANY = 1_000
 # The servers. Those whose names begin with "bare" serve files by their paths.
-GENERATED, BARE, BARE_LOGGING, CADDY = "generated", "bare", "bare, log", "Caddy"
+GENERATED, BARE, BARE_LOGGING = "generated", "bare", "bare, log"
+OTHER, CADDY = "other", "Caddy"
 
 
 class Case(NamedTuple):

@@ -162,8 +162,23 @@ def generated_nginx(site: HostedSite, folder: str, core: int | None) -> Iterator
     """nginx as ``hubctl hosts nginx`` prints it, with one worker, on a free port."""
     site, port, own = _placed(site, folder, "nginx")
     conf = configuration("nginx", site._replace(log=f"{own}/access.log"))
-    conf = f"worker_processes 1; daemon off; pid {own}/pid; events {{}}\nhttp {{\n{conf}}}\n"
+    main = f"worker_processes 1; daemon off; pid {own}/pid; pcre_jit on; events {{}}"
+    conf = f"{main}\nhttp {{\n{conf}}}\n"
     with started_nginx(conf, own, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def other_nginx(path: str, site: HostedSite, folder: str, core: int | None) -> Iterator[Server]:
+    """nginx with another whole configuration for the same site, in which ``@out@``, ``@listen@``,
+    ``@upstream@`` and ``@folder@`` (for its logs) stand for their values.
+    """
+    site, port, own = _placed(site, folder, "other")
+    with open(path) as file:
+        conf = file.read()
+    for name in ("out", "listen", "upstream"):
+        conf = conf.replace(f"@{name}@", getattr(site, name))
+    with started_nginx(conf.replace("@folder@", own), own, port, core) as server:
         yield server
 
 

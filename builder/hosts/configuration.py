@@ -74,4 +74,4 @@ def configuration(server: str, site: HostedSite) -> str:
 
 def whole(nginx: str) -> str:
     """Returns nginx's configuration of a site as a file for `nginx -c`."""
-    return f"events {{ worker_connections 4096; }}\nhttp {{\n{nginx}}}\n"
+    return f"pcre_jit on;\nevents {{ worker_connections 4096; }}\nhttp {{\n{nginx}}}\n"

@@ -1,7 +1,7 @@
 """The table: every URL, file, media type, cache rule and scope of the site, stated once.
 
-The builder, the embedded server, the OpenAPI document and docs/reference/endpoints.md read it, as
-do generated host configurations and the tool server's reader.
+The builder, the embedded server, the OpenAPI document, docs/reference/endpoints.md and the tool
+server's reader read it.
 
 A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus
 an extension. A query becomes path segments, so that a host that ignores queries serves everything
