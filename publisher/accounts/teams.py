@@ -7,6 +7,7 @@ raise RequestError ``storage_unavailable`` as the database does.
 
 import hmac
 from datetime import datetime
+from itertools import groupby
 from typing import NamedTuple
 
 from builder.model import names
@@ -76,10 +77,15 @@ class Teams:
         time of creation of each team.
         """
         rows = self._database.execute(
-            "SELECT handle, count(person), created_at FROM owner LEFT JOIN member ON team = handle "
-            "WHERE kind = 'team' GROUP BY handle ORDER BY handle"
+            "SELECT handle, created_at, person, role FROM owner LEFT JOIN member ON team = handle "
+            "WHERE kind = 'team' ORDER BY handle, person"
         )
-        return [(team, count, " ".join(self.maintainers(team)), at) for team, count, at in rows]
+        listed = []
+        for (team, at), group in groupby(rows, key=lambda row: row[:2]):
+            roles = {person: role for _, _, person, role in group if person}
+            maintainers = " ".join(one for one in roles if roles[one] == MAINTAINER)
+            listed.append((team, len(roles), maintainers, at))
+        return listed
 
     def create(
         self, team: str, maintainer: str, *, address: str = "", now: datetime | None = None

@@ -10,7 +10,7 @@ epoch seconds; ``now`` is an aware datetime, by default the present. The methods
 
 import hmac
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -18,14 +18,12 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
-from builder.model.plural import some_of
 from builder.model.records import DAY_SECONDS, Source
 from publisher.accounts import clock
 from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
-from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.teams import Teams
 from publisher.accounts.token_text import is_token, make_token
@@ -52,7 +50,6 @@ ALL_RIGHTS = (READ, *RIGHTS)
 
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
-_NAMES_SHOWN = 5
 # In a scope, stands for all repos of an owner, or for all owners for whom the person may act.
 ANY = "*"
 # The role of the person ?1 in the team ?2, unless that is locked.
@@ -144,7 +141,6 @@ class Accounts(Owners):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._events = Events(database)
-        self._protected = ProtectedLabels(database)
         # Tokens and addresses that have an event: otherwise each publication would look for it
         # again.
         self._noted: set[tuple[str, str]] = set()
@@ -432,111 +428,6 @@ class Accounts(Owners):
             )
             kind = "trusted_only_on" if is_on else "trusted_only_off"
             self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
-
-    def check_may_publish(self, actor: Actor, name: str, labels: Collection[str] = ()) -> None:
-        """Checks that an actor may publish to this repo, which need not exist, and move these
-        ``labels`` with it.
-
-        Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
-        exist.
-        """
-        if actor.token and PUBLISH not in actor.token.rights:
-            raise RequestError(
-                "insufficient_scope",
-                "This job only moves labels. To publish, add a trusted publisher that publishes."
-                if actor.token.trusted_publisher
-                else "This token cannot publish. Use a token that has the right `publish`; create "
-                "one in your account.",
-            )
-        self._check_repo(actor, name)
-        if labels:
-            self.check_may_label(actor, name, labels)
-
-    def check_may_label(self, actor: Actor, name: str, labels: Collection[str]) -> None:
-        """Checks that an actor may change these labels of a repo; none of them need exist.
-
-        Raises RequestError ``not_owner``, ``insufficient_scope``; neither reveals which repos
-        exist.
-        """
-        token = actor.token
-        if token and LABEL not in token.rights:
-            raise RequestError(
-                "insufficient_scope",
-                "This token cannot move labels. Use a token that has the right `label`; create "
-                "one in your account.",
-            )
-        self._check_repo(actor, name)
-        if token and token.labels and not set(labels) <= set(token.labels):
-            raise RequestError(
-                "insufficient_scope",
-                f"This token moves only these labels: {', '.join(token.labels)}. Create a token "
-                "for more labels in your account.",
-            )
-        locked = self._protected.in_repo(actor.owner, name.lower()) & set(labels)
-        if locked:
-            self.check_maintains(actor, f"move {min(locked)}, which is protected")
-        if token and not locked <= set(token.labels):
-            (label, *_) = sorted(locked - set(token.labels))
-            raise RequestError(
-                "insufficient_scope",
-                f"The label {label} is protected: only a token that names it moves it. Create one "
-                f"that is limited to the label {label}, or move it in your account.",
-            )
-
-    def check_maintains(self, actor: Actor, what: str) -> None:
-        """Checks that an actor maintains the owner's prompts. ``what``: what the actor wants to do,
-        in words. Raises RequestError ``not_owner``, ``insufficient_scope``.
-        """
-        self.check_has_role(actor)
-        if actor.role != MAINTAINER:
-            who = some_of(Teams(self._database).maintainers(actor.owner), _NAMES_SHOWN)
-            raise RequestError(
-                "insufficient_scope",
-                f"You cannot {what}: {actor.name} is a writer of {actor.owner}. Ask a maintainer: "
-                f"{who}.",
-            )
-
-    def check_has_role(self, actor: Actor) -> None:
-        """Checks that an actor may act for the owner. Raises as ``check_may_publish``."""
-        if actor.role:
-            return
-        if actor.token:
-            raise RequestError(
-                "insufficient_scope",
-                f"{actor.name} may not publish for {actor.owner}: only a member of this team may. "
-                "Ask one of its maintainers.",
-            )
-        raise RequestError(
-            "not_owner",
-            f"This belongs to {actor.owner}, and you are signed in as {actor.name}. You can change "
-            "your own prompts and those of your teams: open one under My prompts.",
-        )
-
-    def _check_repo(self, actor: Actor, name: str) -> None:
-        token, owner, repo = actor.token, actor.owner, name.lower()
-        if token and not token.reaches(owner):
-            whose = " and ".join(dict.fromkeys(whose for whose, _ in token.scopes))
-            raise RequestError(
-                "not_owner",
-                f"This token publishes only for {whose}. Publish to {whose}/NAME, or use a token "
-                "of the other owner.",
-            )
-        self.check_has_role(actor)
-        if token and not token.reaches(owner, repo):
-            limits = [one for whose, one in token.scopes if whose in ("*", owner)]
-            raise RequestError(
-                "insufficient_scope",
-                f"This token is limited to these prompts of {owner}: "
-                f"{some_of(limits, _NAMES_SHOWN)}. Create a token for more prompts in your "
-                "account.",
-            )
-        is_personal = token and token.trusted_publisher is None
-        if is_personal and repo in self.trusted_only(owner):
-            raise RequestError(
-                "insufficient_scope",
-                f"{owner}/{repo} accepts only trusted publishers. Publish from their CI job, or "
-                "allow tokens in your account.",
-            )
 
     def _check_teams(self, owner: str, grant: Grant) -> None:
         """Raises OperatorError where a new token names a team that has no such member."""

@@ -18,6 +18,7 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.rights import Rights
 from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts
 from publisher.limits import Limits
@@ -70,6 +71,7 @@ class Service:
         )
         self.work = Work()
         self.accounts = Accounts(database)
+        self.rights = Rights(database)
         self.teams = Teams(database)
         self.events = Events(database)
         self.sessions = Sessions(database)

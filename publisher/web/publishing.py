@@ -51,7 +51,7 @@ class _Publishing:
     def publish(self, owner: str, name: str) -> Response:
         g.publication = "version"
         _note_repo(owner, name)
-        check = partial(self._service.accounts.check_may_publish, name=name)
+        check = partial(self._service.rights.check_may_publish, name=name)
         actor = self._tokens.admit(owner, check)
         names.check_possible_owner(owner)
         names.check_repo(name)
@@ -79,7 +79,7 @@ class _Publishing:
         """Returns what the same request would do as a publication."""
         g.publication = "check"
         _note_repo(owner, name)
-        may_publish = partial(self._service.accounts.check_may_publish, name=name)
+        may_publish = partial(self._service.rights.check_may_publish, name=name)
         actor = self._tokens.admit_check(owner, may_publish)
         names.check_possible_owner(owner)
         names.check_repo(name)
@@ -106,7 +106,7 @@ class _Publishing:
         """Moves a label to a version, or removes it."""
         g.publication = "label"
         _note_repo(owner, name)
-        check = partial(self._service.accounts.check_may_label, name=name, labels=[label])
+        check = partial(self._service.rights.check_may_label, name=name, labels=[label])
         actor = self._tokens.admit(owner, check)
         names.check_possible_owner(owner)
         names.check_repo(name)

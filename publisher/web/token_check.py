@@ -21,7 +21,7 @@ STILL_GOOD_SECONDS = 1.0
 class TokenCheck:
     """Checks the tokens of requests. ``publications`` counts those of each owner; None: no limit.
 
-    A ``check`` calls a method of ``Accounts`` that raises RequestError for an actor without the
+    A ``check`` calls a method of ``Rights`` that raises RequestError for an actor without the
     right to write here. ``owner``: for whom, as the request names it.
     """
 

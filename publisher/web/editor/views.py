@@ -340,7 +340,7 @@ class _Editor:
         actor = self._frame.act(sent.person, sent.owner)
         labels = [] if draft.labels is UNSET else draft.labels
         try:
-            self._frame.service.accounts.check_may_publish(actor, sent.name, labels)
+            self._frame.service.rights.check_may_publish(actor, sent.name, labels)
         except RequestError as error:
             raise WritingError({"new_labels": [str(error)]}, error.status) from error
         done = publish(

@@ -174,8 +174,8 @@ class Frame:
         """
         actor = self.service.accounts.acting(person, names.check_owner(owner))
         if maintains:
-            self.service.accounts.check_maintains(actor, maintains)
-        self.service.accounts.check_has_role(actor)
+            self.service.rights.check_maintains(actor, maintains)
+        self.service.rights.check_has_role(actor)
         g.actor = actor
         return actor
 

@@ -142,7 +142,7 @@ def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChang
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
     label = _label_in(form)
-    frame.service.accounts.check_may_label(actor, name, [label])
+    frame.service.rights.check_may_label(actor, name, [label])
     terms = Terms(quotas=frame.service.quotas)
     done = change_label(
         frame.service.store, actor.owner, name, label, draft, by=actor.name, terms=terms
@@ -263,7 +263,7 @@ def _find_faults(frame: Frame, prompt: _Prompt, form: MoveForm, current: str | N
     label, version = _label_in(form), _version_in(form)
     try:
         names.check_new_label(label)
-        frame.service.accounts.check_may_label(prompt.actor, prompt.name, [label])
+        frame.service.rights.check_may_label(prompt.actor, prompt.name, [label])
         if version and str(Version.parse(version)) not in prompt.versions:
             raise RequestError(
                 "version_not_found",

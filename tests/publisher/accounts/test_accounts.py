@@ -16,7 +16,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import Accounts, Grant, Token
 from tests.publisher.accounts.conftest import NOW, NOW_SECONDS, refusal
-from tests.support.actors import holder
+from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite
 
 SECOND = timedelta(seconds=1)
@@ -215,10 +215,10 @@ def test_where_a_token_may_publish(
     _, token = accounts.create_token("ann", "ci", Grant(repos), now=NOW)
     owner, name = target.split("/")
     if code is None:
-        accounts.check_may_publish(holder(token, owner), name)
+        rights_of(accounts).check_may_publish(holder(token, owner), name)
         return
     with pytest.raises(RequestError) as caught:
-        accounts.check_may_publish(holder(token, owner), name)
+        rights_of(accounts).check_may_publish(holder(token, owner), name)
     assert (caught.value.code, caught.value.status) == (code, 403)
     assert "bob" not in str(caught.value)
 
@@ -227,16 +227,16 @@ def test_where_a_token_may_publish(
 def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, owner: str):
     _, token = accounts.create_token("ann", "ci", Grant(rights=("read",)), now=NOW)
     with pytest.raises(RequestError, match="This token cannot publish") as caught:
-        accounts.check_may_publish(holder(token, owner), "story")
+        rights_of(accounts).check_may_publish(holder(token, owner), "story")
     assert caught.value.code == "insufficient_scope"
     with pytest.raises(RequestError, match="This token cannot move labels"):
-        accounts.check_may_label(holder(token, owner), "story", ["production"])
+        rights_of(accounts).check_may_label(holder(token, owner), "story", ["production"])
 
 
 def test_many_repos_are_not_all_listed(accounts: Accounts):
     _, token = accounts.create_token("ann", "ci", Grant([f"r{n}" for n in range(9)]), now=NOW)
     with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
-        accounts.check_may_publish(holder(token, "ann"), "other")
+        rights_of(accounts).check_may_publish(holder(token, "ann"), "other")
 
 
 # Last use

@@ -21,7 +21,7 @@ from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import Accounts
-from tests.support.actors import holder
+from tests.support.actors import holder, rights_of
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
@@ -88,7 +88,7 @@ def test_a_database_of_the_first_release(tmp_path: Path, caplog: pytest.LogCaptu
             assert (token.id, token.repos, token.trusted_publisher) == (
                 "0123abcd", ("story", "review"), None,
             )  # fmt: skip
-            accounts.check_may_publish(holder(token, "ann"), "story")
+            rights_of(accounts).check_may_publish(holder(token, "ann"), "story")
             assert database.execute("SELECT key, version, previous_version FROM answer") == [
                 ("key", "1.0.1", "1.0.0")
             ]

@@ -15,7 +15,7 @@ from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import RIGHTS, Accounts, Grant, Token
-from tests.support.actors import holder
+from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite
 
 
@@ -39,7 +39,9 @@ def create(accounts: Accounts, name: str = "ci", **options) -> Token:
 
 def refusal(accounts: Accounts, token: Token, *labels: str, publishes: bool = False) -> str:
     """Why the token is refused; empty if it is not."""
-    check = accounts.check_may_publish if publishes else accounts.check_may_label
+    check = (
+        rights_of(accounts).check_may_publish if publishes else rights_of(accounts).check_may_label
+    )
     try:
         check(holder(token, "ann"), "story", labels)
     except RequestError as error:
@@ -112,12 +114,12 @@ def test_protected_labels(database: Database, accounts: Accounts, repo: str):
     # Elsewhere only what is protected everywhere.
     accounts.add_owner("bob")
     elsewhere = accounts.create_token("bob", "ci")[1]
-    accounts.check_may_label(holder(elsewhere, "bob"), "story", ["production"])
+    rights_of(accounts).check_may_label(holder(elsewhere, "bob"), "story", ["production"])
     if repo:
-        accounts.check_may_label(holder(broad, "ann"), "poem", ["production"])
+        rights_of(accounts).check_may_label(holder(broad, "ann"), "poem", ["production"])
     else:
         with pytest.raises(RequestError, match="is protected"):
-            accounts.check_may_label(holder(broad, "ann"), "poem", ["production"])
+            rights_of(accounts).check_may_label(holder(broad, "ann"), "poem", ["production"])
     assert labels.of("ann") == [(repo, "production")]
     assert labels.set("ann", repo, "production", False)
     assert not labels.set("ann", repo, "production", False)
@@ -129,7 +131,9 @@ def test_protected_labels(database: Database, accounts: Accounts, repo: str):
 def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
     ProtectedLabels(database).set("ann", "story", "production", True)
     with pytest.raises(RequestError, match="is protected"):
-        accounts.check_may_label(holder(create(accounts), "Ann"), "Story", ["production"])
+        rights_of(accounts).check_may_label(
+            holder(create(accounts), "Ann"), "Story", ["production"]
+        )
 
 
 def test_too_many_protected_labels(database: Database):
@@ -179,4 +183,4 @@ def test_tokens_of_a_database_before_labels(tmp_path: Path):
         accounts = Accounts(database)
         token = accounts.authenticate(text)
         assert (token.rights, token.labels) == (RIGHTS, ())
-        accounts.check_may_publish(holder(token, "ann"), "story", ["production"])
+        rights_of(accounts).check_may_publish(holder(token, "ann"), "story", ["production"])

@@ -15,7 +15,7 @@ from publisher.accounts.tokens import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts
 from publisher.trusted.publishers import TrustedPublishers
 from tests.publisher.accounts.conftest import NOW
 from tests.publisher.accounts.test_accounts import SECOND
-from tests.support.actors import holder
+from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite
 
 
@@ -45,7 +45,7 @@ def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
     accounts.create_trusted_token("ann", [], "0123abcd", NOW)
     accounts.tokens("ann")
     accounts.set_trusted_only("ann", "story", True, NOW)
-    accounts.check_may_publish(holder(token, "ann"), "other")
+    rights_of(accounts).check_may_publish(holder(token, "ann"), "other")
     accounts.revoke("ann", "ci", NOW)
     Events(database).note("ann", "signed_in", now=NOW)
     Events(database).latest("ann", 9)

@@ -13,6 +13,7 @@ from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.rights import Rights
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.teams import LINK_SECONDS, LINKS_MAX, Teams
 from publisher.accounts.tokens import Accounts, Grant
@@ -200,7 +201,7 @@ def test_where_tokens_publish(
     text, _ = accounts.create_token(person, "ci", Grant(repos), now=NOW)
     owner, name = target.split("/")
     actor = accounts.admit(text, owner, NOW)
-    assert code_of(accounts.check_may_publish, actor, name) == code
+    assert code_of(Rights(database).check_may_publish, actor, name) == code
     assert actor.name == person
 
 
@@ -212,7 +213,7 @@ def test_a_scope_that_names_a_team_before_its_person_joins(database: Database, t
 
     def refusal() -> str:
         actor = accounts.admit(text, "support", NOW)
-        return code_of(accounts.check_may_publish, actor, "triage")
+        return code_of(Rights(database).check_may_publish, actor, "triage")
 
     for is_in in (False, True, False):
         assert refusal() == ("" if is_in else "insufficient_scope")
@@ -237,8 +238,8 @@ def test_what_ended_ends_with_the_next_request_on_every_node(
     text, _ = Accounts(database).create_token("bob", "ci", Grant(["support/*"]), now=NOW)
 
     def publish(node: Database) -> None:
-        accounts = Accounts(node)
-        accounts.check_may_publish(accounts.admit(text, "support", NOW), "triage")
+        actor = Accounts(node).admit(text, "support", NOW)
+        Rights(node).check_may_publish(actor, "triage")
 
     with Database(accounts_place) as other:
         assert code_of(publish, database) == code_of(publish, other) == ""
@@ -268,11 +269,11 @@ def test_protected_labels_of_a_team(
     repos = () if person == "support" else ("support/*",)
     text, _ = accounts.create_token(person, "ci", Grant(repos, labels=labels), now=NOW)
     actor = accounts.admit(text, "support", NOW)
-    assert code_of(accounts.check_may_label, actor, "triage", [label]) == code
+    assert code_of(Rights(database).check_may_label, actor, "triage", [label]) == code
     # In the browser, the role alone counts.
     actor = accounts.acting(person, "support")
     expected = "" if person != "bob" or label == "staging" else "insufficient_scope"
-    assert code_of(accounts.check_may_label, actor, "triage", [label]) == expected
+    assert code_of(Rights(database).check_may_label, actor, "triage", [label]) == expected
 
 
 def test_the_membership_costs_no_round_trip_of_its_own(

@@ -20,7 +20,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers
-from tests.support.actors import holder
+from tests.support.actors import holder, rights_of
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import TestIssuer, claims_of, issuer
 
@@ -97,9 +97,9 @@ def test_a_job_of_github_gets_a_token(hub: Hub):
     assert hub.accounts.authenticate(text, NOW + 15 * MINUTE - timedelta(seconds=1))
     with pytest.raises(RequestError, match="expired"):
         hub.accounts.authenticate(text, NOW + 15 * MINUTE)
-    hub.accounts.check_may_publish(holder(token, "ann"), "review")
+    rights_of(hub.accounts).check_may_publish(holder(token, "ann"), "review")
     with pytest.raises(RequestError) as caught:
-        hub.accounts.check_may_publish(holder(token, "ann"), "story")
+        rights_of(hub.accounts).check_may_publish(holder(token, "ann"), "story")
     assert caught.value.code == "insufficient_scope"
     (used,) = hub.publishers.of("ann")
     assert (used.project_id, used.used_at) == ("74", AT)
@@ -125,9 +125,9 @@ def test_a_job_that_only_moves_labels_publishes_nothing(hub: Hub):
     labels = hub.trust(labels="production", publishes=False)
     _, token = hub.exchange(hub.token(jti="1"))
     assert (token.rights, token.labels) == (("label",), ("production",))
-    hub.accounts.check_may_label(holder(token, "ann"), "review", ["production"])
+    rights_of(hub.accounts).check_may_label(holder(token, "ann"), "review", ["production"])
     with pytest.raises(RequestError, match="only moves labels"):
-        hub.accounts.check_may_publish(holder(token, "ann"), "review")
+        rights_of(hub.accounts).check_may_publish(holder(token, "ann"), "review")
     assert hub.exchange(hub.token(jti="2"), "ann/*")[1].rights == ("label",)
     # Another entry publishes another prompt: a token for both would publish in both.
     other = hub.trust(repo="story", labels="staging")
@@ -246,9 +246,9 @@ def test_repos_that_take_no_other_tokens(hub: Hub):
     hub.accounts.set_trusted_only("ann", "review", True, NOW)
     _, personal = hub.accounts.create_token("ann", "laptop", now=NOW)
     with pytest.raises(RequestError, match="accepts only trusted publishers"):
-        hub.accounts.check_may_publish(holder(personal, "ann"), "review")
+        rights_of(hub.accounts).check_may_publish(holder(personal, "ann"), "review")
     _, token = hub.exchange(hub.token())
-    hub.accounts.check_may_publish(holder(token, "ann"), "review")
+    rights_of(hub.accounts).check_may_publish(holder(token, "ann"), "review")
 
 
 # Refused exchanges
