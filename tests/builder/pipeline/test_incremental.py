@@ -52,6 +52,7 @@ class Builds(Contents):
         self.extra: set[str] = set()  # what the last build left for the next to remove
         self.is_extra_certain = False
         self.is_site_new = False  # since readers last looked
+        self.unnamed: set[tuple[str, str, str]] = set()  # withdrawn versions that lists may name
         self.clients = 0
         self.old_pulls: list[bytes] = []
         self.are_pulls_new = False  # since the last good build
@@ -142,7 +143,8 @@ class Builds(Contents):
             except Stopped:
                 self.is_extra_certain = False
                 # A withdrawal removes a text before anything else, so old lists may still name it.
-                self.is_site_new = not [*self.withdrawals()]
+                self.unnamed = self.withdrawn()
+                self.is_site_new = True
                 return
         self.after_build()
 
@@ -260,23 +262,30 @@ class Builds(Contents):
             assert not self.extra & set(extra), "left for more than one build"
         self.extra = set(extra)
         self.is_extra_certain = True
-        for path in self.withdrawals():
-            owner, name = path.parts[-4:-2]
-            for version in json.loads(path.read_text())["versions"]:
-                at = {"owner": owner, "name": name, "version": version}
-                files = [route.file_for(**at) for route in ROUTES if route.scope == "version"]
-                assert not [file for file in files if Path(self.settings.out, file).exists()]
-                assert not list(path.parents[1].glob(f"{version}.*"))
-                assert not list(
-                    Path(self.settings.out).glob(
-                        f"api/v1/repos/{owner}/{name}/versions/{version}.*/**/*.*"
-                    )
+        for owner, name, version in self.withdrawn():
+            at = {"owner": owner, "name": name, "version": version}
+            files = [route.file_for(**at) for route in ROUTES if route.scope == "version"]
+            assert not [file for file in files if Path(self.settings.out, file).exists()]
+            assert not list(self.root.glob(f"{owner}/{name}/{version}.*"))
+            assert not list(
+                Path(self.settings.out).glob(
+                    f"api/v1/repos/{owner}/{name}/versions/{version}.*/**/*.*"
                 )
+            )
+        self.unnamed = set()
         self.is_site_new = True
         self.touched = set()
         del self.seen[:-1]
         self.is_hint_complete = True
         self.are_pulls_new = False
+
+    def withdrawn(self) -> set[tuple[str, str, str]]:
+        """Owner, name and number of each withdrawn version."""
+        return {
+            (*path.parts[-4:-2], version)
+            for path in self.withdrawals()
+            for version in json.loads(path.read_text())["versions"]
+        }
 
     def fresh_settings(self) -> Settings:
         return self.settings._replace(
@@ -298,10 +307,15 @@ class Builds(Contents):
         out = Path(self.settings.out)
         for file in out.glob("api/v1/repos/*/*.json"):
             repo = json.loads(file.read_bytes())["data"]
+            if (repo["owner"], repo["name"], repo["latest_version"]) in self.unnamed:
+                continue
             for key in ("raw_url", "versions_url"):
                 assert (out / repo[key].removeprefix(f"{self.settings.base_url}/")).exists()
         for file in out.glob("api/v1/repos/*/*/versions.json"):
             for version in json.loads(file.read_bytes())["data"]:
+                ends = version["version"], version["previous"]
+                if any((*file.parts[-3:-1], one) in self.unnamed for one in ends):
+                    continue
                 for key in ("raw_url", "diff_url"):
                     if version[key]:
                         path = version[key].removeprefix(f"{self.settings.base_url}/")
