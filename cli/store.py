@@ -7,14 +7,14 @@ import sqlite3
 
 import click
 
+from builder.model.content_tree import RESTORED_FILE, STORE_FILE
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.store import check as content_check
 from builder.store import sqlite
-from builder.store.content import STORE_FILE
 from builder.store.database import remove
 from builder.store.locks import build_lock
-from builder.store.restored import RESTORED_FILE, parse_restored
+from builder.store.restored import parse_restored
 from builder.store.site import Site, read_hub
 from builder.store.state import State
 from cli.options import Places, database_option, folder_options, places_options

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from builder.store.content import PRIVATE_FILE
+from builder.model.content_tree import PRIVATE_FILE
 from builder.store.privacy import MARK, OPENED
 
 if TYPE_CHECKING:

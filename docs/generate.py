@@ -21,6 +21,7 @@ import msgspec
 import cli.service  # noqa: F401  defines all metrics
 from builder.model import errors, names, records, request_bodies
 from builder.model.caching import CACHE_CONTROL
+from builder.model.content_tree import KINDS
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
 from builder.model.routes import BYTES, GZIP, READ_ROUTES, ROUTES
@@ -89,6 +90,15 @@ def statuses() -> str:
 def reserved() -> str:
     """Returns the owners' names that the site uses itself."""
     return ", ".join(f"`{name}`" for name in sorted(names.RESERVED_OWNERS))
+
+
+def content_tree() -> str:
+    """Returns the table of the content tree."""
+    rows = ["| file | contents | bytes at most | once written |", "|---|---|---|---|"]
+    for kind in KINDS:
+        then = "may be replaced" if kind.changes else "never changes"
+        rows.append(f"| `{kind.path}` | {kind.meaning} | {kind.bytes_max:,} | {then} |")
+    return "\n".join(rows)
 
 
 def rules() -> str:
@@ -247,8 +257,8 @@ def _helps(command: click.Command, name: str, parent: click.Context | None) -> I
 PARTS = {
     part.__name__: part
     for part in (
-        endpoints, caching, pages, statuses, reserved, rules, publish_fields, publish_limits, tools,
-        commands, client, metrics, settings, trusted_github,
+        endpoints, caching, pages, statuses, reserved, content_tree, rules, publish_fields,
+        publish_limits, tools, commands, client, metrics, settings, trusted_github,
     )
 }  # fmt: skip
 

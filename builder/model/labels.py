@@ -11,11 +11,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from builder.model.answers import LabelMove
+from builder.model.content_tree import LABEL, LABELS, RECORD
 from builder.model.errors import Fault
 from builder.model.names import LABELS_PER_REPO_MAX
 from builder.model.records import LabelFile, Remains, Source, VersionFile
-
-FOLDER = "labels"
 
 
 class Move(NamedTuple):
@@ -35,7 +34,7 @@ class Move(NamedTuple):
     @property
     def has_own_file(self) -> bool:
         """True if the move is not part of a publication or a withdrawal."""
-        return self.file.startswith(f"{FOLDER}/")
+        return self.file.startswith(f"{LABELS}/")
 
     @property
     def is_carried(self) -> bool:
@@ -68,16 +67,11 @@ class Labels(NamedTuple):
 NO_LABELS = Labels({}, {}, 1)
 
 
-def event_file(number: int) -> str:
-    """The file of a separate move, relative to the repo's folder."""
-    return f"{FOLDER}/{number}.json"
-
-
 def move_of(number: int, event: LabelFile) -> Move:
     """The move that a separate file records."""
     source = event.source or None
     what = event.label, event.version, event.at, event.by, event.note, source
-    return Move(number, event_file(number), *what)
+    return Move(number, LABEL.file(number), *what)
 
 
 def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
@@ -88,7 +82,7 @@ def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
     return [
         Move(
             record.label_number,
-            f"{version}.json",
+            RECORD.file(version),
             label,
             version,
             record.published_at,

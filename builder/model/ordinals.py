@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from builder.model.content_tree import WHOLE, WITHDRAWAL
 from builder.model.errors import Fault
 from builder.model.names import Version
-from builder.model.withdrawn import WHOLE, WithdrawnVersion, withdrawn_file
+from builder.model.withdrawn import WithdrawnVersion
 
 
 class Counted(NamedTuple):
@@ -31,7 +32,9 @@ def count_withdrawn(one: WithdrawnVersion, own_files: Iterable[str]) -> Counted:
     """A withdrawn version; ``own_files``: the versions that have a withdrawal of their own."""
     what = str(one.version) if str(one.version) in own_files else WHOLE
     remains = one.remains
-    return Counted(remains.published_at, one.version, remains.ordinal or None, withdrawn_file(what))
+    return Counted(
+        remains.published_at, one.version, remains.ordinal or None, WITHDRAWAL.file(what)
+    )
 
 
 def number_versions(counted: Iterable[Counted]) -> dict[Version, int]:

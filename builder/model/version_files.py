@@ -16,8 +16,6 @@ FILES_MAX = 200
 # The limit for all files of a version together. More bytes are refused: `content_too_large`.
 BYTES_MAX = 5_000_000
 PATH_CHARS_MAX = 200
-# The files of a version are in the folder `{version}.files`.
-FOLDER_SUFFIX = ".files"
 
 # POSIX' portable characters, "+" and "@". No name begins with a dot, which hides it, or with a
 # hyphen, which programs read as an option; none ends with a dot, which Windows removes.

@@ -3,14 +3,11 @@
 from typing import NamedTuple
 
 from builder.model.answers import Withdrawal
+from builder.model.content_tree import WHOLE, WITHDRAWAL
 from builder.model.errors import cut
 from builder.model.labels import Move, moves_with
 from builder.model.names import Version
 from builder.model.records import NOTE_BYTES_MAX, Remains, WithdrawalFile, WithdrawnFile
-
-FOLDER = "withdrawn"
-# The name of the file that withdraws a whole repo, without its extension.
-WHOLE = "all"
 
 # By reason: the words after "was withdrawn".
 BECAUSE = {
@@ -39,11 +36,6 @@ class WithdrawnParts(NamedTuple):
     moves: list[Move]
 
 
-def withdrawn_file(what: str) -> str:
-    """The file of a withdrawal, relative to the repo's folder; ``what`` is a version, or WHOLE."""
-    return f"{FOLDER}/{what}.json"
-
-
 def public(withdrawal: WithdrawalFile) -> Withdrawal:
     """A withdrawal as readers see it."""
     return Withdrawal(withdrawal.at, withdrawal.reason, withdrawal.note)
@@ -68,10 +60,10 @@ def note_of(version: Version | None, withdrawal: WithdrawalFile) -> str:
 
 def moves_of(what: str, stored: WithdrawnFile) -> list[Move]:
     """The moves of labels that a withdrawal keeps: those that its versions' publications carried,
-    and its own. ``what`` as in ``withdrawn_file``.
+    and its own. ``what`` is a version, or WHOLE.
     """
     moves = [move for item in stored.versions.items() for move in moves_with(*item)]
-    file, own = withdrawn_file(what), stored.withdrawn
+    file, own = WITHDRAWAL.file(what), stored.withdrawn
     note = note_of(None if what == WHOLE else Version.parse(what), own)
     return [move._replace(file=file) for move in moves] + [
         Move(own.label_number, file, label, own.move_labels or None, own.at, own.by, note)

@@ -7,8 +7,6 @@ from typing import Self
 
 import watchfiles
 
-from builder.model import labels
-from builder.model.version_files import FOLDER_SUFFIX
 from builder.pipeline.rebuild import Rebuilder
 
 # An editor or a checkout touches many files at once. They share one build.
@@ -65,10 +63,7 @@ def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:
     repos = set()
     for path in paths:
         parts = os.path.relpath(path, root).split(os.sep)
-        owner, name, *inside = *parts, "", ""
-        # A publication writes the files of a version to a hidden folder with this suffix.
-        is_file = FOLDER_SUFFIX in inside[0] or (len(parts) == 4 and inside[0] == labels.FOLDER)
-        if len(parts) != 3 and not is_file:
+        if len(parts) < 3:
             return None
-        repos.add((owner, name))
+        repos.add((parts[0], parts[1]))
     return repos

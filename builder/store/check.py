@@ -1,26 +1,22 @@
 """Finds every fault of the content tree, including those that fail no build."""
 
+import itertools
 import os
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from builder.model import content_tree as tree
 from builder.model import names
 from builder.model.errors import ContentError, Fault
-from builder.model.labels import FOLDER as LABELS
 from builder.model.labels import Move, find_faults, move_of, moves_with
+from builder.model.names import Version
 from builder.model.ordinals import Counted, count_withdrawn
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.plural import counted
 from builder.model.records import VersionFile
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store.content import (
-    FORMAT,
-    FORMAT_FILE,
-    HOME_FILE,
-    OWNER_FILE,
+    FORMAT_NUMBER,
     RepoListing,
     check_format,
     list_owners,
@@ -31,12 +27,11 @@ from builder.store.content import (
     read_home,
     read_owner,
     read_version,
-    version_file,
 )
-from builder.store.label_files import event_name, read_event
+from builder.store.label_files import read_event
 from builder.store.restored import read_restored
 from builder.store.sqlite import folder_lock
-from builder.store.withdrawn_files import NOTHING_WITHDRAWN, file_name, read_parts
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
 from builder.text.prompts import parse_document, variable_names
 
 # Clocks of nodes and clients differ by minutes, and time zones by a day.
@@ -60,7 +55,7 @@ def check(root: str) -> Iterator[Fault]:
     for owner in owners:
         yield from _reserved(owner, [("owner", owner)])
         yield from _faults_of(read_owner, root, owner)
-        yield from _strays(root, owner, {OWNER_FILE})
+        yield from _strays(root, owner)
         try:
             repos = list_repos(root, owner)
         except ContentError as error:
@@ -84,24 +79,15 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         return
     except FileNotFoundError:
         return  # A failed first publication has removed the folder.
-    for folder, known in ((LABELS, event_name), (WITHDRAWN, file_name)):
+    for folder in (tree.LABELS, tree.WITHDRAWN):
         if os.path.isdir(f"{root}/{where}/{folder}"):
-            yield from _strays_beside(root, f"{where}/{folder}", known)
+            yield from _strays(root, f"{where}/{folder}")
     yield from strays
     for file in listing.left:
         yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
     if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         yield Fault(where, "no versions")
     yield from _check_history(root, owner, name, listing)
-
-
-def _strays_beside(root: str, folder: str, known: re.Pattern[str]) -> Iterator[Fault]:
-    """Files and folders without a known name; names that start with a dot are ignored."""
-    with os.scandir(f"{root}/{folder}") as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if not entry.name.startswith(".") and not known.fullmatch(entry.name):
-                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
-                yield Fault(f"{folder}/{entry.name}", f"unexpected {kind}; move it away")
 
 
 def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> Iterator[Fault]:
@@ -122,14 +108,13 @@ def _check_history(root: str, owner: str, name: str, listing: RepoListing) -> It
                 yield from error.faults
             continue
         moves += moves_with(str(version), record)
-        counted.append(
-            Counted(record.published_at, version, record.ordinal or None, f"{version}.json")
-        )
-        yield from _check_version(f"{where}/{version}", record, text, before)
-        yield from _strange_files(root, f"{where}/{version}{FOLDER_SUFFIX}", record)
-        if record.files and check_format(root) < FORMAT:
-            reason = f"older releases misread files; write {FORMAT} to {root}/{FORMAT_FILE}"
-            yield Fault(f"{where}/{version}.json", reason, is_warning=True)
+        file = tree.RECORD.file(version)
+        counted.append(Counted(record.published_at, version, record.ordinal or None, file))
+        yield from _check_version(where, version, record, text, before)
+        yield from _strange_files(root, f"{where}/{tree.FILE.entry(version)}", record)
+        if record.files and check_format(root) < FORMAT_NUMBER:
+            then = f"write {FORMAT_NUMBER} to {root}/{tree.FORMAT_FILE}"
+            yield Fault(f"{where}/{file}", f"older releases misread files; {then}", is_warning=True)
         before, tags = record.published_at, record.tags
     for number in events:
         try:
@@ -157,17 +142,18 @@ def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
     FileNotFoundError.
     """
     # Before the versions, so that a version committed meanwhile is listed below.
-    strays = [*_strays(root, where, {LABELS, WITHDRAWN})]
+    strays = [*_strays(root, where)]
     listing = list_versions(root, *where.split("/"))
-    kinds = ("md", "json", "files")
-    known = {f"{where}/{version}.{kind}" for version in listing.versions for kind in kinds}
-    known.update(f"{where}/{file}" for file in listing.left)
-    return listing, [one for one in strays if one.path not in known]
+    versions = itertools.product(tree.VERSION_KINDS, listing.versions)
+    known = {*listing.left, *(kind.entry(version) for kind, version in versions)}
+    return listing, [one for one in strays if one.path.rpartition("/")[2] not in known]
 
 
-def _check_version(stem: str, record: VersionFile, text: str, before: str) -> Iterator[Fault]:
+def _check_version(
+    where: str, version: Version, record: VersionFile, text: str, before: str
+) -> Iterator[Fault]:
     """The faults of a readable version; ``before`` is the time of the previous one."""
-    file = f"{stem}.json"
+    file, text_file = f"{where}/{tree.RECORD.file(version)}", f"{where}/{tree.TEXT.file(version)}"
     if record.published_at < before:
         yield Fault(file, "published_at is earlier than that of the version before")
     ahead = (datetime.fromisoformat(record.published_at) - datetime.now(UTC)).days
@@ -178,13 +164,13 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
         )
         yield Fault(file, reason, is_warning=True)
     if not text.strip():
-        yield Fault(f"{stem}.md", "no text")
+        yield Fault(text_file, "no text")
     if "\0" in text:
-        yield Fault(f"{stem}.md", "contains a NUL character")
+        yield Fault(text_file, "contains a NUL character")
     fault = parse_document(text).fault
     if fault and not record.front_matter_bytes:
         reason = f"the front matter cannot be read, so the site shows it as text: {fault}"
-        yield Fault(f"{stem}.md", reason, is_warning=True)
+        yield Fault(text_file, reason, is_warning=True)
     declared = {variable.name for variable in record.variables}
     missing = [found for found in variable_names(text) if found not in declared]
     if missing:
@@ -240,9 +226,9 @@ def _stray_texts_in(root: str, where: str) -> Iterator[Fault]:
 
 def _is_stray_text(entry: os.DirEntry[str], where: str) -> bool:
     name = entry.name
-    if not name.lower().endswith(".md") or name.startswith(".") or version_file.fullmatch(name):
+    if not name.lower().endswith(".md") or name.startswith(".") or tree.in_repo(name):
         return False
-    is_known = not where and name.lower() in (HOME_FILE, "readme.md")
+    is_known = not where and name.lower() in (tree.HOME_FILE, "readme.md")
     return not is_known and entry.is_file(follow_symlinks=False)
 
 
@@ -258,22 +244,23 @@ def _stray_text(root: str, where: str, name: str, *, is_warning: bool = False) -
     return Fault(path, reason, is_warning)
 
 
-def _strays(root: str, where: str, known: set[str]) -> Iterator[Fault]:
+def _strays(root: str, where: str) -> Iterator[Fault]:
+    """The unexpected entries of the folder of an owner, of a repo, or of its labels or withdrawals,
+    and texts and files of versions that have no record there.
+    """
+    inside = "".join(f"{one}/" for one in where.split("/")[2:])
+    known = (tree.LABELS, tree.WITHDRAWN) if "/" in where else (tree.OWNER_FILE,)
     with os.scandir(f"{root}/{where}") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.name.startswith(".") or entry.name in known:
+            path, is_folder = f"{where}/{entry.name}", entry.is_dir(follow_symlinks=False)
+            kind, value = tree.in_repo(inside + entry.name) or (None, "")
+            if entry.name.startswith(".") or (kind if inside else entry.name in known):
                 continue
-            found = version_file.fullmatch(entry.name)
-            if found and found[2] != "json":
-                what = "text" if found[2] == "md" else "files"
-                yield Fault(
-                    f"{where}/{entry.name}",
-                    f"{what} without record {found[1]}.json, so not a version; "
-                    "publish it again, or remove it",
-                )
-            elif _is_stray_text(entry, where):
+            if kind in (tree.TEXT, tree.FILE):
+                what = f"{'text' if kind is tree.TEXT else 'files'} without record"
+                then = "so not a version; publish it again, or remove it"
+                yield Fault(path, f"{what} {tree.RECORD.file(value)}, {then}")
+            elif not inside and _is_stray_text(entry, where):
                 yield _stray_text(root, where, entry.name)
-            elif not entry.is_dir(follow_symlinks=False):
-                yield Fault(f"{where}/{entry.name}", "unexpected file; move it away")
-            elif where.count("/") == 1:
-                yield Fault(f"{where}/{entry.name}", "unexpected folder; move it away")
+            elif not is_folder or "/" in where:
+                yield Fault(path, f"unexpected {'folder' if is_folder else 'file'}; move it away")

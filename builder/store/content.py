@@ -1,23 +1,7 @@
-"""Reads the content tree, the source of truth. Never writes.
-
-    content/home.md                       the operator's text on the home page (optional)
-    content/restored.json                 the numbers free since a restore (see ``restored``)
-    content/{owner}/owner.json            the owner's profile (optional)
-    content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
-    content/{owner}/{name}/{x.y.z}.files/…  its files, if it has any
-    content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
-    content/{owner}/{name}/labels/{n}.json  a change of a label (see ``label_files``)
-    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of its files above
-                                          (see ``withdrawn_files``); ``all.json``: all versions
-
-An ``.md`` or ``.files`` without its ``.json`` was left by a crash and is no version. Names that
-start with a dot, and other plain files beside the owners' folders, are ignored. Everything else in
-a wrong place is a fault: a build fails rather than silently omit a prompt.
-"""
+"""Reads the content tree (see ``content_tree``), the source of truth. Never writes."""
 
 import hashlib
 import os
-import re
 import time
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from builder.model import names
+from builder.model.content_tree import FILE, FORMAT, FORMAT_FILE, HOME, PROFILE, RECORD, TEXT
 from builder.model.errors import ContentError, Fault, Faults, OperatorError
 from builder.model.names import Version
-from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, StoredFile, VersionFile
-from builder.model.version_files import BYTES_MAX, FOLDER_SUFFIX
+from builder.model.records import OwnerFile, StoredFile, VersionFile
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import (
     files_in,
@@ -41,27 +25,16 @@ from builder.store.plain_files import (
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
-HOME_FILE = "home.md"
-HOME_BYTES_MAX = 16 * 1024
-OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
 # The newest format of the content folder that this release reads. A release that writes files which
-# older ones would misread raises it, and writes it to FORMAT_FILE first. Without that file, the
-# format is 1. Releases up to 1.0 do not check it. In format 2, versions have files.
-FORMAT = 2
-FORMAT_FILE = ".hub-format"
-# In a folder that is a copy of a shared store: the store's name, and the last change copied.
-STORE_FILE = ".hub-store"
-# In the folder of a private hub (see ``privacy``).
-PRIVATE_FILE = ".hub-private"
-_FORMAT_BYTES_MAX = 20
+# older ones would misread raises it, and writes it to FORMAT_FILE first. Releases up to 1.0 do not
+# check it.
+FORMAT_NUMBER = 2
 CHANGED = (
     "changed after publication: its hash differs from the record; restore it from a backup, "
     "and publish the change as a new version"
 )
-RECORD_BYTES_MAX = 2 * 1024 * 1024
 
-version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json|files)")
 _decode_version = msgspec.json.Decoder(VersionFile).decode
 _decode_owner = msgspec.json.Decoder(OwnerFile).decode
 
@@ -82,8 +55,6 @@ class RepoListing(NamedTuple):
 
 # The kernel's clock for file times ticks every 1 to 10 ms.
 CLOCK_GRAIN_NS = 20_000_000
-# The number of version names whose parsed form this process caches.
-VERSIONS_PARSED = 2 * names.VERSIONS_PER_REPO_MAX
 
 
 def repo_path(root: str, owner: str, name: str) -> str:
@@ -107,15 +78,16 @@ def check_format(root: str) -> int:
     """The format of a content folder. Raises OperatorError if a newer release wrote it; OSError."""
     path = f"{root}/{FORMAT_FILE}"
     try:
-        text = read_file(path, _FORMAT_BYTES_MAX).decode(errors="replace").strip()
+        text = read_file(path, FORMAT.bytes_max).decode(errors="replace").strip()
     except FileNotFoundError:
         return 1
     if not (text.isascii() and text.isdecimal()):
         raise OperatorError(f"{path} must have the number of a format, and nothing else.")
-    if int(text) > FORMAT:
+    if int(text) > FORMAT_NUMBER:
         raise OperatorError(
             f"{root} was written by a newer release of hub (format {text}; this release reads up "
-            f"to {FORMAT}). Upgrade to that release, or restore a backup from before the upgrade."
+            f"to {FORMAT_NUMBER}). Upgrade to that release, or restore a backup from before the "
+            "upgrade."
         )
     return int(text)
 
@@ -200,33 +172,30 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     faults = Faults()
     events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
     texts, records, folders = set[str](), set[str](), set[str]()
-    files = {"md": texts, "json": records, "files": folders}
-    for (version, kind), _ in files_in(root, repo, _match, faults):
+    files = {TEXT: texts, RECORD: records, FILE: folders}
+    for kind, version, _ in files_in(root, repo, "", faults):
         files[kind].add(version)
     withdrawn = withdrawn_files.list_withdrawn(root, repo, faults)
     gone = texts | records | folders if withdrawn.is_whole else withdrawn.versions
     alive = records - gone
-    lost = {text for text in alive - texts if not _is_there(f"{path}/{text}.md")}
-    if not all(_is_there(f"{path}/{text}.json") for text in lost):
+    lost = {text for text in alive - texts if not _is_there(f"{path}/{TEXT.file(text)}")}
+    if not all(_is_there(f"{path}/{RECORD.file(text)}") for text in lost):
         return list_versions(root, owner, name)  # A withdrawal has removed both meanwhile.
     faults += [
-        Fault(f"{repo}/{text}.json", f"record without text; restore {text}.md from a backup")
+        Fault(
+            f"{repo}/{RECORD.file(text)}",
+            f"record without text; restore {TEXT.file(text)} from a backup",
+        )
         for text in lost
     ]
     if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
     faults.check()
-    left = [f"{version}.{kind}" for kind, found in files.items() for version in found & gone]
+    left = [kind.entry(version) for kind, found in files.items() for version in found & gone]
     return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
 
 
-@lru_cache(2 * VERSIONS_PARSED)
-def _match(file: str) -> tuple[str, ...] | None:
-    found = version_file.fullmatch(file)
-    return found and found.groups()
-
-
-@lru_cache(VERSIONS_PARSED)
+@lru_cache(2 * names.VERSIONS_PER_REPO_MAX)
 def _parse(version: str) -> Version:
     return Version(*map(int, version.split(".")))
 
@@ -246,11 +215,11 @@ def version_mark(root: str, owner: str, name: str, version: Version) -> str:
     the record is missing, or if one is so young that another change within the grain of the file
     system's clock could leave the same mark.
     """
-    stem = f"{repo_path(root, owner, name)}/{version}"
+    folder = repo_path(root, owner, name)
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
-        found = [os.lstat(f"{stem}.{kind}") for kind in ("md", "json")]
-        found += statuses_below(f"{stem}{FOLDER_SUFFIX}")
+        found = [os.lstat(f"{folder}/{kind.file(version)}") for kind in (TEXT, RECORD)]
+        found += statuses_below(f"{folder}/{FILE.entry(version)}")
         return mark_of_files(found, settled_ns)
     except OSError:
         return ""  # Reading the version reports the reason.
@@ -296,12 +265,12 @@ def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
 
 def owner_mark(root: str, owner: str) -> str:
     """As a version's mark, of the owner's profile; ``none`` if there is none."""
-    return _file_mark(f"{root}/{owner}/{OWNER_FILE}")
+    return _file_mark(f"{root}/{owner}/{PROFILE.file()}")
 
 
 def home_mark(root: str) -> str:
-    """As ``owner_mark``, of ``home.md``."""
-    return _file_mark(f"{root}/{HOME_FILE}")
+    """As ``owner_mark``, of the operator's text on the home page."""
+    return _file_mark(f"{root}/{HOME.path}")
 
 
 def _file_mark(path: str) -> str:
@@ -314,8 +283,8 @@ def _file_mark(path: str) -> str:
 
 def read_record(root: str, owner: str, name: str, version: Version) -> VersionFile:
     """One version's record, without its text. Raises ContentError."""
-    file = f"{owner}/{name}/{version}.json"
-    return read_record_file(root, file, _decode_version, RECORD_BYTES_MAX)
+    file = f"{owner}/{name}/{RECORD.file(version)}"
+    return read_record_file(root, file, _decode_version, RECORD.bytes_max)
 
 
 def read_version(root: str, owner: str, name: str, version: Version) -> tuple[VersionFile, str]:
@@ -329,18 +298,18 @@ def read_text(
     root: str, owner: str, name: str, version: Version, sha256: str, front_matter_bytes: int = 0
 ) -> str:
     """One version's text, checked against the values of its record. Raises ContentError."""
-    stem = f"{owner}/{name}/{version}"
-    raw_text = read_record_file(root, f"{stem}.md", bytes, CONTENT_BYTES_MAX)
+    file = f"{owner}/{name}/{TEXT.file(version)}"
+    raw_text = read_record_file(root, file, bytes, TEXT.bytes_max)
     if hashlib.sha256(raw_text).hexdigest() != sha256:
-        raise ContentError([Fault(f"{stem}.md", CHANGED)])
+        raise ContentError([Fault(file, CHANGED)])
     try:
         text = raw_text.decode()
     except UnicodeDecodeError as error:
-        raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start:,}")]) from None
+        raise ContentError([Fault(file, f"not UTF-8 at byte {error.start:,}")]) from None
     end = front_matter_bytes
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
         reason = f"front_matter_bytes is {end:,}, which is not the start of a character"
-        raise ContentError([Fault(f"{stem}.json", reason)])
+        raise ContentError([Fault(f"{owner}/{name}/{RECORD.file(version)}", reason)])
     return text
 
 
@@ -364,8 +333,8 @@ def read_version_file(
     """The bytes of one of a version's files. Raises ContentError if it is missing or has another
     hash.
     """
-    file = f"{owner}/{name}/{version}{FOLDER_SUFFIX}/{stored.path}"
-    data = read_record_file(root, file, bytes, BYTES_MAX)
+    file = f"{owner}/{name}/{FILE.file(version, stored.path)}"
+    data = read_record_file(root, file, bytes, FILE.bytes_max)
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise ContentError([Fault(file, CHANGED)])
     return data
@@ -373,11 +342,11 @@ def read_version_file(
 
 def read_owner(root: str, owner: str) -> OwnerFile | None:
     """An owner's profile; None if the owner has not written one. Raises ContentError."""
-    return read_record_if_there(root, f"{owner}/{OWNER_FILE}", _decode_owner, RECORD_BYTES_MAX)
+    return read_record_if_there(root, f"{owner}/{PROFILE.file()}", _decode_owner, PROFILE.bytes_max)
 
 
 def read_home(root: str) -> str:
     """The operator's text on the home page, in Markdown; empty if there is none. Raises
     ContentError.
     """
-    return read_record_if_there(root, HOME_FILE, bytes.decode, HOME_BYTES_MAX) or ""
+    return read_record_if_there(root, HOME.path, bytes.decode, HOME.bytes_max) or ""

@@ -9,11 +9,10 @@ from typing import TypeVar
 
 import msgspec
 
+from builder.model.content_tree import FILE, Kind, in_repo
 from builder.model.errors import ContentError, Fault
-from builder.model.version_files import FOLDER_SUFFIX
 
 Record = TypeVar("Record")
-Matched = TypeVar("Matched")
 MISSING = "missing; restore it from a backup"
 
 
@@ -42,26 +41,28 @@ def read_file(path: str, bytes_max: int) -> bytes:
 
 
 def files_in(
-    root: str, folder: str, match: Callable[[str], Matched | None], faults: list[Fault]
-) -> Iterator[tuple[Matched, os.DirEntry[str]]]:
-    """The plain files in a folder below ``root`` whose names match, and the folders of versions'
-    files; none if there is no folder. Links, unreadable folders and other things with such a name
-    are noted in ``faults``.
+    root: str, repo: str, inside: str, faults: list[Fault]
+) -> Iterator[tuple[Kind, str, os.DirEntry[str]]]:
+    """The plain files in a folder of ``repo`` (``owner/name``), or in the repo's own if ``inside``
+    is empty, and the folders of versions' files; each with its kind and value as ``in_repo``. None
+    if there is no folder. Links, unreadable folders and other things with such a name are noted in
+    ``faults``.
     """
+    folder, prefix = (f"{repo}/{inside}", f"{inside}/") if inside else (repo, "")
     path = f"{root}/{folder}"
     try:
         with os.scandir(path) as entries:
             if os.path.islink(path):
                 raise NotADirectoryError
             for entry in entries:
-                found = match(entry.name)
-                is_folder = entry.name.endswith(FOLDER_SUFFIX)
-                is_right = entry.is_dir if is_folder else entry.is_file
-                if found and is_right(follow_symlinks=False):
-                    yield found, entry
-                elif found:
-                    kind = "folder" if is_folder else "file"
-                    faults.append(Fault(f"{folder}/{entry.name}", f"not a plain {kind}"))
+                if not (found := in_repo(prefix + entry.name)):
+                    continue
+                is_right = entry.is_dir if found[0] is FILE else entry.is_file
+                if is_right(follow_symlinks=False):
+                    yield *found, entry
+                else:
+                    what = "folder" if found[0] is FILE else "file"
+                    faults.append(Fault(f"{folder}/{entry.name}", f"not a plain {what}"))
     except (FileNotFoundError, NotADirectoryError):
         # A folder that exists now was created after the scan.
         if os.path.islink(path) or (os.path.exists(path) and not os.path.isdir(path)):

@@ -9,9 +9,9 @@ import contextlib
 import logging
 import os
 
+from builder.model.content_tree import PRIVATE, PRIVATE_FILE, STORE_FILE
 from builder.model.errors import OperatorError, explained
 from builder.model.settings import Settings
-from builder.store.content import PRIVATE_FILE, STORE_FILE
 from builder.store.plain_files import read_file
 from builder.store.site import read_hub
 
@@ -26,7 +26,7 @@ log = logging.getLogger("hub.build")
 def is_marked(content: str) -> bool:
     """True if only members may read the content. Raises OSError if the folder cannot be read."""
     try:
-        return read_file(f"{content}/{PRIVATE_FILE}", len(MARK)) != OPENED
+        return read_file(f"{content}/{PRIVATE_FILE}", PRIVATE.bytes_max) != OPENED
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:

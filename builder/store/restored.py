@@ -1,4 +1,4 @@
-"""Reads ``content/restored.json``, which a restore leaves if it may lack versions that readers saw.
+"""Reads the file of the content that a restore leaves if it may lack versions that readers saw.
 
 Readers may have seen versions that the content does not have. Every part and ordinal of a number
 given before is below ``floor``. Each later publication has at least one that is not, so its number
@@ -12,14 +12,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from builder.model import names
+from builder.model.content_tree import RESTORED, RESTORING
 from builder.model.errors import OperatorError
 from builder.model.records import Time
 from builder.store.plain_files import read_record_if_there
-
-RESTORED_FILE = "restored.json"
-# A folder of this name in the content is a restore that has not ended.
-RESTORING = ".restoring"
-_BYTES_MAX = 16 * 1024
 
 
 class Restored(Struct, forbid_unknown_fields=True):
@@ -37,7 +33,7 @@ def read_restored(root: str) -> Restored | None:
     """The restore's record; None if the content has every published version. Raises
     ContentError.
     """
-    return read_record_if_there(root, RESTORED_FILE, parse_restored, _BYTES_MAX)
+    return read_record_if_there(root, RESTORED.path, parse_restored, RESTORED.bytes_max)
 
 
 def number_floor(root: str) -> int:

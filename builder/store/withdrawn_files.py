@@ -1,35 +1,22 @@
-"""Reads the withdrawals of a repo: ``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for a version,
-``all.json`` for the whole repo. Removes files that a crash has left.
+"""Reads the withdrawals of a repo, and removes files that a crash has left.
 
 Such a file alone decides: the text and record of the versions in it are no longer part of the
 content, even if they are still in the repo's folder.
 """
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from builder.model import names
+from builder.model.content_tree import WHOLE, WITHDRAWAL, WITHDRAWN
 from builder.model.errors import ContentError, Fault, Faults
 from builder.model.labels import Move
 from builder.model.names import Version
 from builder.model.records import WithdrawnFile
-from builder.model.withdrawn import (
-    FOLDER,
-    WHOLE,
-    WithdrawnParts,
-    WithdrawnVersion,
-    moves_of,
-    withdrawn_file,
-)
+from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, moves_of
 from builder.store.plain_files import files_in, read_record_file, remove
 
-# A file that withdraws as many versions as a repo can have takes 3 MB.
-FILE_BYTES_MAX = 8 * 1024 * 1024
-
-file_name = re.compile(f"({names.VERSION_PATTERN}|{WHOLE})\\.json")
 _decode = msgspec.json.Decoder(WithdrawnFile).decode
 
 
@@ -58,8 +45,7 @@ def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListin
     """The withdrawals of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
     ``files_in``.
     """
-    files = files_in(root, f"{repo}/{FOLDER}", file_name.fullmatch, faults)
-    found = {name[1] for name, _ in files}
+    found = {what for _, what, _ in files_in(root, repo, WITHDRAWN, faults)}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 
@@ -67,8 +53,8 @@ def read_withdrawn(root: str, repo: str, what: str) -> WithdrawnFile:
     """The withdrawal of a version of ``repo`` (``owner/name``), or of the whole repo (WHOLE).
     Raises ContentError.
     """
-    file = f"{repo}/{withdrawn_file(what)}"
-    stored = read_record_file(root, file, _decode, FILE_BYTES_MAX)
+    file = f"{repo}/{WITHDRAWAL.file(what)}"
+    stored = read_record_file(root, file, _decode, WITHDRAWAL.bytes_max)
     if what != WHOLE and [*stored.versions] != [what]:
         raise ContentError([Fault(file, f"must withdraw {what}, and nothing else")])
     return stored

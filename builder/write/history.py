@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from builder.model.answers import ListedVersion
+from builder.model.content_tree import RECORD
 from builder.model.errors import Faults
 from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
 from builder.model.names import Version
@@ -221,5 +222,5 @@ def _read_ahead(
             record = read_record(version)
             moves += moves_with(name, record)
             published_at, ordinal = record.published_at, record.ordinal
-        counted.append(Counted(published_at, version, ordinal or None, f"{name}.json"))
+        counted.append(Counted(published_at, version, ordinal or None, RECORD.file(name)))
     return moves, counted

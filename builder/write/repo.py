@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from builder.model.answers import LabelMove, ListedVersion, Repo
 from builder.model.answers import Version as VersionRecord
+from builder.model.content_tree import TEXT
 from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
 from builder.model.links import Links
@@ -301,7 +302,7 @@ class _RepoFiles:
     def _since(self, older: Stored, stored: Stored, skill: Skill) -> tuple[Since, bytes]:
         """The changes since the previous version, for its page and as a diff."""
         changes = line_diff.LineDiff(older.content, stored.content)
-        names = (f"{self.task.id}/{one.version}.md" for one in (older, stored))
+        names = (f"{self.task.id}/{TEXT.file(one.version)}" for one in (older, stored))
         files = self._file_changes(older, stored, skill)
         diff = (changes.unified(*names) + unified(files)).encode()
         sides = (interface_of(one.record, one.content) for one in (older, stored))

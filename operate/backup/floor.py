@@ -8,7 +8,6 @@ backup: their floors are noted beside the backup and in the content that is repl
 has a floor of its own in case both are lost.
 """
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
@@ -16,18 +15,16 @@ import msgspec
 from msgspec import Struct
 
 from builder.model import names
+from builder.model.content_tree import RECORD, WITHDRAWAL, in_repo
 from builder.model.errors import OperatorError
 from builder.model.names import Version
 from builder.model.records import DAY_SECONDS, format_time
-from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store.restored import Restored
 
 _STEP = 10_000
 # More than what a prompt can be given in a day, from one step to the next but one.
 _STEPS_PER_DAY = 2
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-
-_record = re.compile(rf"[^/]+/[^/]+/(?:{WITHDRAWN}/)?(?:({names.VERSION_PATTERN})|all)\.json")
 
 
 class _Numbers(Struct):
@@ -42,15 +39,15 @@ _decode_numbers = msgspec.json.Decoder(_Numbers).decode
 
 def highest_number(path: str, data: bytes) -> int:
     """The highest part of a version, or ordinal, in a file of the content; 0 if it has none."""
-    found = _record.fullmatch(path)
-    if not found:
+    kind, version = in_repo(path.split("/", 2)[-1]) or (None, "")
+    if kind not in (RECORD, WITHDRAWAL):
         return 0
     try:
         stored = _decode_numbers(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         stored = _Numbers()  # a faulty record, whose ordinal no build uses
-    versions = [found[1], *filter(names.is_version, stored.versions)]
-    numbers = [part for text in versions if text for part in Version.parse(text)]
+    versions = filter(names.is_version, [version, *stored.versions])
+    numbers = [part for text in versions for part in Version.parse(text)]
     return max([*numbers, stored.ordinal, *(one.ordinal for one in stored.versions.values())])
 
 

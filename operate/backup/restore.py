@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from builder.model import errors
+from builder.model.content_tree import RESTORED_FILE, RESTORING
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.store import database
 from builder.store.locks import build_lock
 from builder.store.privacy import is_marked
-from builder.store.restored import RESTORED_FILE, RESTORING, read_restored
+from builder.store.restored import read_restored
 from builder.store.state import State
 from operate.backup import archive
 from operate.backup.floor import floor_above, highest_number

@@ -9,22 +9,18 @@ file is read last, and then readers of the backup ignore the texts that it withd
 import contextlib
 import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator
 
-from builder.model import labels, withdrawn
+from builder.model import content_tree as table
 from builder.model.errors import explained
-from builder.store.content import FORMAT_FILE, PRIVATE_FILE, STORE_FILE
 from operate.backup.archive import Writer
 
 # Files of the content whose names start with a dot, and which belong to a backup.
-MARKS = (FORMAT_FILE, PRIVATE_FILE)
+MARKS = (table.FORMAT_FILE, table.PRIVATE_FILE)
 _GONE = (FileNotFoundError, NotADirectoryError)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# A file of a version or of a label, below the prompt's folder.
-_part = re.compile(rf"((?:{labels.FOLDER}/)?[^/]+)\.(json|md|files)(?:/.*)?")
 
 
 def add_content(root: str, writer: Writer, moment_ns: int) -> tuple[int, list[str]]:
@@ -48,7 +44,7 @@ def add_content(root: str, writer: Writer, moment_ns: int) -> tuple[int, list[st
 
 
 def _add_prompt(root: str, folder: str, writer: Writer, skipped: list[str], moment_ns: int) -> None:
-    withdrawals = f"{folder}/{withdrawn.FOLDER}"
+    withdrawals = f"{folder}/{table.WITHDRAWN}"
     files = _without_later(root, folder, _list(root, folder, skipped), moment_ns)
     for path in files:
         if not path.startswith(f"{withdrawals}/"):
@@ -68,7 +64,7 @@ def _list(root: str, folder: str, skipped: list[str]) -> list[str]:
         found = sorted(_walk(root, folder, skipped))
         # A node applies changes without this lock, but in order. If a second look finds the same
         # files, none is missing to which another one refers.
-        while os.path.lexists(f"{root}/{STORE_FILE}"):
+        while os.path.lexists(f"{root}/{table.STORE_FILE}"):
             if (again := sorted(_walk(root, folder, []))) == found:
                 break
             found = again
@@ -80,14 +76,18 @@ def _list(root: str, folder: str, skipped: list[str]) -> list[str]:
 def _without_later(root: str, folder: str, files: list[str], moment_ns: int) -> list[str]:
     """The files without versions and moves of labels that began after the moment."""
     now_ns, later = time.time_ns(), set()
-    parts = {path: _part.fullmatch(path, len(folder) + 1) for path in files}
-    for path, part in parts.items():
+    found = {path: table.in_repo(path[len(folder) + 1 :]) or (None, None) for path in files}
+    for path, (kind, value) in found.items():
         with contextlib.suppress(*_GONE):
-            is_record = part and part[2] == "json"
             # A time that is still to come says nothing: some clock was wrong.
+            is_record = kind in (table.RECORD, table.LABEL)
             if is_record and moment_ns < os.stat(f"{root}/{path}").st_mtime_ns <= now_ns:
-                later.add(part[1])
-    return [path for path, part in parts.items() if not part or part[1] not in later]
+                later.add(value)
+    return [
+        path
+        for path, (kind, value) in found.items()
+        if kind is table.WITHDRAWAL or value not in later
+    ]
 
 
 def _walk(root: str, folder: str, skipped: list[str]) -> Iterator[str]:

@@ -16,15 +16,13 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
+from builder.model.content_tree import FILE, HUB_FILES, STORE, STORE_FILE, TEXT
 from builder.model.errors import OperatorError, RequestError
-from builder.model.labels import event_file
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.model.withdrawn import withdrawn_file
 from builder.pipeline.context import Named
 from builder.store import content
-from builder.store.content import OWNER_FILE, STORE_FILE
+from builder.store.plain_files import read_file
 from publisher.nodes.folders import split
-from publisher.nodes.rows import EVENT, HUB_FILES, PROFILE, VERSION, WITHDRAWAL, Mark, Row
+from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Mark, Row, path_of
 from publisher.write import durable, synced_files
 
 # The copy syncs applied rows to the disk this often. A crash costs at most the rows since then,
@@ -117,9 +115,14 @@ def apply_row(root: str, row: Row) -> None:
     """Writes the files of a row as the folder of a single machine has them. Raises OSError,
     RequestError ``storage_unavailable``, OperatorError.
     """
-    if row.kind in HUB_FILES:
-        return _put(f"{root}/{row.kind}", row.record)
-    if not all(part.strip(".") for part in f"{row.repo}/{row.name}".split("/")):
+    if row.kind not in (VERSION, EVENT, PROFILE, WITHDRAWAL, *HUB_FILES):
+        raise OperatorError(
+            f"The change {row.serial} is of a kind that this release does not know, {row.kind!r}. "
+            "Upgrade this node."
+        )
+    if row.kind not in HUB_FILES and not all(
+        part.strip(".") for part in f"{row.repo}/{row.name}".split("/")
+    ):
         raise OperatorError(f"The change {row.serial} names {row.repo!r} and {row.name!r}.")
     folder = f"{root}/{row.repo}"
     if row.kind == VERSION and row.text is None:
@@ -127,22 +130,12 @@ def apply_row(root: str, row: Row) -> None:
     if row.kind == VERSION:
         text, files = split(row.record, row.text)
         for path, data in files.items():
-            _put(f"{folder}/{row.name}{FOLDER_SUFFIX}/{path}", data)
-        _put(f"{folder}/{row.name}.md", text)
-        # The record last: it makes the version exist.
-        _put(f"{folder}/{row.name}.json", row.record)
-    elif row.kind == EVENT:
-        _put(f"{folder}/{event_file(int(row.name))}", row.record)
-    elif row.kind == PROFILE:
-        _put(f"{folder}/{OWNER_FILE}", row.record)
-    elif row.kind == WITHDRAWAL:
-        _put(f"{folder}/{withdrawn_file(row.name)}", row.record)
+            _put(f"{folder}/{FILE.file(row.name, path)}", data)
+        _put(f"{folder}/{TEXT.file(row.name)}", text)
+    # The record last: it makes a version exist.
+    _put(f"{root}/{path_of(row.repo, row.kind, row.name)}", row.record)
+    if row.kind == WITHDRAWAL:
         remove_left(root, row.repo)
-    else:
-        raise OperatorError(
-            f"The change {row.serial} is of a kind that this release does not know, {row.kind!r}. "
-            "Upgrade this node."
-        )
 
 
 def remove_left(root: str, repo: str) -> None:
@@ -178,8 +171,7 @@ def _read_saved(root: str) -> Saved:
     content.check_format(root)
     path = f"{root}/{STORE_FILE}"
     try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Saved)
+        return msgspec.json.decode(read_file(path, STORE.bytes_max), type=Saved)
     except FileNotFoundError:
         pass
     except (OSError, msgspec.DecodeError) as error:

@@ -18,8 +18,8 @@ import msgspec
 import psycopg
 from msgspec import Struct
 
-from builder.store.content import FORMAT_FILE, HOME_FILE, PRIVATE_FILE
-from builder.store.restored import RESTORED_FILE
+from builder.model.content_tree import HUB_FILES, LABEL, OWNER_FILE, RECORD
+from builder.model.content_tree import WITHDRAWAL as WITHDRAWAL_FILE
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
 # The most that one page has; the rest is on later pages.
@@ -29,8 +29,9 @@ PAGE_ROWS, PAGE_BYTES = 500, 8 * 1024 * 1024
 LOCK_SECONDS = 2.0
 
 VERSION, EVENT, WITHDRAWAL, PROFILE = "version", "label", "withdrawal", "profile"
-# Kinds that are files of the hub itself, which has no owner. As with profiles, the last row counts.
-HUB_FILES = (FORMAT_FILE, HOME_FILE, PRIVATE_FILE, RESTORED_FILE)
+# The other kinds are HUB_FILES, files of the hub itself, which has no owner. Of these and of
+# profiles, the last row counts.
+_NUMBERED = {VERSION: RECORD, EVENT: LABEL, WITHDRAWAL: WITHDRAWAL_FILE}
 
 # With `>=`, the first row is the one that the node has; if it is not, this is another history. The
 # server does not send the content of that row, nor of rows that the node has just committed.
@@ -142,6 +143,14 @@ class Page(NamedTuple):
 
     rows: list[Row]
     head: int
+
+
+def path_of(repo: str, kind: str, name: str) -> str:
+    """The path of a row's file, or of a version's record, below the content folder."""
+    if kind in HUB_FILES:
+        return kind
+    file = _NUMBERED[kind].file(name) if kind in _NUMBERED else name
+    return f"{repo}/{OWNER_FILE if kind == PROFILE else file}"
 
 
 def make_change(

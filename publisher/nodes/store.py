@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 import psycopg
 
+from builder.model.content_tree import FORMAT_FILE
 from builder.model.errors import OperatorError
 from builder.pipeline.context import Named
 from builder.store import content
@@ -245,8 +246,8 @@ class Shared:
 
     def _raise_format(self) -> None:
         """Raise the content's format before any node has a version with files."""
-        if content.check_format(self.root) < content.FORMAT:
-            file = File("", content.FORMAT_FILE, os.urandom(16).hex(), durable.FORMAT_TEXT)
+        if content.check_format(self.root) < content.FORMAT_NUMBER:
+            file = File("", FORMAT_FILE, os.urandom(16).hex(), durable.FORMAT_TEXT)
             change = rows.make_change("", "", [file], self._turn.seen.serial, by_owner=False)
             self._commits.commit(change)
 

@@ -11,20 +11,17 @@ from typing import Any
 import msgspec
 import psycopg
 
+from builder.model.content_tree import FILE, HUB_FILES, LABEL, OWNER_FILE, RECORD, TEXT, WHOLE
+from builder.model.content_tree import WITHDRAWAL as WITHDRAWAL_FILE
 from builder.model.errors import OperatorError
-from builder.model.labels import event_file
 from builder.model.records import LabelFile, OwnerFile, VersionFile, WithdrawnFile
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
-from builder.store.content import OWNER_FILE
 from builder.store.restored import serial_base
 from publisher.accounts.database import Database
 from publisher.nodes.copy import lock_folder, mark_as_copy
 from publisher.nodes.folders import join, paths_of, split
 from publisher.nodes.rows import (
     EVENT,
-    HUB_FILES,
     PROFILE,
     VERSION,
     WITHDRAWAL,
@@ -33,6 +30,7 @@ from publisher.nodes.rows import (
     Row,
     commit,
     make_change,
+    path_of,
     read_page,
 )
 
@@ -98,7 +96,7 @@ def _copied(database: Database) -> Iterator[tuple[Mark, str, Hashes]]:
     serial = 0
     while found := database.execute(_HASHES.format("serial > ?"), (serial, 1000)):
         for serial, request, repo, kind, name, *hashes in found:
-            yield Mark(serial, request), _path(repo, kind, name), tuple(hashes)
+            yield Mark(serial, request), path_of(repo, kind, name), tuple(hashes)
 
 
 def _commit(database: Database, group: list[tuple[str, File]], mark: Mark) -> Mark:
@@ -129,7 +127,7 @@ def find_differences(root: str, database: Database, progress: Progress) -> Itera
         there: dict[str, Hashes] = {}
         rows = database.execute(_HASHES.format("owner = ?"), (owner, None))
         for _, _, repo, kind, name, *hashes in rows:
-            there[_path(repo, kind, name)] = tuple(hashes)
+            there[path_of(repo, kind, name)] = tuple(hashes)
         for file in _files_of(root, owner):
             path, hashes = _hashes_of(file)
             if there.pop(path, None) != hashes:
@@ -143,8 +141,7 @@ def numbered_records(database: Database) -> Iterator[tuple[str, bytes]]:
     while rows := database.execute(_RECORDS, (last,)):
         last = rows[-1][0]
         for _, repo, kind, name, record in rows:
-            path = _path(repo, kind, name)
-            yield f"{path}.json" if kind == VERSION else path, record
+            yield path_of(repo, kind, name), record
 
 
 def read_hub_file(database: Database, name: str) -> bytes | None:
@@ -176,7 +173,7 @@ def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[
                 yield f"change {mark.serial + 1}: it is missing; restore the database"
             gone = (withdrawn.get((row.repo, name), 0) for name in (row.name, WHOLE))
             if fault := _fault_of(row, is_withdrawn=max(gone) > row.serial):
-                yield f"change {row.serial}, {_path(row.repo, row.kind, row.name)}: {fault}"
+                yield f"change {row.serial}, {path_of(row.repo, row.kind, row.name)}: {fault}"
             mark = row.mark
     if mark.serial and mark.serial != serial:
         yield f"the hub's serial is {serial}, and its last change is {mark.serial}"
@@ -238,19 +235,19 @@ def _files_of(root: str, owner: str) -> Iterator[File]:
         repo, folder = f"{owner}/{name}", content.repo_path(root, owner, name)
         listing = content.list_versions(root, owner, name)
         for version in listing.versions:
-            record, text = (_read(f"{folder}/{version}.{kind}") for kind in ("json", "md"))
+            record, text = (_read(f"{folder}/{kind.file(version)}") for kind in (RECORD, TEXT))
             try:
                 paths = paths_of(record)
             except msgspec.DecodeError as error:
                 raise OperatorError(
-                    f"Cannot read {folder}/{version}.json: {error}. Run `hubctl check`."
+                    f"Cannot read {folder}/{RECORD.file(version)}: {error}. Run `hubctl check`."
                 ) from error
-            data = (_read(f"{folder}/{version}{FOLDER_SUFFIX}/{path}") for path in paths)
+            data = (_read(f"{folder}/{FILE.file(version, path)}") for path in paths)
             yield File(repo, VERSION, str(version), record, join(text, data))
         for number in listing.events:
-            yield File(repo, EVENT, str(number), _read(f"{folder}/{event_file(number)}"))
+            yield File(repo, EVENT, str(number), _read(f"{folder}/{LABEL.file(number)}"))
         for what in listing.withdrawn.files:
-            yield File(repo, WITHDRAWAL, what, _read(f"{folder}/{withdrawn_file(what)}"))
+            yield File(repo, WITHDRAWAL, what, _read(f"{folder}/{WITHDRAWAL_FILE.file(what)}"))
 
 
 def _read(path: str) -> bytes:
@@ -263,21 +260,11 @@ def _read(path: str) -> bytes:
         ) from error
 
 
-def _path(repo: str, kind: str, name: str) -> str:
-    if kind in HUB_FILES:
-        return kind
-    if kind == PROFILE:
-        return f"{repo}/{OWNER_FILE}"
-    if kind == EVENT:
-        return f"{repo}/{event_file(int(name))}"
-    return f"{repo}/{withdrawn_file(name) if kind == WITHDRAWAL else name}"
-
-
 def _hashes_of(file: File) -> tuple[str, Hashes]:
     record, text = (
         None if data is None else hashlib.sha256(data).digest() for data in (file.record, file.text)
     )
-    return _path(file.repo, file.kind, file.name), (record, text)
+    return path_of(file.repo, file.kind, file.name), (record, text)
 
 
 def _groups(files: Iterator[tuple[str, File]]) -> Iterator[list[tuple[str, File]]]:

@@ -5,6 +5,7 @@ write.
 from functools import partial
 
 from builder.model.answers import ChangedVariables, Checked
+from builder.model.content_tree import TEXT
 from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.text.file_diff import compare_files, unified
@@ -57,7 +58,8 @@ def _compare(root: str, found: Preview, text: str) -> tuple[int, str | None]:
     done, folder = found.decision.answer, found.folder
     record, before = found.previous
     changes = LineDiff(before, text)
-    names = (f"{done.owner}/{done.name}/{one}.md" for one in (done.previous_version, done.version))
+    repo, both = f"{done.owner}/{done.name}", (done.previous_version, done.version)
+    names = (f"{repo}/{TEXT.file(one)}" for one in both)
     # If nothing changes, no file is read: the version before the latest may not exist.
     place = root, done.owner, done.name, done.previous_version
     files = compare_files(

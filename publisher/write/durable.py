@@ -38,13 +38,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from builder.model import content_tree as tree
 from builder.model.errors import RequestError
-from builder.model.labels import FOLDER, event_file
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.model.withdrawn import FOLDER as WITHDRAWN
-from builder.model.withdrawn import withdrawn_file
-from builder.store import content
-from builder.store.content import OWNER_FILE, check_format, repo_path
+from builder.store.content import FORMAT_NUMBER, check_format, repo_path
 from builder.store.restored import check_not_restoring
 from publisher.write import synced_files
 
@@ -53,7 +49,7 @@ _Made = tuple[str, os.stat_result]
 _TEMPORARY = ".publish.tmp"
 _PROFILE_TEMPORARY = ".owner.tmp"
 _FILES_TEMPORARY = ".publish.files.tmp"
-FORMAT_TEXT = f"{content.FORMAT}\n".encode()
+FORMAT_TEXT = f"{FORMAT_NUMBER}\n".encode()
 _THEN = "send the same request again: nothing is saved twice"
 
 
@@ -114,15 +110,16 @@ def write_version(
     """
     owner, name = repo.split("/")
     folder = repo_path(root, owner, name)
-    text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
+    files_path = f"{folder}/{tree.FILE.entry(version)}"
+    text_path, record_path = (f"{folder}/{kind.file(version)}" for kind in (tree.TEXT, tree.RECORD))
     conflict = f"{repo} {version} was published by another process at the same time. Publish again."
     with synced_files.telling(_THEN):
         with _all_or_none(record_path, conflict) as made:
-            if new.files and content.check_format(root) < content.FORMAT:
+            if new.files and check_format(root) < FORMAT_NUMBER:
                 _raise_format(root, folder, sync)
             if profile is not None:
                 if is_alone(root, owner, name):
-                    _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
+                    _put(folder, f"{root}/{owner}/{tree.OWNER_FILE}", profile, made, sync)
                 if sync:
                     synced_files.sync_folder(f"{root}/{owner}")
             if sync and (new.files or profile is not None):
@@ -131,9 +128,9 @@ def write_version(
             if not os.path.lexists(record_path):
                 # A crash left these.
                 synced_files.unlink(text_path)
-                synced_files.remove(f"{folder}/{version}{FOLDER_SUFFIX}")
+                synced_files.remove(files_path)
             if new.files:
-                _put_files(folder, f"{folder}/{version}{FOLDER_SUFFIX}", new.files, made, sync)
+                _put_files(folder, files_path, new.files, made, sync)
             _put(folder, text_path, new.text, made, sync)
             _put(folder, record_path, new.record, made, sync)
         if sync:
@@ -143,7 +140,7 @@ def write_version(
 def _raise_format(root: str, folder: str, sync: bool) -> None:
     """Raises the content's format before it has a version with files. The caller syncs the root."""
     with _temporary_file(folder, FORMAT_TEXT, sync) as (temporary, _):
-        os.rename(temporary, f"{root}/{content.FORMAT_FILE}")
+        os.rename(temporary, f"{root}/{tree.FORMAT_FILE}")
 
 
 def write_events(
@@ -155,41 +152,41 @@ def write_events(
     ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
     folder = repo_path(root, owner, name)
-    paths = [f"{folder}/{event_file(number)}" for number, _ in events]
+    paths = [f"{folder}/{tree.LABEL.file(number)}" for number, _ in events]
     conflict = (
         f"Another process changed the labels of {owner}/{name} at the same time. Send the same "
         "request again."
     )
     with synced_files.telling(_THEN):
-        synced_files.make_folder(f"{folder}/{FOLDER}")
+        synced_files.make_folder(f"{folder}/{tree.LABELS}")
         if sync:
             synced_files.sync_folder(folder)
         with _all_or_none(paths[-1], conflict) as made:
             for path, (_, data) in zip(paths, events, strict=True):
-                _put(f"{folder}/{FOLDER}", path, data, made, sync)
+                _put(f"{folder}/{tree.LABELS}", path, data, made, sync)
         if sync:
-            synced_files.sync_folder(f"{folder}/{FOLDER}")
+            synced_files.sync_folder(f"{folder}/{tree.LABELS}")
 
 
 def write_withdrawal(
     root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool = True
 ) -> None:
-    """Stores a withdrawal (``what`` as in ``withdrawn_file``), durably once ``remove_withdrawn``
+    """Stores a withdrawal of ``what`` (a version, or WHOLE), durably once ``remove_withdrawn``
     returns. The caller holds the repo's lock.
 
     ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
     """
     folder = repo_path(root, owner, name)
     with synced_files.telling(_THEN):
-        synced_files.make_folder(f"{folder}/{WITHDRAWN}")
+        synced_files.make_folder(f"{folder}/{tree.WITHDRAWN}")
         if sync:
             # Without this, a disk that does not keep the order could remove the text and lose the
             # withdrawal that says why.
             synced_files.sync_folder(folder)
-        path = f"{folder}/{withdrawn_file(what)}"
+        path = f"{folder}/{tree.WITHDRAWAL.file(what)}"
         conflict = f"Another process withdrew it from {owner}/{name} at the same time."
         with _all_or_none(path, conflict) as made:
-            _put(f"{folder}/{WITHDRAWN}", path, data, made, sync)
+            _put(f"{folder}/{tree.WITHDRAWN}", path, data, made, sync)
 
 
 def remove_withdrawn(
@@ -202,7 +199,7 @@ def remove_withdrawn(
     folder = repo_path(root, owner, name)
     with synced_files.telling("withdraw it again: it is withdrawn, and this removes its text"):
         if sync:
-            synced_files.sync_folder(f"{folder}/{WITHDRAWN}")
+            synced_files.sync_folder(f"{folder}/{tree.WITHDRAWN}")
         # A crash may have left the temporary file as a second name of the text.
         for file in (_TEMPORARY, _FILES_TEMPORARY, *files):
             synced_files.remove(f"{folder}/{file}")
@@ -231,7 +228,7 @@ def replace_profile(
         synced_files.unlink(temporary)  # what a crash left
         held.callback(synced_files.unlink, temporary)
         synced_files.write_new(temporary, data)
-        os.rename(temporary, f"{folder}/{OWNER_FILE}")
+        os.rename(temporary, f"{folder}/{tree.OWNER_FILE}")
         os.fsync(descriptor)
         synced_files.sync_folder(root)  # the owner's folder may be new
 
@@ -246,7 +243,7 @@ def sync_repo(root: str, owner: str, name: str) -> None:
     with synced_files.telling(_THEN):
         synced_files.sync_folder(folder)
         with contextlib.suppress(FileNotFoundError):
-            synced_files.sync_folder(f"{folder}/{FOLDER}")
+            synced_files.sync_folder(f"{folder}/{tree.LABELS}")
 
 
 def _lock_folder(root: str, owner: str, name: str) -> int:

@@ -2,10 +2,11 @@
 
 from msgspec import UNSET, UnsetType
 
+from builder.model.content_tree import WHOLE
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import WithdrawalFile
-from builder.model.withdrawn import WHOLE, WithdrawnVersion, tell
+from builder.model.withdrawn import WithdrawnVersion, tell
 from builder.store.content import RepoListing
 from builder.store.withdrawn_files import read_withdrawn
 

@@ -12,8 +12,9 @@ from msgspec import UNSET, Struct
 
 from builder import RELEASED
 from builder.model import names, records
+from builder.model.content_tree import LABEL
 from builder.model.errors import Detail, RequestError, validation_failed
-from builder.model.labels import Labels, Move, event_file, fold
+from builder.model.labels import Labels, Move, fold
 from builder.model.names import Version
 from builder.model.records import LabelFile
 from builder.model.request_bodies import LabelDraft, LabelRemoval
@@ -141,7 +142,7 @@ def write_events(
 def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
     """Returns the SHA-256 of the file of a change; None where the file does not exist."""
     with contextlib.suppress(FileNotFoundError):
-        path = f"{content.repo_path(root, owner, name)}/{event_file(number)}"
+        path = f"{content.repo_path(root, owner, name)}/{LABEL.file(number)}"
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).digest()
     return None
@@ -192,7 +193,7 @@ def _decide(
     at, number = time_of_next(labels, terms.now), labels.next_number
     what = label, draft.version, at, by, draft.note
     data = render(LabelFile(*what, source=terms.source or UNSET))
-    move = Move(number, event_file(number), *what)
+    move = Move(number, LABEL.file(number), *what)
     mark = hashlib.sha256(data).digest()
     kept = KeptAnswer(draft.version or "", current, mark, number)
     change = _change(owner, name, move, current, is_unchanged=False)

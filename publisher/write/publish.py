@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from builder.model import names, records
+from builder.model.content_tree import RECORD
 from builder.model.errors import ContentError, Detail, RequestError, bounded
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
@@ -200,7 +201,8 @@ def _answer_again(
     the version was withdrawn.
     """
     try:
-        with open(f"{content.repo_path(root, owner, name)}/{kept.version}.json", "rb") as file:
+        folder = content.repo_path(root, owner, name)
+        with open(f"{folder}/{RECORD.file(kept.version)}", "rb") as file:
             raw = file.read()
         record = msgspec.json.decode(raw, type=VersionFile)
     except (FileNotFoundError, ValueError):

@@ -16,11 +16,9 @@ import stat
 import time
 from collections.abc import Iterator
 
+from builder.model.content_tree import LABELS, RECORD, WITHDRAWAL, WITHDRAWN, Kind, in_repo
 from builder.model.errors import Detail, RequestError
-from builder.model.labels import FOLDER as LABELS
 from builder.model.metrics import LIMITS_HIT
-from builder.model.version_files import FOLDER_SUFFIX
-from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
 from builder.store.plain_files import statuses_below
 from publisher.limits import NO_QUOTAS, Quotas
@@ -130,23 +128,23 @@ def _look(path: str) -> Quotas:
     """Returns what a repo's folder adds to its owner's counts; nothing before its first version.
     Withdrawn versions count: their numbers are taken.
     """
-    names, text_bytes = _count_files(path, (".md", ".json", FOLDER_SUFFIX))
-    _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
-    withdrawn, withdrawn_bytes = _count_files(f"{path}/{WITHDRAWN}", (".json",))
-    versions = sum(name.endswith(".json") for name in names) + len(withdrawn)
-    return Quotas(min(versions, 1), versions, text_bytes + event_bytes + withdrawn_bytes)
+    kinds, size = [], 0
+    for inside in ("", f"{LABELS}/", f"{WITHDRAWN}/"):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for kind, bytes_of in _sizes(path, inside):
+                kinds.append(kind)
+                size += bytes_of
+    versions = sum(kind in (RECORD, WITHDRAWAL) for kind in kinds)
+    return Quotas(min(versions, 1), versions, size)
 
 
-def _count_files(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
-    """Returns the names of a folder's entries with one of these suffixes, and the bytes of their
-    files.
-    """
-    names, size = [], 0
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
+def _sizes(path: str, inside: str) -> Iterator[tuple[Kind, int]]:
+    """Yields the kind and the bytes of each file, or folder of files, in a repo's folder."""
+    with os.scandir(f"{path}/{inside}".rstrip("/")) as entries:
         for entry in entries:
-            if not entry.name.startswith(".") and entry.name.endswith(suffixes):
-                names.append(entry.name)
-                below = statuses_below(entry.path) if entry.name.endswith(FOLDER_SUFFIX) else ()
-                for status in (entry.stat(follow_symlinks=False), *below):
-                    size += status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return names, size
+            if found := in_repo(inside + entry.name):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                of = (
+                    statuses_below(entry.path) if is_folder else [entry.stat(follow_symlinks=False)]
+                )
+                yield found[0], sum(one.st_size for one in of if stat.S_ISREG(one.st_mode))

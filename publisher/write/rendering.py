@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
+from builder.model.content_tree import RECORD
 from builder.model.errors import Detail, validation_failed
 from builder.model.records import VersionFile
-from builder.store.content import RECORD_BYTES_MAX
 
 
 def render(record: Struct) -> bytes:
@@ -18,7 +18,7 @@ def render(record: Struct) -> bytes:
 def render_version(record: VersionFile) -> bytes:
     """As ``render``. Raises RequestError ``validation_failed`` for a record that is too long."""
     raw = render(record)
-    if len(raw) > RECORD_BYTES_MAX:
-        message = f"the record would have {len(raw):,} bytes, but {RECORD_BYTES_MAX:,} is the limit"
+    if len(raw) > RECORD.bytes_max:
+        message = f"the record would have {len(raw):,} bytes, but {RECORD.bytes_max:,} is the limit"
         raise validation_failed(Detail("parameters", message))
     return raw

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from builder.model.content_tree import STORE_FILE
 from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import durable, synced_files
@@ -104,7 +105,7 @@ class Store(Protocol):
     def write_withdrawal(
         self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
     ) -> None:
-        """Stores withdrawals, each a target (as in ``withdrawn_file``) and a file. Then removes the
+        """Stores withdrawals, each a target (a version, or WHOLE) and a file. Then removes the
         files that these and all earlier withdrawals remove.
 
         Without withdrawals, it only removes what a crash has left. The caller has the right to
@@ -204,7 +205,7 @@ def check_is_no_copy(content_root: str) -> None:
     """Raises OperatorError where the folder is a copy: what is written to it directly would reach
     no other node.
     """
-    if os.path.lexists(f"{content_root}/{content.STORE_FILE}"):
+    if os.path.lexists(f"{content_root}/{STORE_FILE}"):
         raise OperatorError(
             f"{content_root} is a copy of a database that many nodes share, and what is written "
             "only there reaches none of them. Pass the database with --database and another "

@@ -14,12 +14,13 @@ from datetime import datetime
 
 from msgspec import UNSET, Struct
 
+from builder.model.content_tree import TEXT, WHOLE
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.model.records import Remains, WithdrawalFile, WithdrawalReason, WithdrawnFile
 from builder.model.request_bodies import WithdrawalDraft
-from builder.model.withdrawn import WHOLE, WithdrawnParts
+from builder.model.withdrawn import WithdrawnParts
 from builder.store import content
 from builder.store.content import RepoListing
 from builder.store.labels import read_moves
@@ -200,7 +201,7 @@ def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
     """Returns what is kept of a withdrawn version. Raises RequestError ``storage_unavailable``."""
     record = content.read_record(root, owner, name, version)
     with synced_files.telling("send the same request again"):
-        size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
+        size = os.stat(f"{content.repo_path(root, owner, name)}/{TEXT.file(version)}").st_size
     return Remains(
         publisher=record.publisher,
         published_at=record.published_at,

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from builder.model.content_tree import PRIVATE_FILE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from builder.store.content import PRIVATE_FILE
 from builder.store.privacy import MARK
 from tests.cli.test_hubctl import folders, hubctl
 from tests.support.servers import Server, serving

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from builder.model.content_tree import PRIVATE_FILE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from builder.store.content import PRIVATE_FILE
 from builder.store.locks import build_lock
 from builder.store.state.serving import service_settings
 from tests.support.catalogues import write_version

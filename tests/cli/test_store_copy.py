@@ -237,9 +237,9 @@ def test_nothing_is_copied_from_an_empty_database(hub: Hub):
 
 @pytest.mark.parametrize(("damage", "told"), [
     ("UPDATE change SET text = 'x' WHERE name = '1.0.0' AND repo = 'ann/story'",
-     "ann/story/1.0.0: its text does not have the hash"),
+     "ann/story/1.0.0.json: its text does not have the hash"),
     ("UPDATE change SET text = NULL WHERE name = '1.0.0' AND repo = 'ann/story'",
-     "ann/story/1.0.0: its text is missing"),
+     "ann/story/1.0.0.json: its text is missing"),
     ("UPDATE change SET record = 'x' WHERE kind = 'label'",
      "ann/story/labels/1.json: its record cannot be read"),
     ("UPDATE change SET kind = 'new' WHERE kind = 'label'", "does not know its kind, 'new'"),
@@ -266,7 +266,7 @@ def test_a_withdrawn_text_that_is_still_there_is_found(hub: Hub):
         "WHERE repo = 'eve/story' AND kind = 'version'"
     )
     told = hub.store("check", status=1)
-    assert "eve/story/1.0.20000: it was withdrawn, and its text is still there" in told
+    assert "eve/story/1.0.20000.json: it was withdrawn, and its text is still there" in told
     statement = told.partition("`")[2].partition("`")[0]
     hub.execute(statement)
     assert "No faults" in hub.store("check")

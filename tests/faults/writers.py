@@ -23,12 +23,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from builder.model.content_tree import LABEL as LABEL_KIND
+from builder.model.content_tree import OWNER_FILE, WITHDRAWAL
 from builder.model.errors import HubError, RequestError
-from builder.model.labels import event_file
 from builder.model.request_bodies import LabelDraft, WithdrawalDraft
-from builder.model.withdrawn import withdrawn_file
 from builder.store import content, plain_files
-from builder.store.content import OWNER_FILE, repo_path
+from builder.store.content import repo_path
 from publisher.write import durable
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
@@ -110,14 +110,14 @@ def _write_events_in_place(
     folder = repo_path(root, owner, name)
     with contextlib.suppress(OSError):
         for number, data in events:
-            _write_in_two_calls(Path(folder, event_file(number)), data)
+            _write_in_two_calls(Path(folder, LABEL_KIND.file(number)), data)
 
 
 def _write_withdrawal_in_place(
     root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool
 ) -> None:
     with contextlib.suppress(OSError):
-        _write_in_two_calls(Path(repo_path(root, owner, name), withdrawn_file(what)), data)
+        _write_in_two_calls(Path(repo_path(root, owner, name), WITHDRAWAL.file(what)), data)
 
 
 def _remove_without_sync(

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from builder import installed_version
+from builder.model.content_tree import FILES_SUFFIX
 from builder.model.errors import STATUS
 from builder.model.matching import match_file, version_file
 from builder.model.routes import BY_NAME, HTML
 from builder.model.settings import Settings
-from builder.model.version_files import FOLDER_SUFFIX
 from builder.render import (
     api_page,
     clients,
@@ -71,7 +71,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     }
     for path in Path(CONTENT).glob("*/*/*.files/**/*.*"):
         owner, name, folder, *parts = path.relative_to(CONTENT).parts
-        version = folder.removesuffix(FOLDER_SUFFIX)
+        version = folder.removesuffix(FILES_SUFFIX)
         texts[version_file(owner, name, version, "/".join(parts)).file] = path.read_bytes()
     return (
         {

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from builder.model.content_tree import FORMAT_FILE
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
 from builder.store import content
@@ -153,7 +154,7 @@ def test_what_a_newer_release_has_written_is_left_alone(hub: Hub, part: str) -> 
             ((version,),) = db.execute("PRAGMA user_version")
             db.execute(f"PRAGMA user_version = {version + 1}")
     else:
-        Path(settings.content, content.FORMAT_FILE).write_text(f"{content.FORMAT + 1}\n")
+        Path(settings.content, FORMAT_FILE).write_text(f"{content.FORMAT_NUMBER + 1}\n")
     folder = Path(settings.content).parent
     (folder / "text.md").write_text("Hi.\n")
     before = read_tree(folder)

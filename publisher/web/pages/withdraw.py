@@ -8,6 +8,7 @@ from wtforms import HiddenField, SelectField, StringField, TextAreaField
 from wtforms.validators import DataRequired
 
 from builder.model import names
+from builder.model.content_tree import WHOLE
 from builder.model.errors import RequestError
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE
@@ -18,7 +19,6 @@ from publisher.web.pages.repos import OFFERED_MAX, why_late
 from publisher.write.drafts import make_withdrawal_draft
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 
-_WHOLE = "all"
 _WHAT = "withdraw this prompt"
 _REASONS = {
     "secret": "It contains a secret",
@@ -32,7 +32,7 @@ class WithdrawForm(FlaskForm):
     version = StringField(
         "What to withdraw",
         [DataRequired("Choose a version, or the whole prompt.")],
-        description=f"A version such as 1.2.0, or {_WHOLE}: the whole prompt.",
+        description=f"A version such as 1.2.0, or {WHOLE}: the whole prompt.",
     )
     reason = SelectField("Reason", choices=[*_REASONS.items()])
     move_labels = StringField(
@@ -73,7 +73,7 @@ def choose(frame: Frame, person: str, whose: str, name: str) -> Response:
         version = (form.version.data or "").strip()
         with errors_shown(form, form.version):
             draft = _draft(form)
-            version = "" if version == _WHOLE else version
+            version = "" if version == WHOLE else version
             return _review(frame, _preview(frame, owner, name, version, draft), draft)
     return _show(frame, owner, name, form)
 
@@ -159,7 +159,7 @@ def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
     if not listing.versions and not listing.withdrawn.files:
         raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
     offered = [str(version) for version in listing.versions[: -OFFERED_MAX - 1 : -1]]
-    choices = [("", "Choose…"), *((one, one) for one in offered), (_WHOLE, "The whole prompt")]
+    choices = [("", "Choose…"), *((one, one) for one in offered), (WHOLE, "The whole prompt")]
     is_all = len(offered) == len(listing.versions)
     has_choice = is_all and (form.version.data or "") in dict(choices)
     if has_choice:

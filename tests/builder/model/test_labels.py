@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from builder.model import names
 from builder.model.answers import LabelMove
-from builder.model.labels import Move, event_file, find_faults, fold, move_of, moves_with
+from builder.model.content_tree import LABEL
+from builder.model.labels import Move, find_faults, fold, move_of, moves_with
 from builder.model.records import LabelFile, VersionFile
 
 AT = "2026-01-31T09:30:00Z"
@@ -16,7 +17,7 @@ EVENT = {"label": "production", "version": "1.0.0", "at": AT, "by": "ann"}
 
 
 def move(number: int, label: str, version: str | None, at: str = AT, file: str = "") -> Move:
-    return Move(number, file or event_file(number), label, version, at, "ann")
+    return Move(number, file or LABEL.file(number), label, version, at, "ann")
 
 
 def faults_of(*moves: Move, versions=("1.0.0", "1.1.0")) -> list[tuple[str, str, bool]]:

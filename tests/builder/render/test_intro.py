@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder.model.content_tree import HOME
 from builder.render.intro import Intro, intro
-from builder.store.content import HOME_BYTES_MAX
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def _without_values(html: str) -> str:
 
 @pytest.mark.parametrize("unit", ["> ", "- ", "[", "*a ", "`", "![", "a](", "_*", "&#"])
 def test_a_hostile_one_is_no_larger_than_it_may_be(unit):
-    text = unit * (HOME_BYTES_MAX // len(unit))
-    assert len("".join(intro(text)[:3])) < 20 * HOME_BYTES_MAX
+    text = unit * (HOME.bytes_max // len(unit))
+    assert len("".join(intro(text)[:3])) < 20 * HOME.bytes_max

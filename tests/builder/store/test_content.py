@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.content_tree import HOME
+from builder.model.content_tree import RECORD as RECORD_KIND
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
-from builder.model.records import format_time
+from builder.model.records import CONTENT_BYTES_MAX, format_time
 from builder.store import content
 from builder.store.check import check, stray_texts
 from builder.store.content import (
-    HOME_BYTES_MAX,
     RepoListing,
     list_owners,
     list_repos,
@@ -122,8 +123,8 @@ def test_a_name_that_is_not_utf8_can_be_printed(root):
 
 
 def test_words_of_the_operator(root):
-    (root / "home.md").write_text("字" * (HOME_BYTES_MAX // 3))
-    assert read_home(str(root)) == "字" * (HOME_BYTES_MAX // 3)
+    (root / "home.md").write_text("字" * (HOME.bytes_max // 3))
+    assert read_home(str(root)) == "字" * (HOME.bytes_max // 3)
     assert checked(root) == {}
 
 
@@ -184,7 +185,7 @@ FAULTS: list[Fault] = [
     *((read, path, make_link, "") for path in (RECORD, TEXT)),
     (profile, PROFILE, make_link, ""),
     (home, "home.md", lambda path: path.write_bytes(b"\xff"), ""),
-    (home, "home.md", lambda path: path.write_text("x" * (HOME_BYTES_MAX + 1)), ""),
+    (home, "home.md", lambda path: path.write_text("x" * (HOME.bytes_max + 1)), ""),
     (home, "home.md", Path.mkdir, ""),
     (home, "home.md", lambda path: path.symlink_to(PROFILE), ""),
     (read, TEXT, lambda path: path.write_text("Edited {{code}}.\n"), "hash differs"),
@@ -270,14 +271,14 @@ def test_front_matter_that_cannot_be_read_is_a_warning(root):
 
 
 def test_files_that_are_too_large(root):
-    write_version(root, "ann", "large", "1.0.0", "x" * content.CONTENT_BYTES_MAX)
+    write_version(root, "ann", "large", "1.0.0", "x" * CONTENT_BYTES_MAX)
     assert len(read(root, name="large")[1]) == 256 * 1024
-    write_version(root, "ann", "large", "1.0.0", "x" * (content.CONTENT_BYTES_MAX + 1))
+    write_version(root, "ann", "large", "1.0.0", "x" * (CONTENT_BYTES_MAX + 1))
     assert "larger than" in faults_of(read, root, "ann", "large")["ann/large/1.0.0.md"]
     record = root / "ann/story/1.0.0.json"
-    record.write_bytes(b" " * content.RECORD_BYTES_MAX + record.read_bytes())
+    record.write_bytes(b" " * RECORD_KIND.bytes_max + record.read_bytes())
     assert "larger than" in faults_of(read, root, "ann", "story")["ann/story/1.0.0.json"]
-    (root / "ann/owner.json").write_bytes(b" " * (content.RECORD_BYTES_MAX + 1))
+    (root / "ann/owner.json").write_bytes(b" " * (RECORD_KIND.bytes_max + 1))
     assert "larger than" in faults_of(read_owner, str(root), "ann")["ann/owner.json"]
     assert list(checked(root)) == ["ann/owner.json", "ann/large/1.0.0.md", "ann/story/1.0.0.json"]
 

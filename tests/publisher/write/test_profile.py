@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.content_tree import OWNER_FILE
 from builder.model.errors import RequestError
 from builder.model.records import OwnerFile
-from builder.store.content import OWNER_FILE
 from publisher.write.profile import parse_profile, read_profile, write_profile
 from publisher.write.store_protocol import Folder
 from tests.support.calls import watched

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import names, records
+from builder.model.content_tree import RECORD
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
@@ -190,7 +191,7 @@ def test_no_more_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_record_that_could_not_be_read_is_refused(tmp_path: Path):
-    large = {"a": [0] * (content.RECORD_BYTES_MAX // 4)}
+    large = {"a": [0] * (RECORD.bytes_max // 4)}
     assert refusal(tmp_path, "One.", parameters=large).code == "validation_failed"
     assert list(tmp_path.iterdir()) == []
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from builder.model.content_tree import OWNER_FILE
 from builder.store.check import check
-from builder.store.content import OWNER_FILE, read_owner
+from builder.store.content import read_owner
 from publisher.accounts.token_text import make_token
 from publisher.write.profile import chars_max
 from tests.publisher.web.pages.conftest import Page, People, Visitor
