@@ -238,4 +238,4 @@ def test_a_whole_file_is_valid(tmp_path: Path) -> None:
 def test_names_of_a_certificate() -> None:
     text = configuration("nginx", HostedSite("/srv/site", "https://hub.example.org"))
     assert "/etc/letsencrypt/live/hub.example.org/fullchain.pem" in text
-    assert "listen 443 ssl; listen [::]:443 ssl;" in text
+    assert "listen 443 ssl http2; listen [::]:443 ssl http2;" in text

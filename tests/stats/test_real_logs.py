@@ -12,6 +12,7 @@ from builder.model.settings import Settings
 from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import Pulls
 from builder.store.site import read_hub
+from tests.conformance.caddy import CADDY
 from tests.support import servers
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -116,7 +117,7 @@ def test_nginx(tmp_path, copied, monkeypatch):
         check(log, copied, tmp_path / form)
 
 
-CADDY = """\
+CADDY_MAIN = """\
 {{
     admin off
     auto_https off
@@ -136,11 +137,10 @@ http://127.0.0.1:{port} {{
 
 @contextlib.contextmanager
 def caddy(folder: Path, sites: str) -> Iterator[None]:
-    assert shutil.which("caddy"), "Caddy is not there; install it with: apt-get install caddy"
     config = folder / "Caddyfile"
-    config.write_text(CADDY.format(folder=folder) + sites)
+    config.write_text(CADDY_MAIN.format(folder=folder) + sites)
     process = Process(
-        "caddy", "run", "--config", str(config), "--adapter", "caddyfile",
+        CADDY, "run", "--config", str(config), "--adapter", "caddyfile",
         env=clean_environment(HOME=str(folder), XDG_CONFIG_HOME=str(folder)),
     )  # fmt: skip
     try:
