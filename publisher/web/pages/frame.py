@@ -322,6 +322,8 @@ class Frame:
         common = {
             "owner": actor.owner if actor else values["person"],
             "actor": actor,
+            "maintains": not actor or actor.role == MAINTAINER,
+            "only_maintainers": self._only_maintainers,
             "owners": self.owners,
             "owned": lambda path: self.url(self.owned(path)),
             "account": self.url,
@@ -337,6 +339,10 @@ class Frame:
         }
         body = self._pages.render(template, **(common | values))
         return Response(body, status, content_type=HTML)
+
+    def _only_maintainers(self, do: str) -> str:
+        """Returns a sentence on what only the maintainers of the chosen owner do."""
+        return f"Only maintainers {do}: {', '.join(self.service.teams.maintainers(g.actor.owner))}."
 
     def status_of(self, form: FlaskForm) -> int:
         """Returns the status of a page with a form that was sent, or not yet."""

@@ -99,7 +99,6 @@ def _show(
         more=len(labels) - len(listed),
         offered=offered(mine),
         protected=protected,
-        maintainers=frame.service.teams.maintainers(owner),
     )
 
 

@@ -21,7 +21,7 @@ from builder.model.names import Version
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
-from publisher.accounts.actors import MAINTAINER, Actor
+from publisher.accounts.actors import Actor
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.difference import Side, compare_versions, files_of
 from publisher.web.pages.fields import show_errors
@@ -195,8 +195,6 @@ def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200
         offered=prompt.versions[:OFFERED_VERSIONS_MAX],
         older={label: _is_older(change) for label, change in prompt.labels.current.items()},
         changes_left=prompt.changes_left,
-        maintains=prompt.actor.role == MAINTAINER,
-        maintainers=frame.service.teams.maintainers(prompt.owner),
         waiting=waiting_in(prompt.labels.current, protected),
     )
 

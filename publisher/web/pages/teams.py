@@ -117,7 +117,7 @@ def join(frame: Frame) -> Response:
 
 
 def _show(frame: Frame, person: str, team: str, form: MemberForm) -> Response:
-    actor = frame.act(person, team)
+    frame.act(person, team)
     if person == team:
         return frame.redirect("/teams")
     return frame.render(
@@ -126,7 +126,6 @@ def _show(frame: Frame, person: str, team: str, form: MemberForm) -> Response:
         place="teams/one",
         form=form,
         members=frame.service.teams.members(team),
-        maintains=actor.role == MAINTAINER,
         roles=ROLES,
         activity=read_activity(frame.service.events, team, {}),
     )

@@ -133,6 +133,24 @@ def test_a_writers_work_is_approved_on_the_board(team: Team) -> None:
     assert f"{team.ann.handle} Label moved: {team.handle}/triage production to 1.0.1" in words
 
 
+def test_a_writers_pages_offer_nothing_that_only_maintainers_do(team: Team) -> None:
+    team.protect("production")
+    move(team.ann, team, "production", "1.0.0")
+    team.bob.get(team.path())
+    publish(team.bob, content=f"{TEXT}!")
+    labels = f"/account/labels?owner={team.handle}"
+    for what, path, offered in (
+        ("move it", f"{team.path(more='/published')}?version=1.0.1", "label=production"),
+        ("withdraw", team.path(more="/labels"), "/withdraw"),
+        ("move protected labels", team.path(), "/withdraw"),
+        ("protect labels, and move protected ones", labels, "label=production"),
+        ("change members", team.page(), "Add member"),
+    ):
+        page = team.bob.get(path)
+        assert f"Only maintainers {what}: {team.ann.handle}." in page.words
+        assert offered not in page.html and offered in team.ann.get(path).html, what
+
+
 @pytest.mark.parametrize(
     "path",
     ["{prompt}/withdraw", "/account/publishers?owner={team}", "/account/profile?owner={team}"],
@@ -149,14 +167,17 @@ def test_what_a_writer_may_not_do_names_who_may(team: Team, path: str) -> None:
 
 def test_what_a_writer_sees_of_members_and_log(team: Team) -> None:
     words, html = team.bob.get(team.page()).words, team.bob.page.html
-    assert f"A maintainer does the rest: {team.ann.handle}." in words
+    assert f"Only maintainers do the rest: {team.ann.handle}." in words
     assert f"{team.bob.handle} you writer" in words and "Leave" in words
     assert "Add a member" not in words and "Make writer" not in words
     assert f"{team.ann.handle} Member added: {team.bob.handle} as writer." in words
     team.protect("production")
     assert "operator’s shell Label protected: production of" in team.bob.get(team.page()).words
     assert team.ann.address not in html and team.ann.address in team.ann.get(team.page()).html
-    assert "Only maintainers of" in team.bob.get(f"/account/labels?owner={team.handle}").words
+    assert (
+        "Only maintainers protect labels"
+        in team.bob.get(f"/account/labels?owner={team.handle}").words
+    )
     stranger = team.people.guest().get(team.page())
     assert stranger.status == 403 and team.bob.handle not in stranger.html
 
