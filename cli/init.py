@@ -23,6 +23,8 @@ from cli.config import FILE_NAME, read_config, schema_of
 from cli.config_text import config_text
 from cli.standard_error import say
 from moving.importers.naming import handle_of
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from publisher.write.store_protocol import Folder
@@ -57,9 +59,10 @@ def init(
 ) -> None:
     """Create a hub in the folder DIR.
 
-    Creates content/ with a first prompt, hub.toml with every setting, a README for the authors,
-    .gitignore, .gitattributes, and CI jobs that check the prompts and deploy the site to GitHub
-    Pages or GitLab Pages. Never overwrites a file: run it again to add what is missing.
+    Creates content/ with a first prompt, its owner's account in var/, hub.toml with every setting,
+    a README for the authors, .gitignore, .gitattributes, and CI jobs that check the prompts and
+    deploy the site to GitHub Pages or GitLab Pages. Never overwrites a file: run it again to add
+    what is missing.
 
     \b
       hubctl init my-hub
@@ -86,6 +89,10 @@ def init(
     with _creating(directory):
         os.makedirs(directory, exist_ok=True)
     _create_content(_inside(directory, "content"), owner, sample)
+    with Database(_inside(directory, "var")) as database:
+        accounts = Accounts(database)
+        if not accounts.is_known(owner):
+            accounts.add_owner(owner)
     for file, text in texts.items():
         _create(_inside(directory, file), text)
     if not spec:

@@ -1,6 +1,7 @@
 """``hubctl token``: manages the tokens that publish over HTTP in an owner's name."""
 
 import re
+import socket
 
 import click
 
@@ -42,8 +43,9 @@ def token() -> None:
 @click.option(
     "--name",
     metavar="NAME",
-    required=True,
-    help="Name of the token, like `laptop` or `ci`, to recognize it by.",
+    default=lambda: socket.gethostname() or "token",
+    help="Name of the token, like `laptop` or `ci`, to recognize it by. [default: the name of this "
+    "machine]",
 )
 @click.option(
     "--repo",

@@ -23,7 +23,7 @@ def folders(subject: Subject) -> Iterator[Finding]:
         try:
             yield from _folder(path, is_private=subject.settings.private)
         except FileNotFoundError:
-            do = "Run this command in the hub's folder, or pass --content, --out and --state."
+            do = "Run this in the hub's folder, or pass --content DIR. Builds create the others."
             yield (problem if name == "content" else warning)(f"No {name} folder {path}.", do)
         except OSError as error:
             do = f"{disk_remedy(path) or 'Check the disk'}. The system's log may name the error."

@@ -36,6 +36,11 @@ class SignIn(NamedTuple):
     origins: tuple[str, ...] = ()
     openid_signup: bool = False
 
+    @property
+    def issuer_names(self) -> dict[str, str]:
+        """The name of the provider, by its URL. Earlier providers have no name."""
+        return {self.openid.issuer: self.openid.name} if self.openid else {}
+
 
 DEFAULT_SIGN_IN = SignIn()
 

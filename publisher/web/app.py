@@ -21,6 +21,7 @@ from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import CompiledTemplates
 from publisher.accounts.database import Database
+from publisher.accounts.token_text import find_token
 from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn
@@ -70,6 +71,8 @@ PAGES = (
 
 # Views whose requests have an event name of their own in the log; all others are a "request".
 NAMED_EVENTS = ("publish", "check", "label", "exchange")
+# The log has so much of a longer path.
+PATH_CHARS_MAX = 500
 
 log = logging.getLogger("hub.publish")
 
@@ -154,6 +157,8 @@ def _end(response: Response) -> Response:
         level = logging.DEBUG  # monitors ask all the time
     if g.publication:
         PUBLICATIONS.count(g.publication, _result(response.status_code))
+    if session := g.get("account_session"):
+        g.fields["account"] = session.owner
     log_event(
         log,
         level,
@@ -161,12 +166,21 @@ def _end(response: Response) -> Response:
         g.failure,
         request_id=g.request_id,
         method=request.method,
+        path=_path(),
+        route=request.url_rule and request.url_rule.rule,
         status=response.status_code,
         **g.fields,
         address=request.remote_addr,
         milliseconds=round((time.perf_counter() - g.began) * 1000, 1),
     )
     return response
+
+
+def _path() -> str:
+    """Returns the request's path, without its query, which has secrets at a sign-in; empty if a
+    client has put a token into it.
+    """
+    return "" if find_token(request.path) else request.path[:PATH_CHARS_MAX]
 
 
 def _result(status: int) -> str:

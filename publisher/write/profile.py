@@ -55,7 +55,7 @@ def parse_profile(
     if leaks:
         raise RequestError(
             "secret_detected",
-            "Your profile is public and contains a token. Remove it, and revoke the token.",
+            "Your profile contains a token, which readers would see. Remove and revoke the token.",
             leaks,
         )
     faults = [*_faults(**given)]

@@ -87,6 +87,7 @@ def one(frame: Frame, person: str, whom: str) -> Response:
             key=lambda token: -(token.last_used_at or 0),
         ),
         identities=service.identities.of(whom),
+        issuer_names=service.sign_in.issuer_names,
         ways=ways_to_sign_in(service.database).get(whom, []),
         sessions=len(service.sessions.of(whom)),
     )

@@ -60,4 +60,4 @@ def _publish(frame: Frame, owner: str) -> str:
     late = why_late(frame.service.rebuilder, owner, None)
     if late:
         return f"Your profile is saved. {late} It will appear as soon as possible."
-    return "Your profile is saved and public."
+    return "Your profile is saved, and readers see it."

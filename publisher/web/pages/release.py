@@ -45,7 +45,7 @@ class MoveForm(FlaskForm):
         "Label", [DataRequired("Enter the label.")], description="Such as production."
     )
     version = StringField("Version")
-    note = StringField("Note", description="Why it moves. Everyone can read it.")
+    note = StringField("Note", description="Why it moves. Readers see it.")
     expected = HiddenField()
 
 

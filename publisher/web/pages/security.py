@@ -85,14 +85,8 @@ def remove_identity(frame: Frame, owner: str) -> Response:
         raise RequestError(
             "not_found", "You do not sign in this way. Open the Security page again."
         )
-    name = _issuer_names(frame).get(issuer, issuer)
+    name = frame.service.sign_in.issuer_names.get(issuer, issuer)
     return frame.redirect("/security", f"Removed: {name} no longer signs in to your account.")
-
-
-def _issuer_names(frame: Frame) -> dict[str, str]:
-    """The name of the hub's provider, by its URL. Earlier providers have no name."""
-    openid = frame.service.sign_in.openid
-    return {openid.issuer: openid.name} if openid else {}
 
 
 def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
@@ -106,7 +100,7 @@ def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
 
 def _show(frame: Frame, owner: str, form: NewPasswordForm, status: int) -> Response:
     session = frame.session()
-    issuer_names = _issuer_names(frame)
+    issuer_names = frame.service.sign_in.issuer_names
     return frame.render(
         "security.html",
         status,

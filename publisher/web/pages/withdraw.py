@@ -42,8 +42,7 @@ class WithdrawForm(FlaskForm):
     )
     note = TextAreaField(
         "Note",
-        description="For readers: what they should do now. Everyone can read it, so do "
-        "not repeat what you withdraw.",
+        description="For readers: what they should do now. Do not repeat what you withdraw.",
     )
 
 

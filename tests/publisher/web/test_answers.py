@@ -104,7 +104,9 @@ def test_a_line_for_each_request(hub: Hub, log: io.StringIO):
     assert created.pop("milliseconds") > 0
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", created.pop("time"))
     assert created == {
-        "level": "info", "event": "publish", "request_id": "r1", "method": "POST", "status": 201,
+        "level": "info", "event": "publish", "request_id": "r1", "method": "POST",
+        "path": "/api/v1/repos/ann/story/versions",
+        "route": "/api/v1/repos/<owner>/<name>/versions", "status": 201,
         "owner": "ann", "repo": "story", "token": hub.token_id, "bytes": len(body),
         "version": "1.0.0", "unchanged": False, "by": "ann", "how": "with token ci",
             "address": "127.0.0.1",
@@ -112,6 +114,7 @@ def test_a_line_for_each_request(hub: Hub, log: io.StringIO):
     assert (wrong["status"], wrong["code"]) == (401, "invalid_token") and "token" not in wrong
     assert (invalid["status"], invalid["code"]) == (400, "invalid_json")
     assert (unknown["event"], unknown["status"]) == ("request", 404)
+    assert (unknown["path"], unknown["route"]) == ("/nothing", None)
     for secret in ("MARMALADE", hub.token, "hub_wrong"):
         assert secret not in log.getvalue()
 

@@ -27,14 +27,14 @@ def file_of(people: People, visitor: Visitor) -> Path:
 
 def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
     page = owner.get(PROFILE)
-    assert "Your profile is public" in page.words and "once you save it" in page.words
+    assert "Your profile is for all readers" in page.words and "once you save it" in page.words
     assert dict(owner.form(PROFILE).fields)["name"] == owner.handle
     page = store(
         owner, name="  Åsa   Öberg ", bio="Writes.\r\n\r\n<b>Prompts</b> & 本 🔑\r\n",
         url="https://asa.example/?a=1&b='2'",
     )  # fmt: skip
     assert (page.status, page.path) == (200, PROFILE)
-    assert "Your profile is saved and public." in page.words
+    assert "Your profile is saved, and readers see it." in page.words
     user = people.server.get(f"/api/v1/users/{owner.handle}").json()["data"]
     assert user["name"] == "Åsa Öberg" and user["bio"] == "Writes.\n\n<b>Prompts</b> & 本 🔑"
     assert user["url"] == "https://asa.example/?a=1&b='2'"
@@ -147,5 +147,5 @@ def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
     finally:
         obstacle.unlink()
         obstacle.parent.rmdir()
-    assert "saved and public" in store(owner, bio="Hello again.").words
+    assert "and readers see it" in store(owner, bio="Hello again.").words
     assert "Hello again." in people.server.get(f"/{owner.handle}").text

@@ -1,5 +1,6 @@
 """The page of sessions and passwords, and the log of the account in plain words."""
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from publisher.web.pages.log_words import browser_name, tell
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
 from tests.publisher.web.pages.test_sign_in import post, sign_in, while_a_password_is_verified
 from tests.support.hubs import MakeHub
+from tests.support.servers import wait_until
 
 SECURITY = "/account/security"
 NEW_PASSWORD = "eleven small foxes near Turku"
@@ -311,3 +313,16 @@ def test_what_was_done_to_tokens_is_reported(people: People) -> None:
     assert "operator’s shell Token created: at-a-shell." in words
     assert "Token used from a new address: at-a-shell. 127.0.0.1" in words
     assert f"Token revoked: at-a-shell. {owner.address}" in words
+
+
+def test_the_log_says_who_asked_for_which_page(people: People) -> None:
+    writer = people.guest()
+    writer.get("/account/tokens?owner=nobody-else")
+
+    def find() -> dict | None:
+        lines = [line for line in people.server.process.lines if f'"{writer.handle}"' in line]
+        return json.loads(lines[-1]) if lines else None
+
+    line = wait_until(find, "the line of the request")
+    assert (line["event"], line["status"], line["account"]) == ("request", 200, writer.handle)
+    assert (line["path"], line["route"]) == ("/account/tokens", "/account/tokens")
