@@ -10,14 +10,13 @@ from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
-from builder.write import withdrawn
+from builder.write import files
 from builder.write.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
 from builder.write.fixed import write_fixed_files
 from builder.write.history import Task
 from builder.write.left import files_left, is_urgent
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.owner import owner_files, write_owner
-from builder.write.withdrawn import lines_of
 
 
 def make_visible(context: Context, found: Changes) -> None:
@@ -87,7 +86,7 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
         with faults:
             parts = read_parts(context.settings.content, task.id, task.withdrawn)
             at = {"owner": task.owner, "name": task.name}
-            context.site.put(at, withdrawn.files_of_repo(context.pages, parts, **at))
+            context.site.put(at, files.of_withdrawn_repo(context.pages, parts, **at))
             context.site.remove(
                 *(
                     file
@@ -97,9 +96,9 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
             )
             context.rendered += 1
             _forget_repo(state, task.id, [task.id])
-            lines = lines_of(task.owner, task.name, parts)
+            lines = files.withdrawn_lines(task.owner, task.name, parts)
             state.withdrawn.put(task.id, task.mark, len(parts.versions), lines)
-            state.todo.add(Work.WITHDRAWN)
+            _note_withdrawn(state)
             state.todo.done(Work.REPO, [task.id])
     context.note_faults(faults)
 
@@ -134,7 +133,7 @@ def _forget_repos(state: State, removed: list[str]) -> None:
     for repo_id in removed:
         _forget_repo(state, repo_id, [])
         if state.withdrawn.remove(repo_id):
-            state.todo.add(Work.WITHDRAWN)
+            _note_withdrawn(state)
     state.todo.done(Work.REPO, removed)
 
 
@@ -155,16 +154,16 @@ def _drop_lost(context: Context, repo_id: str, objects: list[str]) -> list[str]:
     their owners' old files name.
     """
     archives = []
-    for object_id, files in context.state.files.replace(repo_id, objects).items():
+    for object_id, lost in context.state.files.replace(repo_id, objects).items():
         what = object_id.partition(" ")[2].partition(" ")[0]
         if what in ("label", "ref"):
-            context.site.remove(*files)
+            context.site.remove(*lost)
             continue
-        context.state.orphans.add(files)
+        context.state.orphans.add(lost)
         if what == "archive":
             # A version that has got files has an archive of its own.
             kept = context.state.files.of(object_id.replace(" archive ", " version "))
-            archives += {*files} - {*kept}
+            archives += {*lost} - {*kept}
     return archives
 
 
@@ -191,6 +190,13 @@ def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None
         state.todo.add(Work.TAGS)
     if (old.gone if old else b"") != (new.gone if new else b""):
         state.todo.add(Work.WITHDRAWN)
+    state.passes.note_behind()
+
+
+def _note_withdrawn(state: State) -> None:
+    """Note that a repo without readable versions has changed; its versions count for the serial."""
+    state.todo.add(Work.WITHDRAWN)
+    state.todo.add(Work.CATALOGUE)
     state.passes.note_behind()
 
 

@@ -5,20 +5,16 @@ build are skipped, so a new version costs the pages between its repo's old posit
 """
 
 import hashlib
-from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
-from builder.model.answers import RepoSummary
 from builder.model.matching import langfuse_page, list_api, list_page
 from builder.model.objects import id_of
 from builder.model.routes import LIST_PAGES_MAX, PAGE_SIZE, SORTS
-from builder.render.envelopes import envelope, list_meta, page_count
+from builder.render.envelopes import page_count
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
-from builder.write import langfuse_files
+from builder.write import files
 
 PAGES_PER_STRETCH = 20
 
@@ -119,7 +115,7 @@ def write_page(
     With ``has_langfuse``, also write it for Langfuse's SDKs.
     """
     tag, sort, number = page.tag, page.sort, page.number
-    made = dict(files_of_page(page, state, pages, has_langfuse=has_langfuse))
+    made = dict(files.of_page(page, state, pages, has_langfuse=has_langfuse))
     site.put(_at(tag, sort, number), made.items())
     if (tag, sort, number) == (None, SORTS[0], 1):
         site.write_fixed("repos", made["list"])
@@ -128,32 +124,5 @@ def write_page(
     state.lists.put_page(tag, sort, number, page.digest)
 
 
-def files_of_page(
-    page: StalePage, state: State, pages: Pages, *, has_langfuse: bool
-) -> Iterator[tuple[str, bytes]]:
-    """The files of one page of a list: for programs, for Langfuse's SDKs, for people."""
-    tag, sort, number = page.tag, page.sort, page.number
-    rows = state.repos.rows(page.keys)
-    meta = list_meta(number, page.total, sort, tag)
-    yield list_api(tag, sort, number).route.name, envelope([summary for summary, _ in rows], meta)
-    if has_langfuse and sort == SORTS[0]:
-        data = langfuse_files.page_of(state, number, page.keys, page.total)
-        yield langfuse_page(tag, number).route.name, data
-    if number <= LIST_PAGES_MAX:
-        html = pages.render_list(
-            "list.html",
-            [card for _, card in rows],
-            meta=meta,
-            is_cut=number == LIST_PAGES_MAX < meta.pages,
-            has_pulls=sort == SORTS[0] and _has_pulls(rows),
-        )
-        yield list_page(tag, sort, number).route.name, html
-
-
 def _at(tag: str | None, sort: str, number: int) -> dict[str, object]:
     return {**({"tag": tag} if tag else {}), "sort": sort, "page": number}
-
-
-def _has_pulls(rows: list[tuple[bytes, bytes]]) -> bool:
-    """True if the first repo has been read, by its summary."""
-    return bool(rows and msgspec.json.decode(rows[0][0], type=RepoSummary).pulls)

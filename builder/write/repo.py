@@ -5,25 +5,25 @@ the settings, the content and the state's row of this repo, so it runs in severa
 """
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
 from msgspec import UNSET
 
-from builder.model.answers import LabelMove, ListedVersion, Repo
+from builder.model.answers import ListedVersion, Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
 from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
+from builder.model.labels import Labels
 from builder.model.links import Links
-from builder.model.matching import version_file
 from builder.model.names import Version
 from builder.model.objects import NO_REF_ID
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
-from builder.render import derive, envelopes, feeds, prompt_pages, skills
+from builder.render import derive, envelopes, prompt_pages, skills
 from builder.render.changes_table import metadata_changes
 from builder.render.derive import Stored
 from builder.render.files_panels import Since
@@ -42,7 +42,7 @@ from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import langfuse_files, withdrawn
+from builder.write import files, langfuse_files
 from builder.write.history import (
     History,
     Place,
@@ -56,12 +56,7 @@ from builder.write.history import (
     remembered_withdrawn,
 )
 from builder.write.left import files_left
-from builder.write.withdrawn import lines_of
 
-# Files of an object: each the name of its route, or its path, and its bytes.
-Files = Iterator[tuple[str, bytes]]
-# A repo with this many versions has something to compare, and a list of versions.
-COMPARED_MIN = 2
 # The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
 # A skill has up to three times the bytes of its files.
@@ -78,7 +73,7 @@ class Rendered(NamedTuple):
 def render_repo(task: Task, settings: Settings, site: Site) -> Rendered:
     """Write the files of a repo with readable versions. Raises ContentError."""
     try:
-        return _RepoFiles(task, settings, site).write()
+        return Prompt(task, settings, site).write()
     except ContentError:
         found = content.list_versions(settings.content, task.owner, task.name)
         if not found.versions or found.withdrawn == task.withdrawn:
@@ -86,7 +81,7 @@ def render_repo(task: Task, settings: Settings, site: Site) -> Rendered:
     # A version was withdrawn after it was listed. The next build checks the repo again.
     versions, events, gone, _ = found
     task = task._replace(mark="", versions=versions, events=events, withdrawn=gone)
-    return _RepoFiles(task, settings, site).write()
+    return Prompt(task, settings, site).write()
 
 
 def _read(read_record: ReadRecord, root: str, owner: str, name: str, version: Version) -> Stored:
@@ -116,8 +111,8 @@ def _find(
     return abilities.examine(stored.content, files)
 
 
-class _RepoFiles:
-    """The files of one repo."""
+class Prompt:
+    """A repo with readable versions, whose files are written."""
 
     def __init__(self, task: Task, settings: Settings, site: Site) -> None:
         self.settings = settings
@@ -134,6 +129,7 @@ class _RepoFiles:
         read_skill = partial(_skill, settings.content, self.read, self.links)
         self.skill = lru_cache(SKILLS_KEPT)(read_skill)
         self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
+        self.about = ""
         self.latest_text: prompt_pages.Shown | None = None
 
     def write(self) -> Rendered:
@@ -149,8 +145,8 @@ class _RepoFiles:
         latest = rows[-1].version
         skill = self.skill(task.versions[-1])
         if not skill.files and (latest in renewed or [*known][-1:] != [latest]):
-            file = BY_NAME["version_skill_archive"].file_for(**self.at, version=latest)
-            self.site.put({**self.at, "archive": latest}, [(file, skill.archive)])
+            made = files.of_archive(self, task.versions[-1])
+            self.site.put({**self.at, "archive": latest}, made)
         self._write_labels(history, rows, renewed)
         if self.settings.langfuse:
             langfuse_files.write_repo(self.site, task, rows, self.read)
@@ -164,79 +160,41 @@ class _RepoFiles:
         ids = [f"{task.id} {what} {name}" for what, names in objects.items() for name in names]
         return Rendered(row, [task.id, *ids])
 
-    # The files of each object, in the order of writing: a file comes after those that it links to.
+    # What ``files`` asks for, each once
 
-    def files_of_version(
-        self, version: VersionRecord, stored: Stored, older: Stored | None, labels: list[str]
-    ) -> Files:
-        """The text first, the record last, because it links to all others."""
-        at = {**self.at, "version": version.version}
-        skill = self.skill(stored.version)
-        yield "version_raw", stored.content.encode()
-        yield "version_body", stored.body.encode()
-        since = None
-        if older:
-            since, diff = self._since(older, stored, skill)
-            yield "diff", diff
+    def version_page(
+        self,
+        version: VersionRecord,
+        stored: Stored,
+        labels: list[str],
+        since: Since | None,
+    ) -> bytes:
+        """The page of a version; keeps the text of the latest for the prompt's page."""
         text = prompt_pages.shown(self.pages, version, version.version)
         if stored.version == self.task.versions[-1]:
             self.latest_text = text
         found = self._found(stored)
-        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
-        yield "version_page", page
-        yield "version_skill", skill.text
-        if skill.files:
-            yield "version_skill_archive", skill.archive
-            yield "version_plugin", skill.plugin
-        for path, raw, _ in skill.files:
-            yield version_file(**at, path=path).file, raw
-        yield "version", envelopes.single(envelopes.json_bytes(version))
+        return prompt_pages.version_page(self.pages, version, labels, text, since, found)
 
-    def files_of_label(self, moves: list[LabelMove], version: VersionRecord | None) -> Files:
-        """A label that names no version has a history alone."""
-        yield "label_history", envelopes.whole_list(moves)
-        if version is None:
-            return
-        skill = self.skill(Version.parse(version.version))
-        yield "label_raw", version.content.encode()
-        yield "label_body", version.body.encode()
-        yield "label_skill", skill.text
-        yield "label_skill_index", skill.listed
-        labelled = derive.labelled_version(version, moves[0].label, moves[0].moved_at)
-        yield "label", envelopes.single(envelopes.json_bytes(labelled))
-
-    def files_of_repo(
-        self, repo: Repo, latest: Stored, entries: list[ListedVersion], history: History, about: str
-    ) -> Files:
-        """``entries``: all versions as they are listed, oldest first."""
-        labels, skill = history.labels, self.skill(latest.version)
-        if labels.history:
-            yield "labels", envelopes.whole_list([*labels.current.values()])
-        yield "raw", latest.content.encode()
-        yield "body", latest.body.encode()
-        yield "versions", envelopes.whole_list(entries[::-1])
-        yield "repo", envelopes.single(envelopes.json_bytes(repo))
-        readable = [one for one in reversed(entries) if not one.withdrawn]
-        yield "repo_feed", feeds.repo_feed(self.settings, repo, readable, labels)
-        if len(entries) >= COMPARED_MIN:
-            yield "compare_page", prompt_pages.compare_page(self.pages, **self.at)
-            yield "versions_page", prompt_pages.versions_page(self.pages, repo, entries, labels)
-        found = self._found(latest)
+    def repo_page(
+        self, repo: Repo, latest: Stored, entries: list[ListedVersion], labels: Labels
+    ) -> bytes:
+        """The prompt's page. ``entries``: all versions as they are listed, oldest first."""
         by_day = self.task.pulls.by_day if self.task.pulls else ()
         # The page of the latest version, if it was written, has the same text.
         text = self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version)
-        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels, text, found, by_day)
-        yield "repo_page", page
-        yield "skill", skill.text
-        yield "skill_index", skill.listed
+        found = self._found(latest)
+        return prompt_pages.repo_page(
+            self.pages, repo, self.about, entries, labels, text, found, by_day
+        )
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """This comes before anything else, because the withdrawn text may be a secret."""
         before = remembered_withdrawn(self.task.old)
         new = {str(one.version): one for one in gone.versions if str(one.version) not in before}
         for version, one in new.items():
-            files = withdrawn.files_of_version(self.pages, one, **self.at)
-            self.site.put({**self.at, "version": version}, files)
+            made = files.of_withdrawn_version(self.pages, one, **self.at)
+            self.site.put({**self.at, "version": version}, made)
         if new:
             refs = [str(known[version].entry.ordinal) for version in new if version in known]
             # The first version has no diff, but may have had one from a withdrawn version.
@@ -294,22 +252,22 @@ class _RepoFiles:
         older = self.read(previous) if previous else None
         stored = self.read(place.version)
         version = derive.version_record(stored, previous, ordinal, self.links)
-        files = self.files_of_version(version, stored, older, labels)
-        self.site.put({**self.at, "version": place.name}, files)
+        made = files.of_version(self, version, stored, older, labels)
+        self.site.put({**self.at, "version": place.name}, made)
         entry = derive.version_entry(version)
         return Remembered(place.name, place.mark, entry, labels, bool(stored.record.ordinal))
 
-    def _since(self, older: Stored, stored: Stored, skill: Skill) -> tuple[Since, bytes]:
+    def since(self, older: Stored, stored: Stored) -> tuple[Since, bytes]:
         """The changes since the previous version, for its page and as a diff."""
         changes = line_diff.LineDiff(older.content, stored.content)
         names = (f"{self.task.id}/{TEXT.file(one.version)}" for one in (older, stored))
-        files = self._file_changes(older, stored, skill)
-        diff = (changes.unified(*names) + unified(files)).encode()
+        changed = self._file_changes(older, stored)
+        diff = (changes.unified(*names) + unified(changed)).encode()
         sides = (interface_of(one.record, one.content) for one in (older, stored))
         rows = hunks(changes)
         # Only the note on equal texts names it.
         metadata = "" if rows else metadata_changes(older.record, stored.record)
-        since = Since(changes_for_callers(*sides), rows, files, None, metadata)
+        since = Since(changes_for_callers(*sides), rows, changed, None, metadata)
         if not _is_examined(older) and not _is_examined(stored):
             return since, diff
         found = abilities.compare(self.find(older.version), self.find(stored.version))
@@ -319,9 +277,9 @@ class _RepoFiles:
         """The abilities of a version; None if it is only a text."""
         return self.find(stored.version) if _is_examined(stored) else None
 
-    def _file_changes(self, older: Stored, stored: Stored, skill: Skill) -> list[FileChange]:
+    def _file_changes(self, older: Stored, stored: Stored) -> list[FileChange]:
         """The changes of files from the previous version."""
-        data = {path: raw for path, raw, _ in skill.files}
+        data = {path: raw for path, raw, _ in self.skill(stored.version).files}
         place = self.settings.content, self.task.owner, self.task.name, older.version
         read = partial(content.read_version_file, *place)
         listed = older.record.files or (), stored.record.files or ()
@@ -338,7 +296,7 @@ class _RepoFiles:
                 # history's time shows it.
                 at = {**self.at, "label": label}
                 first = BY_NAME["label_history"].file_for(**at)
-                self.site.put(at, self.files_of_label(moves, version), not_before=first)
+                self.site.put(at, files.of_label(self, moves, version), not_before=first)
 
     def _record(self, name: str, ordinal: int) -> VersionRecord:
         version = Version.parse(name)
@@ -355,9 +313,9 @@ class _RepoFiles:
         shown = {row.version: row.shown for row in rows}
         for one in entries:
             one.labels = shown.get(one.version, []) if labels.history else UNSET
-        about = summarize(repo.description, repo.body)
-        self.site.put(self.at, self.files_of_repo(repo, latest, entries, history, about))
-        return self._row(history, rows, entries, repo, about)
+        self.about = summarize(repo.description, repo.body)
+        self.site.put(self.at, files.of_repo(self, repo, latest, entries, labels))
+        return self._row(history, rows, entries, repo)
 
     def _row(
         self,
@@ -365,7 +323,6 @@ class _RepoFiles:
         rows: list[Remembered],
         entries: list[ListedVersion],
         repo: Repo,
-        about: str,
     ) -> RepoRow:
         """The state's row of the repo, which also appears in lists; computed once its files are
         written.
@@ -374,7 +331,7 @@ class _RepoFiles:
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
         kind = kind_of(repo)
-        card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
+        card = self.pages.render("card.html", repo=repo, about=self.about, kind=kind)
         words = telling_words(repo) if self.settings.words else ""
         line = envelopes.json_bytes(derive.catalogue_line(repo, words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
@@ -390,7 +347,7 @@ class _RepoFiles:
             versions=encode_versions(rows),
             labels=encode_moves(history.moves),
             withdrawn=" ".join(sorted(str(one.version) for one in history.gone.versions)),
-            gone=lines_of(task.owner, task.name, history.gone),
+            gone=files.withdrawn_lines(task.owner, task.name, history.gone),
             versions_count=len(entries),
             pulls=pulls,
             updated=updated,

@@ -37,6 +37,19 @@ def test_a_version_that_is_withdrawn_after_it_was_listed(small, version):
     assert compare(small) == ([], [], [], [])
 
 
+def test_prompts_that_no_build_saw_before_their_withdrawal_count_for_the_serial(small, settled):
+    build(small, index=False)
+    write_version(small.content, "zoe", "gone", "1.0.0", "Hi.")
+    write_withdrawn(small.content, "zoe/gone", "1.0.0")
+    build(small, index=False)
+    build(small, index=False)
+    assert read_tree(small.out) == freshly_built(small)
+    shutil.rmtree(f"{small.content}/zoe/gone")
+    build(small, index=False)
+    build(small, index=False)
+    assert read_tree(small.out) == freshly_built(small)
+
+
 def test_a_report_names_what_has_changed(small, settled):
     build(small, index=False)
     write_owner(small.content, "bob")

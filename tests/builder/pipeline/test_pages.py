@@ -13,7 +13,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.render.pages import pages_of
 from builder.stats.counter import Counter
-from builder.write import owner as write_owner_files
+from builder.write import files
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
     build_files,
@@ -194,7 +194,7 @@ def test_the_title_of_the_home_page_has_the_operator_s_heading(small):
 def test_an_owner_s_page_lists_the_latest_prompts_and_says_where_the_others_are(
     empty, monkeypatch, count
 ):
-    monkeypatch.setattr(write_owner_files, "ROWS_MAX", 2)
+    monkeypatch.setattr(files, "ROWS_MAX", 2)
     for number in range(count):
         write_version(
             empty.content, "ann", f"p{number}", "1.0.0", "Hi.", published_at=moment(number)

@@ -9,7 +9,7 @@ import pytest
 from builder.model import routes
 from builder.model.settings import Settings
 from builder.render import envelopes
-from builder.write import lists
+from builder.write import files, lists
 from server.app import ReadApp
 from tests.support.catalogues import build_files, freshly_built, write_version
 
@@ -28,7 +28,7 @@ def many(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def allow_pages(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    for module in (lists,):
+    for module in (lists, files):
         monkeypatch.setattr(module, "LIST_PAGES_MAX", count)
 
 

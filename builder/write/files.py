@@ -1,0 +1,210 @@
+"""The files of each object of the site, in the order of writing.
+
+Readers follow links, so a file comes after those that it links to, and a build writes objects in
+this order:
+
+1. Withdrawn versions and prompts, before all else: their texts may be secrets.
+2. Each prompt (``repo``): its versions from the oldest, the archive of the latest, labels, refs for
+   Langfuse's SDKs, and the prompt's own files.
+3. ``withdrawn.jsonl``, owners, assets and fixed pages (``fixed``), tags, the first page of each
+   list, the feed, the home page (``catalogue``). Publishers wait until then (``pipeline.visible``).
+4. Further pages of lists, the search index, the sitemap, ``llms.txt``, and ``catalogue.jsonl``. At
+   the end ``hub.json``, whose serial says that all else is there (``pipeline.settle``).
+
+What nothing links to any more is removed one build later; a withdrawn text, a label and a ref at
+once. The state stores the names of these files for each object (``store.state.files``).
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from builder.model.answers import (
+    ErrorBody,
+    LabelMove,
+    ListedVersion,
+    Repo,
+    RepoSummary,
+    User,
+    WithdrawnLine,
+)
+from builder.model.answers import Version as VersionRecord
+from builder.model.labels import Labels
+from builder.model.matching import langfuse_page, list_api, list_page, version_file
+from builder.model.names import Version
+from builder.model.routes import BY_NAME, LIST_PAGES_MAX, SORTS
+from builder.model.settings import Settings
+from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
+from builder.render import derive, envelopes, feeds, prompt_pages, skills
+from builder.render.derive import Stored
+from builder.render.pages import Pages, pages_of
+from builder.store.state import State
+from builder.write import langfuse_files
+
+if TYPE_CHECKING:
+    from builder.write.lists import StalePage
+    from builder.write.repo import Prompt
+
+# Each file has the name of its route, or its path, and its bytes.
+Files = Iterator[tuple[str, bytes]]
+# A prompt with this many versions has something to compare, and a list of versions.
+COMPARED_MIN = 2
+# An owner's page lists the latest of more prompts; the record lists all of them.
+ROWS_MAX = 500
+
+
+def of_version(
+    prompt: "Prompt",
+    version: VersionRecord,
+    stored: Stored,
+    older: Stored | None,
+    labels: list[str],
+) -> Files:
+    """The record comes last, because it links to all others."""
+    at = {**prompt.at, "version": version.version}
+    skill = prompt.skill(stored.version)
+    yield "version_raw", stored.content.encode()
+    yield "version_body", stored.body.encode()
+    since = None
+    if older:
+        since, diff = prompt.since(older, stored)
+        yield "diff", diff
+    yield "version_page", prompt.version_page(version, stored, labels, since)
+    yield "version_skill", skill.text
+    if skill.files:
+        yield "version_skill_archive", skill.archive
+        yield "version_plugin", skill.plugin
+    for path, raw, _ in skill.files:
+        yield version_file(**at, path=path).file, raw
+    yield "version", _single(version)
+
+
+def of_archive(prompt: "Prompt", version: Version) -> Files:
+    """The archive that the latest version has even without files."""
+    file = BY_NAME["version_skill_archive"].file_for(**prompt.at, version=version)
+    yield file, prompt.skill(version).archive
+
+
+def of_label(prompt: "Prompt", moves: list[LabelMove], version: VersionRecord | None) -> Files:
+    """A label that names no version has a history alone."""
+    yield "label_history", envelopes.whole_list(moves)
+    if version is None:
+        return
+    skill = prompt.skill(Version.parse(version.version))
+    yield "label_raw", version.content.encode()
+    yield "label_body", version.body.encode()
+    yield "label_skill", skill.text
+    yield "label_skill_index", skill.listed
+    labelled = derive.labelled_version(version, moves[0].label, moves[0].moved_at)
+    yield "label", _single(labelled)
+
+
+def of_repo(
+    prompt: "Prompt", repo: Repo, latest: Stored, entries: list[ListedVersion], labels: Labels
+) -> Files:
+    """The prompt's own files. ``entries``: all versions as they are listed, oldest first."""
+    skill = prompt.skill(latest.version)
+    if labels.history:
+        yield "labels", envelopes.whole_list([*labels.current.values()])
+    yield "raw", latest.content.encode()
+    yield "body", latest.body.encode()
+    yield "versions", envelopes.whole_list(entries[::-1])
+    yield "repo", _single(repo)
+    readable = [one for one in reversed(entries) if not one.withdrawn]
+    yield "repo_feed", feeds.repo_feed(prompt.settings, repo, readable, labels)
+    if len(entries) >= COMPARED_MIN:
+        yield "compare_page", prompt_pages.compare_page(prompt.pages, **prompt.at)
+        yield "versions_page", prompt_pages.versions_page(prompt.pages, repo, entries, labels)
+    yield "repo_page", prompt.repo_page(repo, latest, entries, labels)
+    yield "skill", skill.text
+    yield "skill_index", skill.listed
+
+
+def of_withdrawn_version(pages: Pages, one: WithdrawnVersion, owner: str, name: str) -> Files:
+    """Why a version is gone."""
+    url = BY_NAME["versions"].url_for(owner=owner, name=name)
+    message = tell(f"{owner}/{name} {one.version}", one.withdrawal)
+    given = {"withdrawal": public(one.withdrawal), "is_repo": False, "version": str(one.version)}
+    page = pages.render("withdrawn.html", owner=owner, name=name, **given)
+    yield "withdrawn_version_page", page
+    yield "withdrawn_version", _withdrawn(f"{message} {url} lists the versions.")
+
+
+def of_withdrawn_repo(pages: Pages, parts: WithdrawnParts, owner: str, name: str) -> Files:
+    """Why a prompt without readable versions is gone."""
+    repo = f"{owner}/{name}"
+    if parts.whole:
+        withdrawal, version, message = parts.whole, "", tell(repo, parts.whole)
+    else:
+        last = parts.versions[-1]
+        withdrawal, version = last.withdrawal, str(last.version)
+        message = tell(f"{repo} has no version left: {version}", withdrawal)
+    given = {"withdrawal": public(withdrawal), "is_repo": True, "version": version}
+    yield "withdrawn_repo_page", pages.render("withdrawn.html", owner=owner, name=name, **given)
+    yield "withdrawn_repo", _withdrawn(message)
+
+
+def withdrawn_lines(owner: str, name: str, parts: WithdrawnParts) -> bytes:
+    """A repo's lines of ``withdrawn.jsonl``, in order of version."""
+    found = [
+        (str(one.version), one.withdrawal)
+        for one in parts.versions
+        if one.withdrawal != parts.whole
+    ] + ([(None, parts.whole)] if parts.whole else [])
+    lines = (
+        WithdrawnLine(owner, name, version, gone.at, gone.reason, gone.note)
+        for version, gone in found
+    )
+    return b"".join(envelopes.json_bytes(line) + b"\n" for line in lines)
+
+
+def of_owner(
+    settings: Settings, user: User, rows: list[tuple[bytes, bytes]], found: list[bytes]
+) -> Files:
+    """``rows``: summary and card of each repo, latest updated first; ``found``: their skills, the
+    most used first.
+    """
+    summaries = [summary for summary, _ in rows]
+    yield "user", envelopes.single(envelopes.user_bytes(user, summaries))
+    yield "owner_feed", feeds.owner_feed(settings, user, summaries)
+    yield "owner_skill_index", skills.owner_index(found)
+    yield "marketplace", skills.marketplace(user, found)
+    cards = [card for _, card in rows[:ROWS_MAX]]
+    page = pages_of(settings).render_list("owner.html", cards, user=user, listed_count=len(cards))
+    yield "owner_page", page
+
+
+def of_page(page: "StalePage", state: State, pages: Pages, *, has_langfuse: bool) -> Files:
+    """A page of a list: for programs, for Langfuse's SDKs, and unless it is too deep for people."""
+    tag, sort, number = page.tag, page.sort, page.number
+    rows = state.repos.rows(page.keys)
+    meta = envelopes.list_meta(number, page.total, sort, tag)
+    summaries = [summary for summary, _ in rows]
+    yield list_api(tag, sort, number).route.name, envelopes.envelope(summaries, meta)
+    if has_langfuse and sort == SORTS[0]:
+        data = langfuse_files.page_of(state, number, page.keys, page.total)
+        yield langfuse_page(tag, number).route.name, data
+    if number <= LIST_PAGES_MAX:
+        html = pages.render_list(
+            "list.html",
+            [card for _, card in rows],
+            meta=meta,
+            is_cut=number == LIST_PAGES_MAX < meta.pages,
+            has_pulls=sort == SORTS[0] and _has_pulls(summaries),
+        )
+        yield list_page(tag, sort, number).route.name, html
+
+
+def _single(record: Struct) -> bytes:
+    return envelopes.single(envelopes.json_bytes(record))
+
+
+def _withdrawn(message: str) -> bytes:
+    return envelopes.error_envelope(ErrorBody("withdrawn", message))
+
+
+def _has_pulls(summaries: list[bytes]) -> bool:
+    """True if the first repo has been read."""
+    return bool(summaries and msgspec.json.decode(summaries[0], type=RepoSummary).pulls)
