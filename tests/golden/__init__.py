@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from builder import installed_version
-from builder.model.content_tree import FILES_SUFFIX
+from builder.model.content_tree import FILE
 from builder.model.errors import STATUS
 from builder.model.matching import match_file, version_file
 from builder.model.routes import BY_NAME, HTML
@@ -71,7 +71,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     }
     for path in Path(CONTENT).glob("*/*/*.files/**/*.*"):
         owner, name, folder, *parts = path.relative_to(CONTENT).parts
-        version = folder.removesuffix(FILES_SUFFIX)
+        version = folder.removesuffix(FILE.entry(""))
         texts[version_file(owner, name, version, "/".join(parts)).file] = path.read_bytes()
     return (
         {
