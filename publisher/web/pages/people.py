@@ -3,7 +3,7 @@
 They ask for a sign-in of the last half hour, so an operator signs in again to open them.
 """
 
-from flask import Response, request
+from flask import Response, g, request
 from flask_wtf import FlaskForm
 from wtforms import SelectField, TextAreaField
 from wtforms.validators import DataRequired
@@ -95,6 +95,8 @@ def one(frame: Frame, person: str, whom: str) -> Response:
 
 def _do(frame: Frame, whom: str, action: str) -> str:
     database = frame.service.database
+    g.event = "person"
+    g.fields |= {"person": whom, "action": action if action in ("end", "lock") else "unlock"}
     if action == "end":
         kept = locks.end_access(database, whom)
         done = f"{whom} is locked, and has no password, identity or token any more."

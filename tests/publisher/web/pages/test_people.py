@@ -1,5 +1,8 @@
 """People: what operators do in the browser, and who they are."""
 
+import json
+import re
+
 import pytest
 
 from publisher.accounts.database import Database
@@ -103,6 +106,13 @@ def test_lock_unlock_and_end(people: People, chief: Visitor) -> None:
         assert not Sessions(database).of(whom.handle)
         latest = Events(database).latest(whom.handle, 1)
         assert [(one.kind, one.author) for one in latest] == [("access_ended", chief.handle)]
+    logged = map(json.loads, re.findall(r"^{.*}$", people.server.process.text, re.MULTILINE))
+    actions = [
+        (line["action"], line["account"])
+        for line in logged
+        if line["event"] == "person" and line["person"] == whom.handle
+    ]
+    assert actions == [(action, chief.handle) for action in ("lock", "unlock", "end")]
 
 
 def test_no_operator_locks_themselves_out(people: People, chief: Visitor) -> None:

@@ -338,4 +338,7 @@ def test_the_log_names_the_person_and_what_changed(team: Team) -> None:
     assert ("publish", team.ann.handle, "in the browser") in events
     assert ("label", team.bob.handle, "in the browser") in events
     assert ("member", team.ann.handle, None) in events
+    assert ("/account/teams/<team>", team.ann.handle) in {
+        (line["route"], line["account"]) for line in lines if line["event"] == "member"
+    }
     assert PASSWORD not in str(lines)
