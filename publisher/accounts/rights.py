@@ -1,7 +1,7 @@
 """Checks that an actor may do something for an owner now: with this token, in this role.
 
-The methods raise RequestError: ``not_owner``, ``insufficient_scope``, neither of which reveals
-which repos exist; ``storage_unavailable`` as the database does.
+The methods raise RequestError: ``not_owner``, ``insufficient_scope``, and neither reveals which
+repos exist; ``storage_unavailable`` as the database does.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""The rule of which files of a folder are published, and why others are left out. Pure.
+"""The files of a folder that are published, and why others are left out. Pure.
 
 The rule is the same for ``hub push``, ``hub check``, ZIPs, ``hubctl publish`` and imports. The
 shell client has it a second time, since it runs without Python; `tests/support/folder_cases.py`

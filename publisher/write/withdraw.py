@@ -68,7 +68,7 @@ class Withdrawn(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What is withdrawn, for people: ``ann/story 1.2.0``."""
+        """The prompt or version that is withdrawn, for people: ``ann/story 1.2.0``."""
         return " ".join(filter(None, (f"{self.owner}/{self.name}", self.version)))
 
     @property

@@ -153,8 +153,8 @@ class State:
         self._meta.put("home text", text)
 
     def looked(self) -> tuple[int, int, str]:
-        """When the last full look for lost files began, by the site's clock; the same of a look
-        under way, and its last object. Zeros and empty if there was none.
+        """The time at which the last full look for lost files began, by the site's clock; that of
+        a look under way, and its last object. Zeros and empty if there was none.
         """
         last, begun, object_id = (self._meta.get("looked") or "0 0 ").split(" ", 2)
         return int(last), int(begun), object_id

@@ -1,4 +1,4 @@
-"""The activity of an owner, a page of which other pages show."""
+"""The activity of an owner; other pages show one page of it."""
 
 import re
 from collections.abc import Mapping
