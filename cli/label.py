@@ -21,7 +21,7 @@ from cli.table import echo_list
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts
-from publisher.write.drafts import make_label_draft, make_label_removal
+from publisher.write.drafts import make_change
 from publisher.write.labels import change_label
 
 _repo_argument = click.argument("repo", metavar="OWNER/NAME")
@@ -67,7 +67,7 @@ def set_label(
     \b
       hubctl label set ann/story production 1.2.0 -m "Passed the review"
     """
-    _change(places, repo, label, make_label_draft({"version": version} | _given(fields)), by)
+    _change(places, repo, label, make_change(LabelDraft, {"version": version} | _given(fields)), by)
 
 
 @label.command()
@@ -83,7 +83,7 @@ def remove(places: Places, repo: str, label: str, by: str | None, **fields: str 
     \b
       hubctl label remove ann/story canary
     """
-    _change(places, repo, label, make_label_removal(_given(fields)), by)
+    _change(places, repo, label, make_change(LabelRemoval, _given(fields)), by)
 
 
 def _change(

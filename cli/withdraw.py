@@ -19,7 +19,7 @@ from cli.options import Places, places_options, split_repo
 from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
-from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.drafts import make_change
 
 if TYPE_CHECKING:
     from publisher.write.withdraw import Withdrawn
@@ -73,7 +73,7 @@ def withdraw(
             param_hint="OWNER/NAME[@VERSION]",
         )
     given = {key: value for key, value in fields.items() if value is not None}
-    draft = make_withdrawal_draft(given | {"note": note.strip()})
+    draft = make_change(WithdrawalDraft, given | {"note": note.strip()})
     chosen, who = version or None, by or owner
     with open_store(places) as store:
         if not yes:

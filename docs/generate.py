@@ -24,6 +24,7 @@ from builder.model.caching import CACHE_CONTROL
 from builder.model.content_tree import KINDS
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.metrics import METRICS
+from builder.model.records import METADATA
 from builder.model.routes import BYTES, GZIP, READ_ROUTES, ROUTES
 from builder.model.version_files import TEXT_SUFFIX
 from builder.render.clients import SHELL_CLIENT
@@ -38,7 +39,6 @@ from publisher.limits import DEFAULT_LIMITS
 from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
-from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KEPT_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,7 +114,7 @@ def publish_fields() -> str:
     for field, of in schema["properties"].items():
         if field in schema["required"]:
             default = "**required**"
-        elif field in METADATA_FIELDS:
+        elif field in METADATA:
             default = "front matter, else as before"
         else:
             default = f"`{json.dumps(of['default'])}`" if "default" in of else "nothing"

@@ -21,28 +21,30 @@ FRONT_MATTER_BYTES_MAX = 16 * 1024
 NOTE_BYTES_MAX = 1024
 CHANGELOG_BYTES_MAX = 8 * 1024
 
+# The end of a pattern. A "$" alone admits a final newline (Python's re, ECMA-262 with "m").
+END = r"$(?!\n)"
 Time = Annotated[
     str,
     Meta(
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z" + END,
         description="RFC 3339, in UTC, to the second",
         examples=["2026-01-31T09:30:00Z"],
     ),
 ]
 Owner = Annotated[
-    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.OWNER_CHARS_MAX)
+    str, Meta(pattern=f"^{names.NAME_PATTERN}{END}", min_length=1, max_length=names.OWNER_CHARS_MAX)
 ]
 RepoName = Annotated[
-    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.REPO_CHARS_MAX)
+    str, Meta(pattern=f"^{names.NAME_PATTERN}{END}", min_length=1, max_length=names.REPO_CHARS_MAX)
 ]
 TagName = Annotated[
-    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.TAG_CHARS_MAX)
+    str, Meta(pattern=f"^{names.NAME_PATTERN}{END}", min_length=1, max_length=names.TAG_CHARS_MAX)
 ]
-VersionName = Annotated[str, Meta(pattern=f"^{names.VERSION_PATTERN}$", examples=["1.2.0"])]
+VersionName = Annotated[str, Meta(pattern=f"^{names.VERSION_PATTERN}{END}", examples=["1.2.0"])]
 LabelName = Annotated[
     str,
     Meta(
-        pattern=f"^{names.LABEL_PATTERN}$",
+        pattern=f"^{names.LABEL_PATTERN}{END}",
         max_length=names.LABEL_CHARS_MAX,
         examples=["production"],
     ),
@@ -57,12 +59,12 @@ LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABE
 Note = Annotated[str, Meta(max_length=NOTE_BYTES_MAX)]
 WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
-    str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
+    str, Meta(pattern=f"^[0-9a-f]{{64}}{END}", description="SHA-256 of the bytes of `content`")
 ]
 ContentSha256 = Annotated[
     str,
     Meta(
-        pattern="^[0-9a-f]{64}$",
+        pattern=f"^[0-9a-f]{{64}}{END}",
         description="SHA-256 over the hashes and paths of the text and of all files, in the format "
         "of `sha256sum`",
     ),
@@ -70,7 +72,7 @@ ContentSha256 = Annotated[
 FilePath = Annotated[
     str,
     Meta(
-        pattern=f"^{version_files.PATH_PATTERN}$",
+        pattern=f"^{version_files.PATH_PATTERN}{END}",
         min_length=1,
         max_length=version_files.PATH_CHARS_MAX,
         examples=["scripts/run.py"],
@@ -86,7 +88,7 @@ License = Annotated[str, Meta(min_length=1, max_length=100)]
 WebUrl = Annotated[str, Meta(pattern="^https?://", max_length=500)]
 CLAIM_CHARS_MAX = 1000
 Claim = Annotated[str, Meta(min_length=1, max_length=CLAIM_CHARS_MAX)]
-VariableName = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+VariableName = Annotated[str, Meta(pattern=f"^[A-Za-z_][A-Za-z0-9_]{{0,63}}{END}")]
 VariableType = Literal["string", "integer", "number", "boolean", "array", "object"]
 
 
@@ -102,8 +104,6 @@ class Variable(Struct, forbid_unknown_fields=True):
     enum: list[Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.name.endswith("\n"):  # A pattern's "$" admits a final newline.
-            raise ValueError("a variable name has only letters, digits and underscores")
         check_nesting([self.default, self.example, self.enum])
         if self.required is UNSET:
             self.required = self.default is None
@@ -216,22 +216,27 @@ class VersionFile(Struct, forbid_unknown_fields=True):
         return self.content_sha256 or self.sha256
 
     def __post_init__(self) -> None:
-        # A pattern's "$" admits a final newline, and lists have no pattern of their own.
         check_time(self.published_at)
-        if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in self.tags):
-            raise ValueError("a tag has only a-z, 0-9 and single hyphens between them")
-        check_handle("publisher", self.publisher)
-        if len(self.sha256) != 64:
-            raise ValueError("`sha256` must have 64 hexadecimal digits")
-        check_nesting(self.parameters)
-        if len(set(self.tags)) < len(self.tags):
-            raise ValueError("a tag appears twice")
-        if len({variable.name for variable in self.variables}) < len(self.variables):
-            raise ValueError("a variable name appears twice")
-        if not self.title.isprintable() or not self.title.strip():
-            raise ValueError("the title must be one line of printable text")
+        for field in METADATA:
+            check_metadata(field, getattr(self, field))
         check_labels(self.labels, self.label_number)
         check_files(self.sha256, self.files, self.content_sha256)
+
+
+# The fields that a publication can set, front matter included.
+METADATA = ("title", "description", "tags", "license", "variables", "parameters")
+
+
+def check_metadata(field: str, value: Any) -> None:
+    """Raises ValueError if a field of METADATA, of the right type, breaks a further rule."""
+    if field == "parameters":
+        check_nesting(value)
+    elif field == "tags" and len(set(value)) < len(value):
+        raise ValueError("a tag appears twice")
+    elif field == "variables" and len({one.name for one in value}) < len(value):
+        raise ValueError("a variable name appears twice")
+    elif field == "title" and not (value.isprintable() and value.strip()):
+        raise ValueError("the title must be one line of printable text")
 
 
 class LabelFile(Struct, forbid_unknown_fields=True):
@@ -251,9 +256,6 @@ class LabelFile(Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         check_label(self.label)
         check_time(self.at)
-        if self.version is not None and not names.is_version(self.version):
-            raise ValueError("`version` must be x.y.z or null")
-        check_handle("by", self.by)
 
 
 class WithdrawalFile(Struct, forbid_unknown_fields=True):
@@ -272,7 +274,6 @@ class WithdrawalFile(Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_time(self.at)
-        check_handle("by", self.by)
         check_labels(self.labels, self.label_number)
 
 
@@ -290,9 +291,6 @@ class Remains(Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_time(self.published_at)
-        check_handle("publisher", self.publisher)
-        if len(self.sha256) != 64:
-            raise ValueError("`sha256` must have 64 hexadecimal digits")
         check_labels(self.labels, self.label_number)
 
 
@@ -303,10 +301,6 @@ class WithdrawnFile(Struct, forbid_unknown_fields=True):
 
     withdrawn: WithdrawalFile
     versions: dict[VersionName, Remains]
-
-    def __post_init__(self) -> None:
-        if not all(map(names.is_version, self.versions)):
-            raise ValueError("a key of `versions` must be x.y.z")
 
 
 def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None:
@@ -331,12 +325,6 @@ def check_files(
         raise ValueError(f"`files`: {path} {fault}")
     if sum(one.size for one in listed) > version_files.BYTES_MAX:
         raise ValueError(f"`files` have more than {version_files.BYTES_MAX:,} bytes together")
-
-
-def check_handle(field: str, text: str) -> None:
-    """Raises ValueError if a field of a stored record is not an owner's handle."""
-    if not names.is_name(text, names.OWNER_CHARS_MAX):
-        raise ValueError(f"`{field}` must be an owner: a-z, 0-9 and single hyphens between them")
 
 
 def check_label(text: str) -> None:

@@ -5,8 +5,11 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
-from builder.model import answers, names, request_bodies
+from builder.model import answers, names
+from builder.model.operations import OPERATIONS, Operation
+from builder.model.request_bodies import Draft
 from builder.model.routes import (
     BYTES,
     CHARS_MAX,
@@ -22,7 +25,7 @@ from builder.model.routes import (
     ZIP,
     Route,
 )
-from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL, TRUSTED_URL
+from builder.model.service_urls import TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render.envelopes import json_bytes
 
@@ -104,10 +107,8 @@ def document(settings: Settings) -> bytes:
     paths = {
         route.url: {"get": _operation(route, settings.queries)} for route in ROUTES if route.summary
     }
-    paths[PUBLISH_URL]["post"] = _publish_operation()
-    paths[CHECK_URL] = {"post": _check_operation()}
-    paths.setdefault(LABEL_URL, {}).update(_label_operations())
-    paths[TRUSTED_URL] = {"post": _trusted_operation()}
+    for one in OPERATIONS:
+        paths.setdefault(one.url, {})[one.method] = _service_operation(one)
     return json_bytes(
         {
             "openapi": "3.1.0",
@@ -148,14 +149,7 @@ def _schemas() -> dict[str, Any]:
         *_LIST.values(),
         answers.ListMeta,
         answers.ErrorEnvelope,
-        request_bodies.Draft,
-        answers.Publication,
-        answers.Checked,
-        request_bodies.TrustedExchange,
-        answers.TrustedToken,
-        request_bodies.LabelDraft,
-        request_bodies.LabelRemoval,
-        answers.ChangedLabel,
+        *(kind for one in OPERATIONS for kind in (one.body, one.answer)),
     }
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
@@ -194,108 +188,31 @@ def _operation(route: Route, queries: bool) -> dict[str, Any]:
     return operation
 
 
-def _publish_operation() -> dict[str, Any]:
-    done = {
-        "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
-        "content": {JSON: {"schema": _object(data=_reference(answers.Publication))}},
-    }
+def _service_operation(one: Operation) -> dict[str, Any]:
+    summary, description, statuses = one.words
+    gets = {"Cache-Control": {"schema": {"type": "string"}}}
+    if one.body is Draft:
+        gets["RateLimit-Policy"] = {"schema": {"type": "string"}}
     location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
-    return {
-        "operationId": "publish",
-        "summary": "Publish a new version of a repo",
-        "description": "The first publication creates the repo, as version 1.0.0. The "
-        "answer is sent when the version is stored and readers can get it. Text, files and "
-        "metadata identical to the latest version create no new version. The body is JSON, or a "
-        f"form with a ZIP of the version's folder (`{FORM}`).",
-        "security": [{"token": []}],
-        "parameters": [*_path_parameters(PUBLISH_URL), *map(_header_parameter, _PUBLISH_HEADERS)],
-        "requestBody": _publication_body(),
-        "responses": {
-            "201": {
-                **done,
-                "description": "Published",
-                "headers": done["headers"] | location,
-            },
-            "200": {**done, "description": "Identical to the latest version; nothing published"},
-            "default": {"$ref": "#/components/responses/Error"},
-        },
+    content = {JSON: {"schema": _object(data=_reference(one.answer))}}
+    responses = {
+        status: {"description": words, "content": content, "headers": gets}
+        | ({"headers": gets | location} if status == "201" else {})
+        for status, words in statuses.items()
     }
-
-
-def _check_operation() -> dict[str, Any]:
     return {
-        "operationId": "check",
-        "summary": "Check what a publication would do",
-        "description": "Takes the body of a publication, and answers with the version that it "
-        "would create, or with the error that it would get. Writes nothing. Needs no token where "
-        "reading needs none; the rights of a token that you send are checked as well.",
-        "security": [{}, {"token": []}],
-        "parameters": [*_path_parameters(CHECK_URL), _header_parameter("If-Match")],
-        "requestBody": _publication_body(),
-        "responses": {
-            "200": {
-                "description": "What would happen",
-                "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
-                "content": {JSON: {"schema": _object(data=_reference(answers.Checked))}},
-            },
-            "default": {"$ref": "#/components/responses/Error"},
-        },
+        "operationId": one.name,
+        "summary": summary,
+        **({"description": description} if description else {}),
+        **({"security": one.security} if one.security else {}),
+        "parameters": [*_path_parameters(one.url), *map(_header_parameter, one.sends)],
+        "requestBody": _publication_body() if one.body is Draft else _body(one.body),
+        "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
 
 
 def _header_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "schema": _PUBLISH_HEADERS[name]}
-
-
-def _label_operations() -> dict[str, Any]:
-    done = {"content": {JSON: {"schema": _object(data=_reference(answers.ChangedLabel))}}}
-    location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
-    shared = {
-        "security": [{"token": []}],
-        "parameters": [*_path_parameters(LABEL_URL), _header_parameter("Idempotency-Key")],
-    }
-    failed = {"default": {"$ref": "#/components/responses/Error"}}
-    move = {
-        "operationId": "move_label",
-        "summary": "Let a label name a version",
-        "description": "Creates the label or moves it. The answer is sent when the move is stored "
-        "and readers can get it. With `expected`, two clients cannot overwrite each other's move.",
-        "requestBody": _body(request_bodies.LabelDraft),
-        "responses": {
-            "201": {**done, "description": "A new label", "headers": location},
-            "200": {**done, "description": "Moved, or named the version already"},
-            **failed,
-        },
-    }
-    remove = {
-        "operationId": "remove_label",
-        "summary": "Remove a label; its history stays",
-        "requestBody": _body(request_bodies.LabelRemoval) | {"required": False},
-        "responses": {"200": {**done, "description": "Removed"}, **failed},
-    }
-    return {"put": shared | move, "delete": shared | remove}
-
-
-def _trusted_operation() -> dict[str, Any]:
-    return {
-        "operationId": "trusted_publishing",
-        "summary": "Get a token for a CI job",
-        "description": "For a GitHub Actions or GitLab job that an owner has added as a trusted "
-        "publisher in the account settings. No secret is stored. The job sends the ID token that "
-        "its CI issued, with the hub's base URL as audience (`aud`). Each ID token can be "
-        "exchanged once. The token that you get expires after 15 minutes. For `OWNER/*`, it "
-        "publishes to all repos of the owner that trust the job.",
-        "parameters": [],
-        "requestBody": _body(request_bodies.TrustedExchange),
-        "responses": {
-            "200": {
-                "description": "A token, shown only once",
-                "headers": {"Cache-Control": {"schema": {"type": "string"}}},
-                "content": {JSON: {"schema": _object(data=_reference(answers.TrustedToken))}},
-            },
-            "default": {"$ref": "#/components/responses/Error"},
-        },
-    }
 
 
 def _path_parameters(url: str) -> list[dict[str, Any]]:
@@ -336,8 +253,9 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def _body(kind: type) -> dict[str, Any]:
-    return {"required": True, "content": {JSON: {"schema": _reference(kind)}}}
+def _body(kind: type[Struct]) -> dict[str, Any]:
+    is_required = any(field.required for field in msgspec.structs.fields(kind))
+    return {"required": is_required, "content": {JSON: {"schema": _reference(kind)}}}
 
 
 def _publication_body() -> dict[str, Any]:
@@ -359,7 +277,7 @@ def _publication_body() -> dict[str, Any]:
             },
         },
     }
-    body = _body(request_bodies.Draft)
+    body = _body(Draft)
     body["content"][FORM] = {"schema": form, "encoding": {"files": {"contentType": ZIP}}}
     return body
 

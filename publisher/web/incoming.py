@@ -19,12 +19,7 @@ from builder.model.errors import Detail, RequestError, bounded, cut, validation_
 from builder.model.names import Version
 from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import FORM, JSON
-from publisher.write.drafts import (
-    parse_draft,
-    parse_folder,
-    parse_label_draft,
-    parse_label_removal,
-)
+from publisher.write.drafts import parse_change, parse_draft, parse_folder
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 
 BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
@@ -132,10 +127,10 @@ def read_label_change(request: Request) -> LabelRequest:
         body = _read_body(request, VISITOR_BYTES_MAX, _LESS)
         if body:
             _check_media_type(request)
-        draft: LabelDraft | LabelRemoval = parse_label_removal(body)
+        draft: LabelDraft | LabelRemoval = parse_change(LabelRemoval, body)
     else:
         body = read_json_body(request, VISITOR_BYTES_MAX, _LESS)
-        draft = parse_label_draft(body)
+        draft = parse_change(LabelDraft, body)
     if "If-Match" in request.headers:
         message = "is for publications: send the version that you expect as `expected`, in the body"
         raise validation_failed(Detail("If-Match", message))

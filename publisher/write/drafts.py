@@ -6,12 +6,11 @@ Looks at one draft alone, and does not know what a repo holds already. Pure.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
@@ -21,11 +20,20 @@ from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
-from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
+from publisher.write.fields import decode_field, suggest
 from publisher.write.folders import parse_files
 from publisher.write.zips import read_zip
 
-_Parser = Callable[[Any], Any]
+Change = TypeVar("Change", LabelDraft, LabelRemoval, WithdrawalDraft)
+_Body = TypeVar("_Body", bound=Struct)
+
+_ADVICE = {
+    "content": "send the text of the prompt",
+    "version": "send the version that the label is to name",
+    "reason": f"choose one of {', '.join(BECAUSE)}",
+}
+# JSON Schema counts characters, so these limits are not in the schema.
+_BYTES_MAX = {"changelog": CHANGELOG_BYTES_MAX, "note": NOTE_BYTES_MAX}
 
 
 def parse_draft(raw: bytes) -> Draft:
@@ -51,60 +59,39 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
     Raises RequestError ``validation_failed`` that lists every wrong field, ``content_too_large``,
     ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
-    draft = Draft(**_parse_fields(fields, _DRAFT, content="send the text of the prompt"))
+    draft = _decode(Draft, fields)
     # The parser of the files has checked them for tokens.
     rest = msgspec.structs.replace(draft, files=UNSET)
-    if find_token(msgspec.json.encode(rest).decode()):
-        raise RequestError(
-            "secret_detected",
-            "The prompt contains an access token of this hub. Remove it from the text and "
-            "revoke it: anyone who has seen it can publish as its owner.",
-        )
+    _check_secret("prompt", "text", msgspec.json.encode(rest).decode())
     return draft
 
 
-def parse_label_draft(raw: bytes) -> LabelDraft:
-    """Reads the body of a request to move a label. Raises RequestError ``invalid_json``, and as
-    make_label_draft.
+def parse_change(kind: type[Change], raw: bytes) -> Change:
+    """Reads the body of a request to move or to remove a label; that of a removal may be empty.
+    Raises RequestError ``invalid_json``, and as make_change.
     """
-    return make_label_draft(_parse_object(raw, '{"version": "1.2.0"}'))
+    is_removal = kind is LabelRemoval
+    example = '{"note": "…"}' if is_removal else '{"version": "1.2.0"}'
+    return make_change(kind, {} if is_removal and not raw else _parse_object(raw, example))
 
 
-def make_label_draft(fields: Mapping[str, Any]) -> LabelDraft:
-    """Returns the move of a label that these fields describe.
+def make_change(kind: type[Change], fields: Mapping[str, Any]) -> Change:
+    """Returns the change of a label, or the withdrawal, that these fields describe.
 
     Raises RequestError ``validation_failed`` that lists every wrong field, or ``secret_detected``.
     """
-    then = "send the version that the label is to name"
-    return _without_token(LabelDraft(**_parse_fields(fields, _LABEL_DRAFT, version=then)))
+    draft = _decode(kind, fields)
+    _check_secret("note", "note", draft.note)
+    return draft
 
 
-def parse_label_removal(raw: bytes) -> LabelRemoval:
-    """Reads the body of a request to remove a label; the body may be empty. Raises as
-    parse_label_draft.
-    """
-    return make_label_removal(_parse_object(raw, '{"note": "…"}') if raw else {})
-
-
-def make_label_removal(fields: Mapping[str, Any]) -> LabelRemoval:
-    """Returns the removal of a label that these fields describe. Raises as make_label_draft."""
-    return _without_token(LabelRemoval(**_parse_fields(fields, _LABEL_REMOVAL)))
-
-
-def make_withdrawal_draft(fields: Mapping[str, Any]) -> WithdrawalDraft:
-    """Returns the withdrawal that these fields describe. Raises as make_label_draft."""
-    then = f"choose one of {', '.join(BECAUSE)}"
-    return _without_token(WithdrawalDraft(**_parse_fields(fields, _WITHDRAWAL_DRAFT, reason=then)))
-
-
-def _without_token(draft: LabelDraft | LabelRemoval | WithdrawalDraft) -> Any:
-    if find_token(draft.note):
+def _check_secret(what: str, part: str, text: str) -> None:
+    if find_token(text):
         raise RequestError(
             "secret_detected",
-            "The note contains an access token of this hub. Remove it from the note and revoke "
-            "it: anyone who has seen it can publish as its owner.",
+            f"The {what} contains an access token of this hub. Remove it from the {part} and "
+            "revoke it: anyone who has seen it can publish as its owner.",
         )
-    return draft
 
 
 def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
@@ -128,34 +115,48 @@ def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
     return fields
 
 
-def _parse_fields(
-    fields: Mapping[str, Any], parsers: Mapping[str, _Parser], **required: str
-) -> dict[str, Any]:
-    """Returns the fields as their parsers read them. ``required`` maps each required field to the
-    advice for where it is missing.
+def _decode(kind: type[_Body], fields: Mapping[str, Any]) -> _Body:
+    """Returns a body with these fields.
 
     Raises RequestError ``validation_failed`` that lists every wrong field. Any other error of a
-    parser is raised at once.
+    field is raised at once.
     """
     values: dict[str, Any] = {}
     details: list[Detail] = []
     for field, value in fields.items():
-        if field not in parsers:
-            details.append(_unknown(field, [*parsers], len(details)))
+        if field not in kind.__struct_fields__:
+            details.append(_unknown(field, kind.__struct_fields__, len(details)))
             continue
         try:
-            values[field] = parsers[field](value)
+            values[field] = _decode_field(kind, field, value)
         except RequestError as error:
             if error.code != "validation_failed":
                 raise
             details += error.details
         except ValueError as error:
             details.append(Detail(field, str(error)))
-    missing = required.keys() - fields.keys()
-    details += [Detail(field, f"is missing: {required[field]}") for field in sorted(missing)]
+    required = {one.name for one in msgspec.structs.fields(kind) if one.required}
+    missing = sorted(required - fields.keys())
+    details += [Detail(field, f"is missing: {_ADVICE[field]}") for field in missing]
     if details:
         raise validation_failed(*details)
-    return values
+    return kind(**values)
+
+
+def _decode_field(kind: type[Struct], field: str, value: Any) -> Any:
+    """Returns a field of a body. Raises RequestError, ValueError."""
+    if field == "files":
+        return parse_files(value)
+    if field == "labels":
+        return _check_labels(value)
+    bytes_max = _BYTES_MAX.get(field)
+    if bytes_max and isinstance(value, str) and len(value.encode("utf-8", "replace")) > bytes_max:
+        raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
+    parsed = decode_field(kind, field, value)
+    if field == "content":
+        return _check_content(parsed)
+    check_characters(field, msgspec.to_builtins(parsed))
+    return parsed
 
 
 def _unknown(field: str, known: Sequence[str], faults: int) -> Detail:
@@ -172,46 +173,22 @@ def _parse_number(text: str) -> float:
     return number
 
 
-def _parse_content(value: Any) -> str:
-    size = _utf8_size(value)
-    if size > CONTENT_BYTES_MAX:
+def _check_content(text: str) -> str:
+    if (size := len(text.encode())) > CONTENT_BYTES_MAX:
         raise RequestError(
             "content_too_large",
             f"The content has {size:,} bytes, but {CONTENT_BYTES_MAX:,} is the limit. Shorten "
             "it, or publish it in parts.",
         )
-    if not value.strip():
+    if not text.strip():
         raise ValueError("is empty: send the text of the prompt")
-    if "\0" in value:
-        raise ValueError(f"has a NUL character at position {value.index(chr(0))}: remove it")
-    return value
+    if "\0" in text:
+        raise ValueError(f"has a NUL character at position {text.index(chr(0))}: remove it")
+    return text
 
 
-def _parse_text(field: str, bytes_max: int, value: Any) -> str:
-    if _utf8_size(value) > bytes_max:
-        raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
-    check_characters(field, value)
-    return value
-
-
-def _parse_choice(choices: tuple[str, ...], value: Any) -> str:
-    if value not in choices:
-        raise ValueError(f"must be one of {', '.join(choices)}")
-    return value
-
-
-def _parse_version(value: Any) -> str:
-    try:
-        return str(names.Version.parse(value if isinstance(value, str) else ""))
-    except RequestError as error:
-        raise ValueError(str(error)) from None
-
-
-def _parse_expected(value: Any) -> str | None:
-    return None if value is None else _parse_version(value)
-
-
-def _parse_labels(value: Any) -> list[str]:
+def _check_labels(value: Any) -> list[str]:
+    # Not by the schema: a label that breaks the grammar has an error of its own.
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
         raise ValueError('must be a list of labels: ["production"]')
     if len(value) > names.LABELS_PER_REPO_MAX:
@@ -219,41 +196,3 @@ def _parse_labels(value: Any) -> list[str]:
     if len({*value}) < len(value):
         raise ValueError("names a label twice: name each one once")
     return [names.check_new_label(label) for label in value]
-
-
-def _utf8_size(value: Any) -> int:
-    if not isinstance(value, str):
-        raise ValueError(f"must be text, not {type(value).__name__}")
-    try:
-        return len(value.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"has half of a surrogate pair at position {error.start}: send whole characters"
-        ) from None
-
-
-_parse_note = partial(_parse_text, "note", NOTE_BYTES_MAX)
-
-_OTHERS: dict[str, _Parser] = {
-    "content": _parse_content,
-    "changelog": partial(_parse_text, "changelog", CHANGELOG_BYTES_MAX),
-    "bump": partial(_parse_choice, (*names.BUMPS, names.AUTO)),
-    "base_version": _parse_version,
-    "labels": _parse_labels,
-    "files": parse_files,
-}
-_DRAFT: dict[str, _Parser] = {
-    field: partial(parse_field, field) if field in METADATA_FIELDS else _OTHERS[field]
-    for field in Draft.__struct_fields__
-}
-_LABEL_DRAFT: dict[str, _Parser] = {
-    "version": _parse_version,
-    "note": _parse_note,
-    "expected": _parse_expected,
-}
-_LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_version}
-_WITHDRAWAL_DRAFT: dict[str, _Parser] = {
-    "reason": partial(_parse_choice, (*BECAUSE,)),
-    "note": _parse_note,
-    "move_labels": _parse_version,
-}

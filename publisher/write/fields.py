@@ -1,62 +1,89 @@
-"""One metadata field at a time: strictly for a publish body, loosely for front matter.
-
-Has no limits of its own: a value is valid if it can be read back from a version's record. Pure.
-"""
+"""One field at a time: strictly for the body of a request, loosely for front matter. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
 
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, cut, validation_failed
-from builder.model.records import VersionFile
+from builder.model.records import METADATA, check_metadata
+from builder.model.request_bodies import Draft
 from builder.text.core_yaml import core_values, spellings
 from builder.text.likeness import alike
 from builder.text.prompts import VARIABLE_NAME
 from builder.text.values import check_size
 from publisher.write.characters import check_characters
 
-METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
-
 _SHOWN_CHARS_MAX = 80
 # The likeness of a word with a slip, such as "titel"; "args" is no slip of "tags".
 SLIP_MIN = 0.8
 
-# A valid record, to put one field into.
-_SAMPLE = {
-    "publisher": "nobody",
-    "published_at": "2000-01-01T00:00:00Z",
-    "sha256": "0" * 64,
-    "title": "Untitled",
-}
+# What a pattern of the schema means, by the last field in the place of a fault.
 _GRAMMAR = {
     "tags": f"a tag has only a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
-    "variables": f"a variable name has letters, digits and _: {VARIABLE_NAME}",
-}
+    "name": f"a variable name has letters, digits and _: {VARIABLE_NAME}",
+} | dict.fromkeys(
+    ("version", "base_version", "expected", "move_labels"),
+    "a version is x.y.z: three whole numbers without leading zeros, like 1.2.0",
+)
 _TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_length = re.compile(r"Expected `(str|array)` of length (>=|<=) (\d+)")
 
-_decode = msgspec.json.Decoder(VersionFile).decode
+
+@cache
+def _decoder(kind: type[Struct], field: str) -> msgspec.json.Decoder:
+    (found,) = (one for one in msgspec.structs.fields(kind) if one.name == field)
+    return msgspec.json.Decoder(found.type)
 
 
-def parse_field(field: str, value: Any) -> Any:
-    """Returns ``value`` as a version's record holds it in ``field``.
+def decode_field(kind: type[Struct], field: str, value: Any) -> Any:
+    """Returns ``value`` as the schema of ``kind`` reads it in ``field``. Raises as decode."""
+    return decode(_decoder(kind, field), field, value)
 
-    Raises RequestError ``validation_failed`` with one detail, which names the place.
+
+def decode(decoder: msgspec.json.Decoder, field: str, value: Any) -> Any:
+    """Returns ``value`` as ``decoder`` reads it.
+
+    Raises RequestError ``validation_failed`` with one detail, which names the place in ``field``.
     """
     try:
         check_size(value)
-        parsed = getattr(_decode(msgspec.json.encode({**_SAMPLE, field: value})), field)
-        check_characters(field, msgspec.to_builtins(parsed))
+        parsed = decoder.decode(msgspec.json.encode(value))
+        if field in METADATA:
+            check_metadata(field, parsed)
         return parsed
-    except UnicodeEncodeError:
-        raise validation_failed(Detail(field, "has half of a surrogate pair")) from None
+    except UnicodeEncodeError as error:
+        message, place = f"has half of a surrogate pair at position {error.start}: remove it", ""
     except (ValueError, RecursionError) as error:
-        message, _, path = str(error).partition(" - at `$.")
-        if "matching regex" in message:
-            message = _GRAMMAR.get(field, message)
-        raise validation_failed(Detail(path.rstrip("`") or field, message)) from None
+        message, _, place = str(error).partition(" - at `$")
+    place = field + place.rstrip("`")
+    raise validation_failed(Detail(place, _in_words(message, place, decoder.type)))
+
+
+def parse_field(field: str, value: Any) -> Any:
+    """Returns ``value`` as a publication has it in ``field``, one of METADATA. Raises as
+    decode_field, and for characters that metadata cannot have.
+    """
+    parsed = decode_field(Draft, field, value)
+    check_characters(field, msgspec.to_builtins(parsed))
+    return parsed
+
+
+def _in_words(message: str, place: str, kind: Any) -> str:
+    """Returns a fault that msgspec has found, as advice."""
+    if "matching regex" in message:
+        return _GRAMMAR.get(re.sub(r"\[\d+\]", "", place).rpartition(".")[2], message)
+    if found := _length.fullmatch(message):
+        what = "characters" if found[1] == "str" else "entries"
+        few = f"is longer than {int(found[3]):,} {what}: shorten it"
+        return few if found[2] == "<=" else "is empty"
+    if get_origin(kind) is Literal:
+        return f"must be one of {', '.join(get_args(kind))}"
+    return message
 
 
 def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -71,7 +98,7 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     for key, value in values.items():
         if value is None:
             continue
-        if key not in METADATA_FIELDS:
+        if key not in METADATA:
             unknown.append(key)
             continue
         try:
@@ -82,7 +109,7 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             warnings.append(f"Ignored front-matter key {key!r}: {_reason(error, key)}.")
     if unknown:
         listed = ", ".join(
-            f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
+            f"{_shown(key)}{suggest(key, METADATA)}" for key in unknown[:MESSAGES_MAX]
         )
         more = len(unknown) - MESSAGES_MAX
         listed += f" and {more:,} more" if more > 0 else ""

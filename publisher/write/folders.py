@@ -4,11 +4,11 @@ Pure: reads no files of earlier versions.
 """
 
 import hashlib
-from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from builder.model import version_files
@@ -18,8 +18,9 @@ from builder.model.records import StoredFile
 from builder.model.request_bodies import Draft, DraftFile
 from builder.model.version_files import BYTES_MAX, media_type
 from publisher.accounts.token_text import find_token
+from publisher.write.fields import decode
 
-_FIELDS = DraftFile.__struct_fields__
+_file = msgspec.json.Decoder(DraftFile)
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 _IS_POINTER = "is a pointer of Git LFS, not the file itself: run `git lfs pull`, and send it again"
@@ -130,40 +131,14 @@ def field_of(path: str | int) -> str:
 
 def _parse_file(value: Any) -> DraftFile:
     """A file of the request. Raises ValueError."""
-    if not isinstance(value, dict):
-        raise ValueError('must be an object: {"path": "run.sh", "content": "…"}')
-    for field in value:
-        if field not in _FIELDS:
-            shown = field[:100].encode("utf-8", "replace").decode()
-            raise ValueError(f"has an unknown field {shown!r}: the fields are {', '.join(_FIELDS)}")
-    if fault := _fault_of_types(value):
+    path = value.get("path") if isinstance(value, dict) else None
+    if isinstance(path, str) and (fault := version_files.fault_of_path(path)):
         raise ValueError(fault)
-    if ("content" in value) == ("base64" in value):
-        raise ValueError("needs its text as `content`, or its bytes as `base64`: send one of them")
-    one = DraftFile(**value)
-    if one.content:
-        try:
-            one.content.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"has half of a surrogate pair at position {error.start}: send whole characters, "
-                "or the bytes as `base64`"
-            ) from None
-    if one.base64:
-        try:
-            b64decode(one.base64, validate=True)
-        except ValueError as error:
-            raise ValueError(f"has no valid base64 ({error}): encode the bytes again") from None
-    return one
-
-
-def _fault_of_types(value: Mapping[str, Any]) -> str:
-    if not isinstance(value.get("path"), str):
-        return "has no `path`: send one, like scripts/run.py"
-    if not isinstance(value.get("executable", False), bool):
-        return "`executable` must be true or false"
-    wrong = [one for one in ("content", "base64") if not isinstance(value.get(one, ""), str)]
-    return f"`{wrong[0]}` must be text" if wrong else ""
+    try:
+        return decode(_file, "", value)
+    except RequestError as error:
+        place, message = error.details[0]
+        raise ValueError(f"`{place[1:]}`: {message}" if place else message) from None
 
 
 def _sha256(data: bytes) -> str:

@@ -17,14 +17,13 @@ from builder.model.content_tree import RECORD
 from builder.model.errors import ContentError, Detail, RequestError, bounded
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
-from builder.model.records import OwnerFile, Source, StoredFile, VersionFile
+from builder.model.records import METADATA, OwnerFile, Source, StoredFile, VersionFile
 from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.durable import NewVersion
-from publisher.write.fields import METADATA_FIELDS
 from publisher.write.folders import Folder, tell_kept
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
@@ -374,7 +373,7 @@ def _is_same(metadata: Metadata, record: VersionFile) -> bool:
 
 
 def _encode_fields(values: Metadata | VersionFile) -> bytes:
-    fields = [getattr(values, field) for field in METADATA_FIELDS]
+    fields = [getattr(values, field) for field in METADATA]
     return msgspec.json.encode(fields, order="deterministic")
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from builder.model.errors import Detail, cut, validation_failed
-from builder.model.records import Variable, Variables, VersionFile
+from builder.model.records import METADATA, Variable, Variables, VersionFile
 from builder.model.request_bodies import Draft
 from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
@@ -15,14 +15,14 @@ from builder.text.skill_texts import KEYS, looks_like_skill
 from builder.text.summary import first_sentence, title_of
 from builder.text.unworkable import tell_unworkable
 from builder.text.values import as_text, inexact_integers
-from publisher.write.fields import METADATA_FIELDS, parse_loosely
+from publisher.write.fields import parse_loosely
 
 _SHOWN_CHARS_MAX = 80
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 
 
 class Metadata(NamedTuple):
-    """The facts about a prompt in a version's record: the fields of METADATA_FIELDS, and how many
+    """The facts about a prompt in a version's record: the fields of METADATA, and how many
     bytes of the text are front matter.
     """
 
@@ -55,7 +55,7 @@ def resolve(
             )
         )
     declared, warnings = _read_front(document) if front_matter else ({}, [])
-    for field in METADATA_FIELDS:
+    for field in METADATA:
         if getattr(draft, field) is not UNSET:
             declared[field] = getattr(draft, field)
 
@@ -125,7 +125,7 @@ def _inherit(previous: tuple[VersionFile, str] | None, name: str, content: str) 
     if not previous:
         return {}
     record, text = previous
-    fields = {field: getattr(record, field) for field in METADATA_FIELDS}
+    fields = {field: getattr(record, field) for field in METADATA}
     if text != content:
         body = body_of(text, record.front_matter_bytes)
         if record.title in (name, title_of(body)):

@@ -5,7 +5,6 @@ leaves these out. The form decides all others. So no block of front matter is ch
 contradicts the record.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +21,6 @@ from publisher.web.editor.values import read_json, read_lines, read_number, read
 from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, VariableRow, Writing, row_of
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
-
-_too_long = re.compile(r"[Ee]xpected `str` of length <= (\d+)")
 
 # The faults of each field, as sentences, by its name in the form.
 Errors = dict[str, list[str]]
@@ -180,11 +177,6 @@ def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> Non
     for field, message in error.details:
         if field == "content" and field in errors:
             continue
-        value, limit = fields.get(field), _too_long.fullmatch(message)
-        if limit and isinstance(value, str):
-            fits = f"at most {int(limit[1]):,} fit"
-            message = f"the {field} has {len(value):,} characters; {fits}"
-        message = _too_long.sub(r"\1 characters are the most; shorten it", message)
         sentence = f"{message[:1].upper()}{message[1:]}."
         errors.setdefault(_form_field(field, fields), []).append(sentence)
 

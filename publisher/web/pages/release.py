@@ -18,6 +18,7 @@ from builder.model.answers import LabelMove
 from builder.model.errors import RequestError
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.text.interface import Interface, changes_for_callers, interface_of
@@ -28,7 +29,7 @@ from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import show_readers
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_label_draft, make_label_removal
+from publisher.write.drafts import make_change
 from publisher.write.labels import LabelChange, change_label
 
 # The form lists this many versions, the newest first. For older ones, the owner types the number.
@@ -138,9 +139,9 @@ def _change(frame: Frame, actor: Actor, name: str, form: MoveForm) -> LabelChang
     version, expected = _version_in(form), form.expected.data or None
     fields: dict[str, str | None] = {"note": form.note.data or ""}
     if version:
-        draft = make_label_draft(fields | {"version": version, "expected": expected})
+        draft = make_change(LabelDraft, fields | {"version": version, "expected": expected})
     else:
-        draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
+        draft = make_change(LabelRemoval, fields | ({"expected": expected} if expected else {}))
     label = _label_in(form)
     frame.service.rights.check_may_label(actor, name, [label])
     terms = Terms(quotas=frame.service.quotas)

@@ -16,7 +16,7 @@ from builder.store import content
 from publisher.web.pages.fields import errors_shown
 from publisher.web.pages.frame import Frame
 from publisher.web.pages.repos import OFFERED_MAX, why_late
-from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.drafts import make_change
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 
 _WHAT = "withdraw this prompt"
@@ -98,8 +98,9 @@ def _draft(form: FlaskForm) -> WithdrawalDraft:
     # A browser sends a line break as two characters.
     note = (form.note.data or "").replace("\r\n", "\n").strip()
     target = (form.move_labels.data or "").strip()
-    return make_withdrawal_draft(
-        {"reason": form.reason.data, "note": note} | ({"move_labels": target} if target else {})
+    return make_change(
+        WithdrawalDraft,
+        {"reason": form.reason.data, "note": note} | ({"move_labels": target} if target else {}),
     )
 
 

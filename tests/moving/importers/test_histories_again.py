@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from builder.model.errors import HubError, RequestError
 from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.request_bodies import WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from moving.importers.items import History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, make_withdrawal_draft
+from publisher.write.drafts import make_change, make_draft
 from publisher.write.publish import publish
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
@@ -44,7 +45,7 @@ def publish_here(root: str, text: str, **fields: Any) -> None:
 
 
 def withdraw_here(root: str, version: str | None) -> None:
-    draft = make_withdrawal_draft({"reason": "secret"})
+    draft = make_change(WithdrawalDraft, {"reason": "secret"})
     withdraw(
         Folder(root), "imported", "greeting", version, draft, by="imported", terms=Terms(sync=False)
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.model.settings import Settings
 from operate.backup.restore import restore
 from operate.backup.take import Report, back_up
@@ -14,7 +15,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
+from publisher.write.drafts import make_change, make_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store_protocol import Folder
@@ -41,7 +42,7 @@ class Hub(NamedTuple):
         )
 
     def label(self, name: str, label: str, version: str) -> None:
-        draft = make_label_draft({"version": version})
+        draft = make_change(LabelDraft, {"version": version})
         change_label(
             Folder(self.settings.content),
             "ann",
@@ -53,7 +54,7 @@ class Hub(NamedTuple):
         )
 
     def withdraw(self, name: str, version: str | None) -> None:
-        draft = make_withdrawal_draft({"reason": "secret", "note": "Use another."})
+        draft = make_change(WithdrawalDraft, {"reason": "secret", "note": "Use another."})
         withdraw(
             Folder(self.settings.content),
             "ann",

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
+from builder.model.request_bodies import WithdrawalDraft
 from builder.model.routes import API
 from publisher.accounts.token_text import make_token
 from publisher.accounts.tokens import LABEL, PUBLISH, READ
 from publisher.limits import Quotas
-from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.drafts import make_change
 from publisher.write.store_protocol import Folder
 from publisher.write.withdraw import withdraw
 from server import throttle
@@ -147,7 +148,7 @@ def test_files_that_a_withdrawal_removes_between_two_reads(hub: Hub, sent: dict[
         hub.post({"content": text, "files": [FILES[0]]})
 
     def withdraw_it() -> None:
-        draft = make_withdrawal_draft({"reason": "secret"})
+        draft = make_change(WithdrawalDraft, {"reason": "secret"})
         done.append(
             withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
         )
@@ -162,7 +163,7 @@ def test_a_withdrawal_between_two_reads_is_seen(hub: Hub):
         hub.post({"content": text})
 
     def withdraw_it() -> None:
-        draft = make_withdrawal_draft({"reason": "secret"})
+        draft = make_change(WithdrawalDraft, {"reason": "secret"})
         withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
 
     with watched(once("open", "ann/story/1.0.1.md", withdraw_it)):

@@ -4,10 +4,11 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, parse_label_draft, parse_label_removal
+from publisher.write.drafts import make_draft, parse_change
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.store_protocol import Folder
@@ -27,7 +28,7 @@ def move(root: str, version: str | None, label: str = "production", **options) -
     """Move a label; a version of None removes it."""
     fields = {key: options.pop(key) for key in ("note", "expected") if key in options}
     raw = json.dumps(fields if version is None else {"version": version} | fields).encode()
-    draft = parse_label_removal(raw) if version is None else parse_label_draft(raw)
+    draft = parse_change(LabelRemoval, raw) if version is None else parse_change(LabelDraft, raw)
     return change_label(
         Folder(root), *REPO, label, draft, by=options.pop("by", "ann"),
         terms=Terms(**{"now": NOON} | options),

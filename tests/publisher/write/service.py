@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from builder.model.errors import RequestError
+from builder.model.request_bodies import LabelDraft, LabelRemoval
 from builder.model.settings import Settings
 from builder.store import content
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
-from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
+from publisher.write.drafts import parse_change, parse_draft
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
@@ -48,9 +49,11 @@ class Service:
         elif base:
             fields["expected"] = "7.0.0"
         if move.version is None:
-            draft = parse_label_removal(json.dumps(fields).encode())
+            draft = parse_change(LabelRemoval, json.dumps(fields).encode())
         else:
-            draft = parse_label_draft(json.dumps(fields | {"version": move.version}).encode())
+            draft = parse_change(
+                LabelDraft, json.dumps(fields | {"version": move.version}).encode()
+            )
         store, terms = Folder(self.settings.content), Terms(now=now)
         try:
             return change_label(store, *repo, move.label, draft, by=repo[0], terms=terms)

@@ -11,15 +11,9 @@ from msgspec import UNSET
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Variable
-from builder.model.request_bodies import Draft
+from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
 from publisher.accounts.token_text import find_token, is_token, make_token
-from publisher.write.drafts import (
-    make_draft,
-    make_label_draft,
-    make_label_removal,
-    make_withdrawal_draft,
-    parse_draft,
-)
+from publisher.write.drafts import make_change, make_draft, parse_draft
 
 
 def refusal(fields: object) -> RequestError:
@@ -86,7 +80,7 @@ def test_every_wrong_field_is_named():
         ({"tags": ["a", "a"]}, "tags"),
         ({"tags": [f"t{number}" for number in range(11)]}, "tags"),
         ({"tags": ["x" * 49]}, "tags[0]"),
-        ({"tags": ["a\n"]}, "tags"),
+        ({"tags": ["a\n"]}, "tags[0]"),
         ({"license": ""}, "license"),
         ({"variables": {"a": None}}, "variables"),
         ({"variables": [{"name": "a"}, {"name": "a"}]}, "variables"),
@@ -143,9 +137,9 @@ def test_the_same_characters_are_refused_in_every_text():
         lambda text: make_draft({"content": "x", "license": text}),
         lambda text: make_draft({"content": "x", "parameters": {"a": [{"b": text}]}}),
         lambda text: make_draft({"content": "x", "variables": [{"name": "a", "enum": [text]}]}),
-        lambda text: make_label_draft({"version": "1.0.0", "note": text}),
-        lambda text: make_label_removal({"note": text}),
-        lambda text: make_withdrawal_draft({"reason": "error", "note": text}),
+        lambda text: make_change(LabelDraft, {"version": "1.0.0", "note": text}),
+        lambda text: make_change(LabelRemoval, {"note": text}),
+        lambda text: make_change(WithdrawalDraft, {"reason": "error", "note": text}),
     ):
         make("Zo\u200dë 😀")
         for char in spoilt:

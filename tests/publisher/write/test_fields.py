@@ -41,7 +41,7 @@ def test_tags_beyond_the_limit_are_named():
         ("tags", "sql", "tags", "Expected `array`, got `str`"),
         ("variables", [{"name": "1a"}], "variables[0].name", "a variable name has letters"),
         ("variables", [{"name": "a", "type": 1}], "variables[0].type", "Expected `str`, got `int`"),
-        ("license", "", "license", "Expected `str` of length >= 1"),
+        ("license", "", "license", "is empty"),
         ("license", "MIT\n", "license", "has the control character U+000A in 'MIT\\n'"),
         ("description", "a\x08b", "description", "has the control character U+0008 in"),
         ("description", "a\rb", "description", "has the control character U+000D in"),

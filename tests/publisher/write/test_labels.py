@@ -9,12 +9,13 @@ from msgspec import UNSET
 
 from builder.model import names
 from builder.model.errors import HubError, RequestError
+from builder.model.request_bodies import LabelDraft
 from builder.store import content
 from builder.store.check import check
 from publisher.accounts.database import Database
 from publisher.write import labels
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, parse_label_draft
+from publisher.write.drafts import make_draft, parse_change
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
@@ -53,7 +54,11 @@ def test_a_clock_before_the_release_changes_nothing(
     with pytest.raises(RequestError, match="it shows 1970-01-01T00:00:00Z") as caught:
         if change == "label":
             change_label(
-                Folder(root), *REPO, "x", parse_label_draft(b'{"version": "1.0.0"}'), by="ann"
+                Folder(root),
+                *REPO,
+                "x",
+                parse_change(LabelDraft, b'{"version": "1.0.0"}'),
+                by="ann",
             )
         else:
             publish(Folder(root), *REPO, make_draft({"content": "New."}), publisher="ann")
@@ -77,7 +82,7 @@ def test_a_label_that_moves(root: str):
 
 
 def test_repos_that_are_not_there(root: str):
-    draft = parse_label_draft(b'{"version": "1.0.0"}')
+    draft = parse_change(LabelDraft, b'{"version": "1.0.0"}')
     for owner, name in (("ann", "nothing"), ("nobody", "nothing")):
         with pytest.raises(RequestError) as caught:
             change_label(Folder(root), owner, name, "production", draft, by="ann")

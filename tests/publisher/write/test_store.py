@@ -11,12 +11,13 @@ import pytest
 
 from builder.model.errors import RequestError
 from builder.model.records import OwnerFile
+from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
+from publisher.write.drafts import make_change, make_draft
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
@@ -119,14 +120,14 @@ def put(store: Store, text: str, **options: Any) -> Published:
 
 def move(store: Store, version: str, expected: str | None = None, **options: Any) -> LabelChange:
     fields = {"version": version} | ({"expected": expected} if expected else {})
-    draft = make_label_draft(fields)
+    draft = make_change(LabelDraft, fields)
     return change_label(
         store, *REPO, "production", draft, by="ann", terms=Terms(now=NOON, **options)
     )
 
 
 def take_back(store: Store, version: str | None) -> Withdrawn:
-    draft = make_withdrawal_draft({"reason": "error"})
+    draft = make_change(WithdrawalDraft, {"reason": "error"})
     return withdraw(store, *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from builder.model.errors import ContentError, RequestError
+from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.accounts.token_text import make_token
 from publisher.write.decision import Terms
-from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
+from publisher.write.drafts import make_change, make_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
@@ -38,7 +39,7 @@ def root(tmp_path: Path) -> str:
         Folder(str(tmp_path)),
         *REPO,
         "production",
-        make_label_draft({"version": "1.0.1"}),
+        make_change(LabelDraft, {"version": "1.0.1"}),
         by="ann",
         terms=terms,
     )
@@ -54,7 +55,7 @@ def put(root: str, text: str, **options: object) -> Published:
 
 
 def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
-    draft = make_withdrawal_draft({"reason": "secret"} | fields)
+    draft = make_change(WithdrawalDraft, {"reason": "secret"} | fields)
     return withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 
@@ -99,10 +100,10 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
     assert newest.note == (
         "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
     )
-    move = make_label_draft({"version": "1.0.1"})
+    move = make_change(LabelDraft, {"version": "1.0.1"})
     code, message = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
     assert code == "version_withdrawn" and "contained a secret" in message and "1.0.2" in message
-    draft = make_label_draft({"version": "1.0.2"})
+    draft = make_change(LabelDraft, {"version": "1.0.2"})
     change_label(Folder(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
 
@@ -139,7 +140,7 @@ def test_labels_move_only_to_a_version_that_stays(root: str, version, target: st
     if code == "version_withdrawn":
         take_back(root, target)
     before = read_tree(root)
-    draft = make_withdrawal_draft({"reason": "error", "move_labels": target})
+    draft = make_change(WithdrawalDraft, {"reason": "error", "move_labels": target})
     with pytest.raises(RequestError) as caught:
         withdraw(Folder(root), *REPO, version, draft, by="ann")
     assert (caught.value.code, caught.value.details[0].field) == (code, "move_labels")
@@ -163,7 +164,7 @@ def test_what_publications_did_to_labels_stays_known(tmp_path: Path):
 @pytest.mark.parametrize("version", ["1.0.1", None])
 def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | None):
     before = read_tree(root)
-    draft = make_withdrawal_draft({"reason": "legal"})
+    draft = make_change(WithdrawalDraft, {"reason": "legal"})
     planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
     assert read_tree(root) == before
     assert withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON)) == planned
@@ -247,7 +248,7 @@ def test_a_whole_prompt_closes_its_name(root: str):
             Folder(root),
             *REPO,
             "x",
-            make_label_draft({"version": "1.0.0"}),
+            make_change(LabelDraft, {"version": "1.0.0"}),
             by="ann",
             terms=Terms(now=NOON),
         ),
@@ -280,7 +281,7 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
 )
 def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
     before = read_tree(root)
-    draft = make_withdrawal_draft({"reason": "error"})
+    draft = make_change(WithdrawalDraft, {"reason": "error"})
     assert code_of(withdraw, Folder(root), *repo, version, draft, by="ann")[0] == code
     assert read_tree(root) == before
 
@@ -296,13 +297,13 @@ def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None
     ],
 )
 def test_reasons_and_notes_are_bounded(fields: dict, code: str, part: str):
-    found, message = code_of(make_withdrawal_draft, fields)
+    found, message = code_of(make_change, WithdrawalDraft, fields)
     assert found == code and part in message
 
 
 def test_a_token_in_the_note_is_refused():
     fields = {"reason": "error", "note": f"See {make_token()}."}
-    assert code_of(make_withdrawal_draft, fields)[0] == "secret_detected"
+    assert code_of(make_change, WithdrawalDraft, fields)[0] == "secret_detected"
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])

@@ -217,7 +217,7 @@ def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) ->
         ({"more": '{"model": 1}', "parameter-model": "m"}, 422, "only once"),
         ({"parameter-temperature": "warm"}, 422, "such as 0.7"),
         ({"new_labels": "latest"}, 422, "reserved"),
-        ({"title": "x" * 201}, 422, "The title has 201 characters; at most 200 fit."),
+        ({"title": "x" * 201}, 422, "Is longer than 200 characters: shorten it."),
         ({"changelog": "x" * 9000}, 422, "8,192 bytes"),
     ],
 )

@@ -3,12 +3,13 @@
 import pytest
 import requests
 
+from builder.model.request_bodies import LabelDraft
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.write.drafts import make_label_draft
+from publisher.write.drafts import make_change
 from publisher.write.labels import change_label
 from publisher.write.store_protocol import Folder
 from tests.publisher.web.pages.conftest import Page, People, Visitor
@@ -22,7 +23,7 @@ def owner(people: People) -> Visitor:
     people.publish_story(visitor, "One.", "Two <b>secret</b>.")
     change_label(
         Folder(people.settings.content), visitor.handle, "story", "production",
-        make_label_draft({"version": "1.0.1"}), by=visitor.handle,
+        make_change(LabelDraft, {"version": "1.0.1"}), by=visitor.handle,
     )  # fmt: skip
     return visitor
 
@@ -109,7 +110,7 @@ def test_what_has_changed_meanwhile_is_shown_again(people: People, owner: Visito
     ask(owner)
     change_label(
         Folder(people.settings.content), owner.handle, "story", "canary",
-        make_label_draft({"version": "1.0.1"}), by=owner.handle,
+        make_change(LabelDraft, {"version": "1.0.1"}), by=owner.handle,
     )  # fmt: skip
     page = owner.submit("/confirm")
     assert "has changed since you were asked" in page.words and "canary" in page.words
