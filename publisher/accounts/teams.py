@@ -69,8 +69,15 @@ class Teams:
         return [Member(*row) for row in rows]
 
     def maintainers(self, team: str) -> list[str]:
-        """Returns the handles of the maintainers, sorted."""
-        return [one.person for one in self.members(team) if one.role == MAINTAINER]
+        """Returns the handles of the maintainers, sorted; without those who are locked, unless all
+        are.
+        """
+        rows = self._database.execute(
+            "SELECT person, locked_at FROM member JOIN owner ON handle = person "
+            "WHERE team = ? AND role = ? ORDER BY person",
+            (team, MAINTAINER),
+        )
+        return [person for person, at in rows if at is None] or [person for person, _ in rows]
 
     def list(self) -> list[tuple[str, int, str, int]]:
         """Returns the handle, the number of members, the maintainers (joined by spaces) and the
@@ -139,7 +146,7 @@ class Teams:
             before = self.role(team, person)
             if before == role:
                 return False
-            self._check_leaves_one(team, before)
+            self._check_leaves_one(team, person, before)
             self._put(team, person, role, clock.seconds(now))
             kind = "member_role" if before else "member_added"
             note = f"{person} as {role}"
@@ -164,7 +171,7 @@ class Teams:
             before = self.role(team, person)
             if not before:
                 raise RequestError("not_found", f"{person} is not a member of {team}.")
-            self._check_leaves_one(team, before)
+            self._check_leaves_one(team, person, before)
             self._database.execute(
                 "DELETE FROM member WHERE team = ? AND person = ?", (team, person)
             )
@@ -208,10 +215,11 @@ class Teams:
         """
         digest = hash_secret(code.strip().rpartition("#")[2][:SECRET_CHARS])
         with self._database.transaction():
-            # The maker may have left, or have another role by now.
+            # The maker may have left, have another role, or be locked by now.
             rows = self._database.execute(
-                "SELECT hash, team_link.team, team_link.role FROM team_link JOIN member "
-                "ON member.team = team_link.team AND person = made_by "
+                "SELECT hash, team_link.team, team_link.role FROM team_link "
+                "JOIN member ON member.team = team_link.team AND person = made_by "
+                "JOIN owner ON handle = made_by AND locked_at IS NULL "
                 "WHERE hash = ? AND expires_at > ? AND member.role = ?",
                 (digest, clock.seconds(now), MAINTAINER),
             )
@@ -259,8 +267,8 @@ class Teams:
                 f"{', '.join(self.maintainers(team))}.",
             )
 
-    def _check_leaves_one(self, team: str, before: str) -> None:
-        if before == MAINTAINER and len(self.maintainers(team)) == 1:
+    def _check_leaves_one(self, team: str, person: str, before: str) -> None:
+        if before == MAINTAINER and not {*self.maintainers(team)} - {person}:
             raise RequestError(
                 "last_maintainer",
                 f"{team} would have no maintainer. Make another member a maintainer first.",

@@ -119,6 +119,17 @@ def test_who_leaves(teams: Teams, by: str | None, person: str, code: str):
     assert (person in roles(teams)) == (bool(code) and person != "eve")
 
 
+def test_a_locked_maintainer_is_none(database: Database, teams: Teams):
+    teams.put("support", "bob", "maintainer")
+    locks.lock(database, "bob")
+    assert teams.maintainers("support") == ["ann"]
+    assert code_of(teams.remove, "support", "ann", by="ann") == "last_maintainer"
+    assert code_of(teams.put, "support", "bob", "writer", by="ann") == ""
+    locks.lock(database, "ann")
+    assert teams.maintainers("support") == ["ann"]
+    assert code_of(teams.remove, "support", "ann") == "last_maintainer"
+
+
 def test_two_maintainers_demote_each_other(teams: Teams):
     teams.put("support", "bob", "maintainer")
     for _ in range(10):
@@ -135,7 +146,9 @@ def test_two_maintainers_demote_each_other(teams: Teams):
             teams.put("support", person, "maintainer")
 
 
-@pytest.mark.parametrize("fault", ["used", "expired", "left", "demoted", "locked", "cut", "none"])
+@pytest.mark.parametrize(
+    "fault", ["used", "expired", "left", "demoted", "locked", "ended", "cut", "none"]
+)
 def test_a_link(database: Database, teams: Teams, fault: str):
     teams.put("support", "bob", "maintainer")
     code, at = teams.invite("support", "writer", "bob", now=NOW), NOW
@@ -149,6 +162,8 @@ def test_a_link(database: Database, teams: Teams, fault: str):
     elif fault == "demoted":
         teams.put("support", "bob", "writer", by="ann")
     elif fault == "locked":
+        locks.lock(database, "bob", NOW)
+    elif fault == "ended":
         locks.end_access(database, "bob", NOW)
     elif fault == "cut":
         code = code[:-1]
