@@ -34,6 +34,10 @@ def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
     short += _show("Rejected", rejected, verbose, err=True)
     if short:
         say(f"Add --verbose to list {counted(short, 'more message')}.")
+    for line in outcome.elsewhere:
+        click.echo(one_line(line, LINE_CHARS_MAX), err=not options.dry_run)
+    if outcome.elsewhere:
+        say("Add --onto-others to import these as next versions instead.")
     _tell_of_others(outcome, options)
     for line in outcome.placeholders.tell(options.dry_run):
         say(line)

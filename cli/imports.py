@@ -123,7 +123,8 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
         default="auto",
         show_default=True,
         help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a "
-        "brace, {{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
+        'brace, {{name}} of mustache or of Jinja, [NAME], {argument name="name"}, $1, or none. '
+        "auto: as its kind of file does.",
     ),
     owner_option,
     grouped(
@@ -174,6 +175,18 @@ and skipped. Exits 1 if any prompt or version is rejected or refused.
         "--markdown",
         is_flag=True,
         help="Also import plain .md files of a folder that has prompts in formats of their own.",
+    ),
+    click.option(
+        "--instructions",
+        is_flag=True,
+        help="Also import AGENTS.md, CLAUDE.md, GEMINI.md, .cursorrules and the like, by the name "
+        "of the folder that they are about.",
+    ),
+    click.option(
+        "--onto-others",
+        is_flag=True,
+        help="Also add versions to prompts that came from elsewhere. By default, a prompt whose "
+        "name such a prompt has is imported as NAME-2.",
     ),
     click.option(
         "--dry-run",

@@ -10,6 +10,9 @@ A *convention* is how a source marks its placeholders:
 - ``vscode``: ``${input:name:what to enter}`` and ``${input:name}`` everywhere, and names such as
   ``${selection}`` outside fences.
 - ``typed``: ``{{name | type:key=value}}`` (`typed_placeholders`).
+- ``brackets``: ``[TOPIC]`` in capitals, unless a link follows.
+- ``raycast``: ``{argument name="topic" default="fish"}``.
+- ``arguments``: ``$ARGUMENTS`` and ``$1`` of commands, as ``{{arguments}}`` and ``{{arg_1}}``.
 - ``none``: the hub's own.
 
 Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
@@ -21,6 +24,7 @@ stay.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from builder.model.answers import Message
@@ -40,6 +44,9 @@ CONVENTIONS = (
     "jinja",
     "vscode",
     "typed",
+    "brackets",
+    "raycast",
+    "arguments",
     "none",
 )
 NAME_CHARS_MAX = 64
@@ -69,6 +76,15 @@ _jinja_default = re.compile(
     r"""(?:"(?P<double>[^"\\]*)"|'(?P<plain>[^'\\]*)'|(?P<number>-?\d+(?:\.\d+)?))"""
     r"\s*(?:,\s*(?:boolean\s*=\s*)?[Tt]rue\s*)?\)"
 )
+argument_pattern = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
+# Conventions whose placeholders are read by their pattern alone.
+MARKED = {
+    "brackets": re.compile(r"\[([A-Z][A-Z0-9][A-Z0-9 _/'-]{1,60})\](?![(\[:])"),
+    "raycast": re.compile(
+        r'\{argument\s++(?:name="(?P<name>[^"{}]{1,64})")(?:\s++default="(?P<default>[^"{}]*+)")?[^{}]*+\}'
+    ),
+    "arguments": argument_pattern,
+}
 _identifier = re.compile(r"[^\W\d]\w*+")
 # Keys of mustache may have hyphens, and letters of any script, including some that \w lacks.
 _key_of_this = re.compile(r"this\.\[(" + VARIABLE_NAME + r")\]")
@@ -78,6 +94,11 @@ _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
+
+
+def argument_name(found: re.Match[str]) -> str:
+    """The variable of a match of ``argument_pattern``."""
+    return f"arg_{found[1]}" if found[1] else "arguments"
 
 
 class Turned(NamedTuple):
@@ -142,7 +163,7 @@ class _Turner:
             "vscode": self._vscode,
             "typed": self._typed,
             "none": lambda text: text,
-        }[convention]
+        }.get(convention) or partial(self._marked, MARKED[convention])
         self._kept = Kept()
         self._names: dict[str, str] = {}
         # Names that are already valid keep their meaning, so no other placeholder gets one of them.
@@ -262,6 +283,16 @@ class _Turner:
             return self._variable(variable.name)
 
         return typed_placeholders.pattern.sub(one, text)
+
+    def _marked(self, pattern: re.Pattern[str], text: str) -> str:
+        def one(found: re.Match[str]) -> str:
+            if _is_escaped(found):
+                return self._keep(found[0])
+            if pattern is argument_pattern:
+                return self._variable(argument_name(found))
+            return self._variable(found[1], found.groupdict().get("default"))
+
+        return pattern.sub(one, text)
 
     def _single(self, text: str) -> str:
         return _single.sub(lambda found: self._field(found, found["field"]), text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.text.core_yaml import load_yaml
+from builder.text.placeholders import argument_name, argument_pattern
 from builder.text.prompts import BOM, parse_document
 
 COMMAND, OTHER, GEMINI = "command", "other", "gemini"
@@ -17,14 +18,13 @@ _TOOLS = [
     (kind, re.compile(f".*/{pattern}", re.DOTALL))
     for kind, pattern in (
         (COMMAND, r"\.claude/commands/(.+)\.md"),
-        (OTHER, r"\.claude/agents/(.+)\.md"),
+        (OTHER, r"\.claude/agents/(?:.+/)?([^/]+)\.md"),
         (OTHER, r"\.cursor/rules/(?:.+/)?([^/]+)\.mdc"),
         (GEMINI, r"\.gemini/commands/(.+)\.toml"),
         (OTHER, r"\.(?:windsurf/rules|clinerules|continue/prompts)/(?:.+/)?([^/]+)\.md"),
     )
 ]
 _PLUGIN_FOLDERS = {"commands": COMMAND, "agents": OTHER}
-_argument = re.compile(r"(?<![\w$\\])\$(?:ARGUMENTS\b(?!\[)|([1-9])(?![\d.,]*\d))")
 _run_or_read = {
     "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{[^{}\n]{1,200}\}"),
     "`@` files": re.compile(
@@ -36,7 +36,8 @@ _toml_block = re.compile(
 )
 _yaml_block = re.compile(r"(---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 _no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
-_line = re.compile(r"([A-Za-z_][\w.-]*):[ \t]+(\S[^\r\n]{0,1000}?)[ \t]*(\r?\n|\Z)")
+_key = re.compile(r"[A-Za-z_][\w.-]*")
+_VALUE_CHARS_MAX = 4_000
 REPAIRED = "A line of its front matter is no valid YAML: read as the text that it says."
 
 
@@ -49,7 +50,8 @@ def find_tool(path: Path) -> tuple[str, str] | None:
         for folder in path.parents:
             kind = _PLUGIN_FOLDERS.get(folder.name)
             if kind and (folder.parent / ".claude-plugin").is_dir():
-                return kind, "-".join(path.relative_to(folder).with_suffix("").parts)
+                parts = path.relative_to(folder).with_suffix("").parts
+                return kind, "-".join(parts if kind == COMMAND else parts[-1:])
     return None
 
 
@@ -78,10 +80,11 @@ def repair(text: str) -> tuple[str, list[str]]:
 
 
 def _quote(line: str) -> str:
-    found = _line.fullmatch(line)
-    if not found:
+    key, _, rest = line.partition(":")
+    value, end = rest.strip(), line[len(line.rstrip("\r\n")) :]
+    is_short = 0 < len(value) <= _VALUE_CHARS_MAX
+    if not (is_short and rest[0] in " \t" and _key.fullmatch(key)):
         return line
-    key, value, end = found.groups()
     try:
         load_yaml(f"{key}: {value}")
     except ValueError:
@@ -93,16 +96,13 @@ def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]
     """The body of a command with variables for its arguments, and the front matter that describes
     them.
     """
-    found = {one[1]: None for one in _argument.finditer(body)}
-    names = {one: f"arg_{one}" if one else "arguments" for one in found}
+    names = dict.fromkeys(map(argument_name, argument_pattern.finditer(body)))
     hint = front.get("argument-hint")
     about = {"description": hint if isinstance(hint, str) else " ".join(map(str, hint or ()))}
-    variables = [
-        {"name": name} | (about if about["description"] else {}) for name in names.values()
-    ]
+    variables = [{"name": name} | (about if about["description"] else {}) for name in names]
     if variables and not front.get("variables"):
         front = front | {"variables": variables}
-    return _argument.sub(lambda one: f"{{{{{names[one[1]]}}}}}", body), front
+    return argument_pattern.sub(lambda one: f"{{{{{argument_name(one)}}}}}", body), front
 
 
 def read_gemini(text: str) -> tuple[str, dict[str, Any]]:

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from builder.model.answers import Message
-from builder.model.errors import OperatorError
+from builder.model.errors import OperatorError, cut
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.core_yaml import load_yaml, spellings
 from builder.text.messages import write_messages
 from builder.text.prompts import parse_document
 from builder.text.skill_texts import is_skill
 from builder.text.skill_writer import asked_first
-from builder.text.summary import clean_title, names_a_part, title_of
+from builder.text.summary import clean_title, first_sentence, names_a_part, title_of
 from moving.export.listing import LIST_FILE, Exported, read_list
-from moving.importers import agents, chats
+from moving.importers import agents, chats, notes
 from moving.importers.beside import SKILL_FILE, text_in
 from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
@@ -37,6 +37,7 @@ from moving.importers.folders import (
 from moving.importers.foreign import check_connection, translate
 from moving.importers.items import Item, PassedOver, Rejection, decode_text
 from moving.importers.naming import telling_name, to_words
+from moving.importers.placeholding import DESCRIPTION_CHARS_MAX
 from publisher.write.fields import parse_loosely
 from publisher.write.left_out import tell_left_out
 
@@ -54,14 +55,15 @@ _identifier = re.compile(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*")
 
 
 def read_files(
-    source: str, own: Collection[str] = (), *, markdown: bool = False
+    source: str, own: Collection[str] = (), *, markdown: bool = False, instructions: bool = False
 ) -> Iterator[Item | Rejection | PassedOver]:
     """The items of a file, or of the files of a folder (``find_prompts``). Raises OperatorError for
     a folder inside one of the hub's ``own``, given by their real paths.
     """
     if not os.path.isdir(source):
         path = Path(source)
-        for one in _read_prompt(Found(path, path.name), Path("/"), None):
+        tool = agents.find_tool(path.absolute())
+        for one in _read_prompt(Found(path, path.name, tool=tool), Path("/"), None):
             is_item = isinstance(one, Item)
             yield one._replace(warnings=one.warnings + _tell_alone(path)) if is_item else one
         return
@@ -78,7 +80,7 @@ def read_files(
     except OperatorError as error:
         yield Rejection(LIST_FILE, str(error).removesuffix("."))
     listed = exported.files if exported else ()
-    for one in find_prompts(root, listed, own, markdown=markdown):
+    for one in find_prompts(root, listed, own, markdown=markdown, instructions=instructions):
         if isinstance(one, Found):
             yield from _read_prompt(one, root, exported)
         else:
@@ -121,14 +123,20 @@ def _join(system: Item, user: Item) -> Item:
 
 def _with_title(item: Item) -> Item:
     """The item with the title of its text, or with its name in words."""
-    heading = title_of(parse_document(item.text).body)
-    return item._replace(title=to_words(item.name) if names_a_part(heading) else heading)
+    body = parse_document(item.text).body
+    heading = title_of(body)
+    rest = notes.without_properties(body, is_of_notion=notes.has_id(item.where))
+    described = {"description": first_sentence(rest)} if rest != body else {}
+    return item._replace(
+        title=to_words(item.name) if names_a_part(heading) else heading,
+        fields={key: one for key, one in described.items() if one} | item.fields,
+    )
 
 
 def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejection:
-    path, where, _, beside = found
+    path, where, _, beside, *_ = found
     name = path.name.lower()
-    tool, tool_name = agents.find_tool(path.absolute()) or ("", "")
+    tool, tool_name = found.tool or ("", "")
     is_listed = exported is not None and where in exported.files
     bytes_max = EXPORTED_BYTES_MAX if is_listed else CONTENT_BYTES_MAX
     try:
@@ -153,29 +161,33 @@ def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejecti
         return Rejection(where, str(error))
     # A hub's own file has the hub's variables.
     convention = "none" if is_ours else _convention(name, front)
-    fields, author, notes = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
+    fields, author, warned = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
     is_title = is_listed or "title" in front or not name.endswith(".md")
     if not is_title and _identifier.fullmatch(fields.get("title", "")):
         del fields["title"]
     return Item(
         where,
         where.split("/")[0] if is_listed else "",
-        tool_name or _name(path, front, root, is_listed),
+        found.name or tool_name or _name(path, front, root, is_listed),
         text,
         fields,
-        [*warnings, *notes, *(tell_left_out(beside.left) if beside else ())],
+        [*warnings, *warned, *(tell_left_out(beside.left) if beside else ())],
         convention,
         author,
         beside,
-        _kind(name),
+        name.strip(".").partition(".")[0] if found.name else _kind(name),
+        is_named=is_listed,
     )
 
 
 def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str:
     own = front.get("name")
+    stem = notes.without_id(_stem(path))
     if path.name.lower() == SKILL_FILE and isinstance(own, str) and own.strip():
         return own
-    return _stem(path) if is_listed else telling_name(_stem(path), path.resolve().parent, root)
+    if is_listed:
+        return _stem(path)
+    return notes.without_id(telling_name(stem, path.resolve().parent, root))
 
 
 def _convention(name: str, front: dict[str, Any]) -> str:
@@ -238,13 +250,17 @@ def _read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
+    description, shortened = ours.get("description"), []
+    if isinstance(description, str) and len(description.strip()) > DESCRIPTION_CHARS_MAX:
+        ours["description"] = cut(description.strip(), DESCRIPTION_CHARS_MAX)
+        shortened = [f"Shortened the description to {DESCRIPTION_CHARS_MAX:,} characters."]
     fields, warnings = parse_loosely(ours)
-    return fields, author, warnings
+    return fields, author, shortened + warnings
 
 
 def _read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
     """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
-    document, notes = load_yaml(text, _LARGE_YAML_VALUES_MAX)
+    document, repeated = load_yaml(text, _LARGE_YAML_VALUES_MAX)
     found = document.pop("messages", None) if isinstance(document, dict) else None
     messages, warnings = chats.read_list(spellings(found))
-    return messages, document, notes + warnings
+    return messages, document, repeated + warnings

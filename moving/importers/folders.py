@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builder.store.site import is_built
+from moving.export.listing import LIST_FILE
 from moving.importers.agents import find_tool
 from moving.importers.beside import (
     PROMPT_FILE,
@@ -41,8 +42,13 @@ SKIPPED_STEMS = set(
 )
 ABOUT = "about the collection, not a prompt"
 # Files that tell every agent about the repository.
-_INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", "copilot-instructions.md")
-INSTRUCTIONS = "instructions for agents about the repository, not a prompt"
+_INSTRUCTIONS = (
+    "AGENTS.md CLAUDE.md GEMINI.md copilot-instructions.md .cursorrules .windsurfrules .clinerules"
+).split()
+INSTRUCTIONS = (
+    "instructions for agents about the repository, not a prompt. Add --instructions to import them"
+)
+TWO_SOURCES = "two sources of one prompt. Remove one"
 OF_NO_KIND = "no kind of file that has prompts"
 NO_SOURCE = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
 PLAIN = (
@@ -53,30 +59,39 @@ PLAIN = (
 
 class Found(NamedTuple):
     """A file that is a prompt. ``user``: the file with the user's message. ``beside``: the other
-    files of a folder that is a prompt.
+    files of a folder that is a prompt. ``tool`` as find_tool. ``name``: if the file's is another.
     """
 
     path: Path
     where: str
     user: "Found | None" = None
     beside: Beside | None = None
+    tool: tuple[str, str] | None = None
+    name: str = ""
 
 
 def find_prompts(
-    root: Path, listed: Container[str], own: Collection[str], *, markdown: bool
+    root: Path,
+    listed: Container[str],
+    own: Collection[str],
+    *,
+    markdown: bool,
+    instructions: bool = False,
 ) -> Iterator[Found | Rejection | PassedOver]:
     """The prompts below a folder in the order of their paths; and other files, with the reason.
 
     A folder with a SKILL.md or PROMPT.md is one prompt, and has the files beside and below that.
     ``own``: the real paths of the hub's own folders, which are skipped. ``listed``: files that are
     prompts whatever their names. ``markdown``: plain Markdown files are prompts, too.
+    ``instructions``: so are those about the repository, by the name of their folder.
     """
     found: list[Found] = []
     for one in _walk(root, own):
         if not isinstance(one, Found):
             yield one
         elif one.path.name in _INSTRUCTIONS:
-            yield PassedOver(one.where, INSTRUCTIONS)
+            named = one._replace(name=_repository_of(one.path).name)
+            yield named if instructions else PassedOver(one.where, INSTRUCTIONS)
         elif one.where in listed or _has_form(one.path.name) or not is_about(one.path.name):
             found.append(one)
         else:
@@ -90,16 +105,24 @@ def find_prompts(
     forms = {
         one.path
         for one in found
-        if one.where in listed
-        or _has_form(one.path.name)
-        or one.path.parent in pairs
-        or find_tool(one.path)
+        if one.where in listed or _has_form(one.path.name) or one.path.parent in pairs or one.tool
     }
+    left = {
+        one.path
+        for one in found
+        if (forms or "/." in f"/{one.where}") and one.path not in forms and not markdown
+    }
+    texts = {one.path.parent: one for one in found if one.beside}
+    twins = {one.path: texts.get(one.path.with_suffix("")) for one in found}
+    doubled = {twin.path for path, twin in twins.items() if twin and path not in left}
     for one in found:
         beside = folders[one.path.parent]
-        is_document = forms or "/." in f"/{one.where}"
-        if is_document and one.path not in forms and not markdown:
+        if one.path in left:
             yield PassedOver(one.where, PLAIN)
+        elif twin := twins[one.path]:
+            yield Rejection(f"{one.where}, {twin.where}", TWO_SOURCES)
+        elif one.path in doubled:
+            continue
         elif one is beside.get(SYSTEM_FILE):
             yield one._replace(user=beside.get(USER_FILE))
         elif one is not beside.get(USER_FILE) or SYSTEM_FILE not in beside:
@@ -127,7 +150,9 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
         path = waiting.pop()
         where = path.relative_to(root).as_posix()
         try:
-            if path.is_symlink():
+            if path.name.startswith(".") and not path.is_dir() and path.name not in _INSTRUCTIONS:
+                endings["hidden"] += where != LIST_FILE
+            elif path.is_symlink():
                 # A link to a path inside the folder leads to files that are read anyway.
                 may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)
                 if may_lose and not path.resolve().is_relative_to(root):
@@ -136,7 +161,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                 if path != root and _is_no_source(path, own):
                     passed.append(where)
                     continue
-                entries = sorted(one for one in path.iterdir() if _is_looked_at(one))
+                entries = sorted(path.iterdir())
                 if text := text_in(entries):
                     entries = [one for one in entries if one.is_dir()] if path == root else []
                     if text.is_symlink():
@@ -146,8 +171,9 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                         yield Found(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
             elif path.is_file() and not is_one:
-                if path.name.lower().endswith(SUFFIXES) or find_tool(path):
-                    yield Found(path, where)
+                tool = find_tool(path)
+                if tool or path.name in _INSTRUCTIONS or path.name.lower().endswith(SUFFIXES):
+                    yield Found(path, where, tool=tool)
                 else:
                     endings[path.suffix.lower() or "without an ending"] += 1
         # RuntimeError: links in a circle; ValueError: rules that cannot be read
@@ -156,14 +182,14 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
             yield Rejection(where, f"cannot be read: {cause}")
     if passed:
         yield PassedOver(", ".join(passed), NO_SOURCE)
-    if endings:
+    if endings := +endings:
         counts = sorted(endings.items(), key=lambda one: (-one[1], one[0]))
         yield PassedOver(", ".join(f"{count:,} {ending}" for ending, count in counts), OF_NO_KIND)
 
 
-def _is_looked_at(path: Path) -> bool:
-    """True for a path that is not hidden, and for a folder, which is reported."""
-    return not path.name.startswith(".") or (path.is_dir() and not path.is_symlink())
+def _repository_of(path: Path) -> Path:
+    """The folder that a file of instructions is about."""
+    return next(one for one in path.parents if one.name not in ASSISTANT_FOLDERS)
 
 
 def _is_no_source(folder: Path, own: Collection[str]) -> bool:

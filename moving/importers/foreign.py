@@ -106,7 +106,9 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
         others = _dict(options.pop("additionalProperties", None))
         parameters |= _dict(model.get("parameters")) | options | others
     for key in _OF_ASSISTANTS:
-        if _is_setting(ours.get(key)):
+        if ours.get(key) in ("", []):
+            del ours[key]
+        elif _is_setting(ours.get(key)):
             parameters[key] = ours.pop(key)
     for key in ("config", "modelParameters"):
         if isinstance(ours.get(key), dict):

@@ -16,8 +16,10 @@ from builder.model.answers import LabelMove
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
+from builder.model.records import VersionFile
 from builder.model.request_bodies import LabelDraft
 from builder.model.withdrawn import WithdrawnVersion
+from builder.store import content
 from builder.store.labels import read_labels
 from builder.text.summary import clean_title
 from moving.importers.items import History, Rejection, reason_of
@@ -40,6 +42,14 @@ from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
 
 _LABEL_TEXT_CHARS_MAX = 200
+
+
+class FromElsewhere(Exception):
+    """The repo has other versions alone. ``first``: the record of its oldest one."""
+
+    def __init__(self, first: VersionFile) -> None:
+        super().__init__()
+        self.first = first
 
 
 class Result(NamedTuple):
@@ -65,7 +75,7 @@ def import_history(
 
     ``progress`` is called for each revision. Raises RequestError ``not_owner`` if ``create_only``
     forbids the change, ``storage_unavailable``, ``version_withdrawn`` for a withdrawn repo;
-    ContentError.
+    ContentError; FromElsewhere unless ``onto_others``.
     """
     if not history.revisions:
         rejection = Rejection(history.where, "has no versions")
@@ -90,12 +100,12 @@ class _Import:
         ready = self._prepare()
         here, self._withdrawn = read_here(self._target)
         self._versions = match_here(ready, here, self._numbers)
-        is_other = bool(here) and not self._versions
+        others = [] if self._versions or self._target.onto_others else here
+        if first := next((one for one in others if not one.is_withdrawn), None):
+            target = self._target
+            at = (target.store.root, target.owner, target.name, first.version)
+            raise FromElsewhere(content.read_record(*at))
         published = self._publish(self._find_new(ready), here)
-        if is_other and published:
-            note = f"{self._target.repo} had other versions before: these come after them. "
-            note += "If it is another prompt, import with another --owner."
-            self._notes.insert(0, (self._history.where, note))
         labels = self._move_labels(is_new=not here)
         return Result(
             is_here=bool(self._versions),

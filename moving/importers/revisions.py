@@ -32,7 +32,8 @@ class Target(NamedTuple):
     messages.
 
     ``make_draft`` takes the fields of a publication, and returns the draft and warnings; it raises
-    RequestError. ``create_only``: change no existing repo.
+    RequestError. ``create_only``: change no existing repo. ``onto_others``: the repo may have other
+    versions alone.
     """
 
     store: Store
@@ -42,6 +43,7 @@ class Target(NamedTuple):
     make_draft: Callable[[dict[str, Any]], tuple[Draft, list[str]]]
     convention: str
     create_only: bool
+    onto_others: bool
     dry_run: bool
 
     @property

@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 from builder.model import names
 from builder.model.errors import HubError, OperatorError, RequestError, bounded, cut
 from builder.model.plural import counted
+from builder.model.records import VersionFile
 from builder.model.request_bodies import Draft
 from builder.store import content
 from builder.text.one_line import one_line
 from moving.importers import files, folders, lines, tables
 from moving.importers.beside import have_same_files
-from moving.importers.histories import import_history
+from moving.importers.histories import FromElsewhere, import_history
 from moving.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
 from moving.importers.naming import Names, display_name, handle_of, name_of
+from moving.importers.origin import CHANGED, IMPORTED, Origin, Other, origin_in
 from moving.importers.placeholding import Counts, Placing
 from moving.importers.revisions import Target
 from publisher.write.decision import Terms
@@ -39,7 +41,8 @@ class Options(NamedTuple):
     """Settings of an import. ``owner`` gets prompts without an author, and ``license`` is for those
     without one. ``all_tags`` are added to all. By default, ``changelog`` names the source. Repos of
     other owners are updated only for ``allowed_owners``. ``placeholders``: the convention of all
-    texts, or ``auto``: by the source. ``markdown``: as for ``find_prompts``.
+    texts, or ``auto``: by the source. ``markdown``, ``instructions``: as for ``find_prompts``.
+    ``onto_others``: prompts may become versions of those that came from elsewhere.
     """
 
     owner: str = "imported"
@@ -51,6 +54,8 @@ class Options(NamedTuple):
     allowed_owners: tuple[str, ...] = ()
     placeholders: str = "auto"
     markdown: bool = False
+    instructions: bool = False
+    onto_others: bool = False
 
 
 @dataclass
@@ -60,7 +65,8 @@ class Outcome:
     that the source would change. ``placeholders``: of all prompts of the source.
 
     ``versions`` and ``labels``: the numbers published and moved with histories. ``beside``: the
-    number of prompts with files that are left out. ``titles``: by ``owner/name``.
+    number of prompts with files that are left out. ``titles``: by ``owner/name``. ``elsewhere``:
+    prompts that got another name, because the one of theirs came from elsewhere.
     """
 
     created: list[str] = field(default_factory=list)
@@ -75,6 +81,7 @@ class Outcome:
     passed_over: list[PassedOver] = field(default_factory=list)
     beside: int = 0
     titles: dict[str, str] = field(default_factory=dict, compare=False)
+    elsewhere: list[str] = field(default_factory=list)
 
 
 def import_source(
@@ -93,7 +100,8 @@ def import_source(
     # A file's name is bytes, and may be no valid text.
     name = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
     source = one_line(name, SOURCE_CHARS_MAX)
-    return import_found(_read(path, options, own), source, store, options, progress)
+    found = _read(path, options, own)
+    return import_found(found, source, store, options, progress, is_folder=os.path.isdir(path))
 
 
 def import_found(
@@ -102,15 +110,18 @@ def import_found(
     store: Store,
     options: Options,
     progress: Callable[[str, int, int], None],
+    *,
+    is_folder: bool = False,
 ) -> Outcome:
     """Publish what was found in a source, which is read once, after the options are checked.
-    ``source``: its name in changelogs. Raises as ``import_source``.
+    ``source``: its name in changelogs, to which a folder's files add their paths. Raises as
+    ``import_source``.
     """
     check_owners(options)
     content.list_owners(store.root)  # raises unless it is a content folder
     found = list(found)
     placing = Placing(found, options.placeholders)
-    task = _Task(store, options, source, placing, progress)
+    task = _Task(store, options, Origin(source, is_folder), placing, progress)
     try:
         task.take_all(found)
     finally:
@@ -132,7 +143,8 @@ def _read(
     suffix = os.path.splitext(path)[1].lower()
     try:
         if os.path.isdir(path) or path.lower().endswith(folders.SUFFIXES):
-            yield from files.read_files(path, own, markdown=options.markdown)
+            more = {"markdown": options.markdown, "instructions": options.instructions}
+            yield from files.read_files(path, own, **more)
         elif suffix in tables.SUFFIXES:
             yield from tables.read_table(path, options.columns)
         elif suffix in lines.SUFFIXES:
@@ -156,7 +168,7 @@ class _Task:
         self,
         store: Store,
         options: Options,
-        source: str,
+        origin: Origin,
         placing: Placing,
         progress: Callable[[str, int, int], None],
     ) -> None:
@@ -164,7 +176,7 @@ class _Task:
         self._store = store
         self._options = options
         self._own = {options.owner, *options.allowed_owners}
-        self._source = source
+        self._origin = origin
         self._placing = placing
         self._progress = progress
         self._names = Names()
@@ -234,7 +246,36 @@ class _Task:
         self.outcome.beside += bool(one.beside and one.beside.left)
         # A rejected item keeps its name, so that its corrected version does not rename others.
         name = self._names.give(owner, base, one.kind)
+        first, other = name, None
+        while there := self._other_at(owner, name, one):
+            if there.same and one.beside and one.beside.files:
+                break
+            if there.same:
+                self.outcome.unchanged.append(f"{owner}/{name} {there.same}")
+                return
+            other = other or there.first
+            name = self._names.give(owner, base, one.kind)
+        if other:
+            self._tell_of_other(f"{owner}/{first}", other, self._origin.place(one.where), name)
         self._try(one.where, owner, name, partial(self._publish, one))
+
+    def _other_at(self, owner: str, name: str, one: Item) -> Other | None:
+        """The repo, if it came from elsewhere than the item."""
+        if self._options.onto_others or one.is_named or owner not in self._own:
+            return None
+        try:
+            changelog = self._options.changelog
+            return self._origin.other_at(self._store.root, owner, name, one, changelog)
+        except HubError:  # publishing reports it
+            return None
+
+    def _tell_of_other(self, repo: str, there: VersionFile, place: str, name: str) -> None:
+        origin = origin_in(there.changelog)
+        since = f"since {there.published_at[:10]}" + (f" from {origin}" if origin else "")
+        done = "would be imported" if self._options.dry_run else "imported"
+        self.outcome.elsewhere.append(
+            f"{repo}: here {since}; this one is {place}: {done} as {name}"
+        )
 
     def _try(self, where: str, owner: str, name: str, publish: Callable[[str, str], None]) -> None:
         try:
@@ -251,17 +292,28 @@ class _Task:
     def _publish_history(
         self, history: History, progress: Callable[[], None], owner: str, name: str
     ) -> None:
-        target = Target(
-            self._store,
-            owner,
-            name,
-            self._source,
-            self._draft_of_past,
-            convention=self._options.placeholders,
-            create_only=owner not in self._own,
-            dry_run=self._options.dry_run,
-        )
-        result = import_history(history, target, progress)
+        first, other = name, None
+        while True:
+            target = Target(
+                self._store,
+                owner,
+                name,
+                self._origin.source,
+                self._draft_of_past,
+                convention=self._options.placeholders,
+                create_only=owner not in self._own,
+                onto_others=self._options.onto_others or owner not in self._own,
+                dry_run=self._options.dry_run,
+            )
+            try:
+                result = import_history(history, target, progress)
+                break
+            except FromElsewhere as error:
+                other = other or error.first
+                name = self._names.give(owner, first)
+        if other:
+            place = f"{self._origin.source}, {history.where}"
+            self._tell_of_other(f"{owner}/{first}", other, place, name)
         outcome, repo = self.outcome, f"{owner}/{name}"
         outcome.rejected += result.rejected
         outcome.warnings += bounded(result.warnings)
@@ -279,15 +331,15 @@ class _Task:
 
     def _draft_of_past(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
         changelog = fields["changelog"] or self._options.changelog
-        text = f"Imported from {self._source}" if changelog is None else changelog
+        text = f"{IMPORTED} {self._origin.source}" if changelog is None else changelog
         return self._make_draft(fields | {"changelog": text})
 
     def _publish(self, item: Item, owner: str, name: str) -> None:
         is_there = bool(content.list_versions(self._store.root, owner, name).versions)
-        how = "Changed in" if is_there else "Imported from"
+        how = CHANGED if is_there else IMPORTED
         changelog = self._options.changelog
         by = f" by {author}" if (author := display_name(item.author)) else ""
-        changelog = f"{how} {self._source}{by}" if changelog is None else changelog
+        changelog = f"{how} {self._origin.of(item.where)}{by}" if changelog is None else changelog
         title = {"title": item.title} if item.title and not is_there else {}
         made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
         files = {"files": item.beside.read()} if item.beside else {}

@@ -91,7 +91,7 @@ def test_all_messages_are_listed_on_demand(folder: Path):
     short, full = run("--dry-run"), run("--dry-run", "--verbose")
     warnings = [line for line in full.stderr.splitlines() if line.startswith("Warning: ")]
     assert len(warnings) == 60
-    assert "Warning: 3/SKILL.md: Left out what is hidden: .state." in warnings
+    assert "Warning: 3/SKILL.md: Left out .state: hidden." in warnings
     assert "Add --verbose to list 58 more messages.\n" in short.stderr
     assert "Add --verbose" not in full.stderr
     assert short.exit_code == full.exit_code == 1

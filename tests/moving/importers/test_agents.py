@@ -6,6 +6,8 @@ import pytest
 
 from builder.text.prompts import parse_document
 from moving.importers.agents import REPAIRED, read_gemini, repair
+from moving.importers.folders import INSTRUCTIONS, OF_NO_KIND, TWO_SOURCES
+from moving.importers.items import Rejection
 from tests.moving.importers.bringing import bring, latest, write_all
 
 FILES = {
@@ -13,7 +15,7 @@ FILES = {
     "allowed-tools: Read, Grep\n---\nFix issue $1 with priority $2, for $5.00. Run !`git log`.\n",
     ".claude/commands/say.md": "Say $ARGUMENTS. See @docs/style.md.\n",
     ".claude/commands/README.md": "About these.\n",
-    ".claude/agents/critic.md": "---\nname: critic\ndescription: Use when: a text is done\n"
+    ".claude/agents/team/critic.md": "---\nname: critic\ndescription: Use when: a text is done\n"
     "tools: Read\n---\nCriticise what $1 says.\n",
     "plugin/.claude-plugin/plugin.json": "{}",
     "plugin/commands/tidy.md": "Tidy $ARGUMENTS.\n",
@@ -91,3 +93,60 @@ def test_front_matter_that_nothing_helps_stays():
 def test_a_command_of_gemini_that_cannot_be_read(text):
     with pytest.raises(ValueError):
         read_gemini(text)
+
+
+def test_instructions_have_the_name_of_the_folder_that_they_are_about(root):
+    folder = write_all(Path(root).parent / "shop", {
+        "AGENTS.md": "Build.", "CLAUDE.md": "Test.", ".cursorrules": "Be brief.",
+        "api/AGENTS.md": "A.",
+        ".github/copilot-instructions.md": "Ask.", ".gitignore": "x",
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert {one.reason for one in outcome.passed_over} == {INSTRUCTIONS, OF_NO_KIND}
+    assert len(outcome.passed_over) == 6 and not outcome.created
+    outcome = bring(root, folder, instructions=True)
+    assert [one.split()[0].partition("/")[2] for one in outcome.created] == [
+        "shop", "shop-copilot-instructions", "shop-agents", "shop-claude", "api",
+    ]  # fmt: skip
+
+
+NOTION = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name", "title", "description"),
+    [
+        (f"Cold mail {NOTION}.md", "# Cold mail\n\nTags: sales\nStatus: In use\n\nWrite a mail.",
+         "cold-mail", "Cold mail", "Write a mail."),
+        (f"Mails {NOTION}/prompt.md", "Write a mail.", "mails", "Mails", "Write a mail."),
+        ("Cold mail.md", "# Cold mail\n\nTone: warm and short.", "cold-mail", "Cold mail",
+         "Tone: warm and short."),
+        ("Vault.md", "status:: draft\n#mail #cold\n\nWrite a mail.", "vault", "Vault",
+         "Write a mail."),
+        (f"{NOTION}.md", "Write.", NOTION, NOTION, "Write."),
+    ],
+)  # fmt: skip
+def test_exports_of_note_applications(root, file, text, name, title, description):
+    folder = write_all(Path(root).parent / "notes", {file: text})
+    outcome = bring(root, folder)
+    assert [one.split()[0] for one in outcome.created] == [f"imported/{name}"]
+    record, stored = latest(root, f"imported/{name}")
+    assert (record.title.lower(), record.description) == (title.lower(), description)
+    assert stored == text
+
+
+def test_a_long_description_is_shortened(root):
+    folder = write_all(Path(root).parent / "x", {
+        ".claude/agents/a.md": f"---\ndescription: Use: {'word ' * 500}\n---\nDo it."
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert len(latest(root, "imported/a")[0].description) == 2_000
+    assert ".claude/agents/a.md: Shortened the description to 2,000 characters." in outcome.warnings
+
+
+def test_two_sources_of_one_prompt_are_rejected(root):
+    folder = write_all(Path(root).parent / "x", {"a/SKILL.md": "A.", "a.md": "B.", "b.md": "C."})
+    outcome = bring(root, folder, markdown=True)
+    assert [one.split()[0] for one in outcome.created] == ["imported/b"]
+    assert outcome.rejected == [Rejection("a.md, a/SKILL.md", TWO_SOURCES)]
+    assert bring(root, folder, owner="bo").created == ["bo/a 1.0.0"]

@@ -103,7 +103,13 @@ def test_a_folder_with_a_prompt_and_its_examples(root: str) -> None:
     text = folder / "extract/PROMPT.md"
     text.write_text("Extract all of {{text}}.")
     alone = write_all(folder.parent / "alone", {"extract.md": text.read_text()})
-    assert bring(root, alone / "extract.md").updated == ["imported/extract 1.0.1"]
+    since = latest(root, "imported/extract")[0].published_at[:10]
+    assert bring(root, alone / "extract.md", dry_run=True).elsewhere == [
+        f"imported/extract: here since {since} from library/extract/PROMPT.md; this one is "
+        "extract.md: would be imported as extract-2"
+    ]
+    outcome = bring(root, alone / "extract.md", onto_others=True)
+    assert outcome.updated == ["imported/extract 1.0.1"]
     assert paths(root, "imported/extract") == ["examples/one.md", "schema.json"]
 
 

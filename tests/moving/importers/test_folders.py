@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from builder.model.records import Variable
-from moving.importers.folders import NO_SOURCE, PLAIN
+from moving.importers.folders import NO_SOURCE, OF_NO_KIND, PLAIN
 from moving.importers.items import PassedOver
 from tests.moving.importers.bringing import (
     DOTPROMPT,
@@ -50,7 +50,7 @@ def test_a_folder(root):
     assert list(reasons(outcome)) == ["out.md", "bad.md", "huge.md", "none.prompt.yml"]
     assert [one.where for one in outcome.passed_over] == [
         "README.md", "SECURITY.md", ".hidden, env, node_modules, site",
-        "1 .csv, 1 .png, 1 without an ending", "again/more/chef.md", "empty.md",
+        "1 .csv, 1 .png, 1 hidden, 1 without an ending", "again/more/chef.md", "empty.md",
     ]  # fmt: skip
     assert outcome.passed_over[2].reason == NO_SOURCE
     assert outcome.passed_over[4].reason == "the same as again/chef.md"
@@ -117,7 +117,10 @@ def test_an_author_of_a_file_is_no_owner(root):
     assert outcome.created == ["team/a-b 1.0.0", "team/b 1.0.0", "team/c 1.0.0"]
     assert not outcome.warnings
     changelogs = [latest(root, f"team/{name}")[0].changelog for name in ("a-b", "b", "c")]
-    assert changelogs == [f"Imported from library by {one}" for one in ("Ann Lee", "Bo", "cy")]
+    assert changelogs == [
+        "Imported from library/a/SKILL.md by Ann Lee", "Imported from library/b/SKILL.md by Bo",
+        "Imported from library/c.prompty by cy",
+    ]  # fmt: skip
     assert latest(root, "team/a-b")[0].title == "A b"
 
 
@@ -130,7 +133,8 @@ def test_hidden_folders_of_coding_assistants(root):
     outcome = bring(root, folder)
     assert outcome.created == ["imported/plan 1.0.0", "imported/fix 1.0.0"]
     assert outcome.passed_over == [
-        PassedOver(".vscode", NO_SOURCE), PassedOver(".github/bug_report.md", PLAIN),
+        PassedOver(".vscode", NO_SOURCE), PassedOver("1 hidden", OF_NO_KIND),
+        PassedOver(".github/bug_report.md", PLAIN),
     ]  # fmt: skip
     outcome = bring(root, write_all(folder / "more", {".github/bug.md": "Wrong?", "a.md": "Do a."}))
     assert outcome.created == ["imported/a 1.0.0"]
@@ -189,4 +193,4 @@ def test_file_names_need_not_be_text(root):
     folder.mkdir()
     (folder / "\udcff\udcfe.md").write_text("Hi.")
     assert bring(root, folder).created == ["imported/prompt 1.0.0"]
-    assert latest(root, "imported/prompt")[0].changelog == "Imported from odd\ufffd"
+    assert latest(root, "imported/prompt")[0].changelog == "Imported from odd\ufffd/??.md"

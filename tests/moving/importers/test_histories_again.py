@@ -119,15 +119,22 @@ def test_what_was_published_here_meanwhile_is_left_alone(root):
     assert bring(root, texts("one", "two", "three", "four", "five")) == UNCHANGED
 
 
-def test_other_versions_before_are_reported_once(root):
+def test_a_prompt_that_came_from_elsewhere_is_not_changed(root):
     publish_here(root, "mine")
-    warning = "greeting.json: imported/greeting had other versions before: these come after them. "
+    since = versions(root)[0][0].published_at[:10]
     for dry_run in (True, False):
         outcome = bring(root, texts("one", "two"), dry_run=dry_run)
-        assert outcome.warnings == [
-            warning + "If it is another prompt, import with another --owner."
+        done = "would be imported" if dry_run else "imported"
+        assert outcome.elsewhere == [
+            f"imported/greeting: here since {since}; this one is Vendor, greeting.json: {done} as "
+            "greeting-2"
         ]
-    assert bring(root, texts("one", "two", "three")).warnings == []
+    assert read_texts(root) == ["mine"]
+    assert read_texts(root, "imported/greeting-2") == ["one", "two"]
+    assert bring(root, texts("one", "two", "three")).versions == 1
+    assert read_texts(root, "imported/greeting-2") == ["one", "two", "three"]
+    bring(root, texts("four"), onto_others=True)
+    assert read_texts(root) == ["mine", "four"]
 
 
 def test_nothing_can_be_put_between(root):
@@ -240,11 +247,11 @@ def test_whatever_happens_a_second_run_changes_nothing(done, kind):
                 move_here(root, "production", there[what])
             elif step == "import":
                 before = versions(root)
-                first = bring(root, found)
+                first = bring(root, found, onto_others=True)
                 after = versions(root)
                 assert after[: len(before)] == before
                 assert len(after) == len(before) + first.versions
-                again = bring(root, found)
+                again = bring(root, found, onto_others=True)
                 assert (again.versions, again.labels) == (0, 0)
                 assert again.rejected == first.rejected
                 assert versions(root) == after

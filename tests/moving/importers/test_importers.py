@@ -114,3 +114,31 @@ def test_a_full_disk_stops_the_import(root, monkeypatch):
     assert caught.value.code == "storage_unavailable"
     assert bring_text(root, "a.csv", "title,prompt\nA,x\n").created == ["imported/a 1.0.0"]
     assert content.list_versions(root, "imported", "a").versions == [Version(1, 0, 0)]
+
+
+def test_an_import_adds_no_version_to_a_prompt_that_came_from_elsewhere(root):
+    """It takes another name, the same one each time, unless --onto-others asks for the version."""
+    publish_here(root, "python", "Mine.")
+    publish_here(root, "same", "The same.")
+    since = latest(root, "imported/python")[0].published_at[:10]
+    rows = "title,prompt\nPython,Theirs.\nPython,Theirs too.\nSame,The same.\n"
+    for _ in range(2):
+        outcome = bring_text(root, "prompts.csv", rows, dry_run=True)
+        assert outcome.elsewhere == [
+            f"imported/python: here since {since}; this one is prompts.csv row 2: would be "
+            "imported as python-2"
+        ]
+    outcome = bring_text(root, "prompts.csv", rows)
+    assert outcome.created == ["imported/python-2 1.0.0", "imported/python-3 1.0.0"]
+    outcome = bring_text(root, "prompts.csv", rows.replace("Theirs.", "Theirs again."))
+    assert outcome.updated == ["imported/python-2 1.0.1"]
+    assert len(outcome.elsewhere) == 1 and len(outcome.unchanged) == 2
+    outcome = bring_text(root, "other.csv", "title,prompt\nPython,Third.\n")
+    assert outcome.created == ["imported/python-4 1.0.0"]
+    outcome = bring_text(root, "fourth.csv", "title,prompt\nPython,Fourth.\n", onto_others=True)
+    assert outcome.updated == ["imported/python 1.0.1"] and not outcome.elsewhere
+
+
+def publish_here(root, name, text):
+    draft = make_draft({"content": text, "changelog": "First version"})
+    publish(Folder(root), "imported", name, draft, publisher="imported")
