@@ -1,11 +1,11 @@
 """The picture of a prompt's history: its versions as rows, and labels that move along them. Pure.
 
 Horizontal positions are in percent, vertical ones in pixels. The picture is as wide as its page,
-and its words keep their size.
+and its words keep their size. A sparkline shows a prompt's pulls, with a point for each day.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from builder.model.answers import LabelMove, ListedVersion
 from builder.model.labels import Labels
+from builder.model.records import DAY_SECONDS
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
@@ -175,3 +176,29 @@ def _in_words(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]])
         ways = [f"{move.version or 'removed'} from {move.moved_at[:10]}" for move in one]
         sentences.append(f"{label}: {', '.join(ways[-MOVES_NAMED_MAX:])}.")
     return " ".join(sentences)
+
+
+DAYS = 30
+WIDTH, HEIGHT = 116, 24
+
+
+def spark(by_day: Sequence[tuple[int, int]]) -> Markup | str:
+    """The sparkline of the 30 days up to the last pull; empty if fewer than two of them have pulls.
+    ``by_day``: as in ``PullCounts``.
+    """
+    counts = dict(by_day)
+    last = max(counts, default=0)
+    days = [counts.get(day, 0) for day in range(last - DAYS + 1, last + 1)]
+    if sum(map(bool, days)) < 2:
+        return ""
+    most = max(days)
+    points = " ".join(
+        f"{number * WIDTH // (DAYS - 1)} {HEIGHT - 1 - count * (HEIGHT - 2) // most}"
+        for number, count in enumerate(days)
+    )
+    date = datetime.fromtimestamp(last * DAY_SECONDS, UTC).date()
+    title = f"Pulls in the 30 days to {date}: from {min(days):,} to {most:,} a day"
+    return Markup(
+        '<svg width="{}" height="{}" role="img" aria-label="{}">'
+        '<path d="M{}" fill="none" stroke="currentColor"/></svg>'
+    ).format(WIDTH, HEIGHT, title, points)

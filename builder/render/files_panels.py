@@ -15,8 +15,7 @@ from builder.model.matching import version_file
 from builder.model.plural import counted, human_size
 from builder.model.routes import BY_NAME
 from builder.model.version_files import PATH_PATTERN, is_text
-from builder.render.changes_table import changes_table
-from builder.render.hunks import Row, file_hunks
+from builder.render.hunks import Row, changes_table, file_hunks
 from builder.render.pages import Pages
 from builder.text.abilities import FindingChange, Findings
 from builder.text.file_diff import FileChange

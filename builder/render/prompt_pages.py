@@ -1,6 +1,6 @@
 """The pages of a prompt and of its versions. Pure, as builder.render.pages.
 
-They are most of a site, so their templates are filled as frames (builder.render.frames). Therefore
+They are most of a site, so their templates are filled as frames (``Frames``). Therefore
 this module applies the filters and loops that templates elsewhere apply to records.
 """
 
@@ -16,13 +16,12 @@ from builder.model.records import Source
 from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive
-from builder.render.chart import PRODUCTION, chart, left_out
+from builder.render.chart import PRODUCTION, chart, left_out, spark
 from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
-from builder.render.spark import spark
 from builder.text.abilities import Findings
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line

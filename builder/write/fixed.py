@@ -9,7 +9,7 @@ from builder.model.errors import STATUS
 from builder.model.messages import MESSAGES
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, clients, colours, connect, crawlers, openapi
+from builder.render import api_page, clients, colours, connect, feeds, openapi
 from builder.render.envelopes import error_envelope
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
@@ -40,7 +40,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     api = api_page.describe(msgspec.json.decode(document), STATUS)
     site.write_fixed("api_page", pages.render("docs.html", api=api))
     site.write_fixed("server_json", connect.server_json(settings))
-    site.write_fixed("robots", crawlers.robots(settings))
+    site.write_fixed("robots", feeds.robots(settings))
     page = pages.render("connect.html", snippets=connect.snippets(settings))
     site.write_fixed("connect", page)
     site.write_fixed("search_page", pages.render("search.html"))

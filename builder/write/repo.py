@@ -24,13 +24,12 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, prompt_pages, skills
-from builder.render.changes_table import metadata_changes
 from builder.render.derive import Stored
 from builder.render.files_panels import Since
-from builder.render.hunks import hunks
+from builder.render.hunks import hunks, metadata_changes
 from builder.render.pages import pages_of
+from builder.render.prompt_text import trial_rank
 from builder.render.skills import Skill
-from builder.render.trial import trial_rank
 from builder.search.telling_words import telling_words
 from builder.store import content
 from builder.store.site import Site

@@ -10,7 +10,7 @@ import pytest
 from builder.model.matching import match_file
 from builder.model.routes import SORTS
 from builder.model.settings import Settings
-from builder.pipeline import recount, settle
+from builder.pipeline import settle
 from builder.pipeline.build import build
 from builder.pipeline.rebuild import Rebuilder
 from builder.store.state import State
@@ -73,7 +73,7 @@ def changed_repos(before: dict[str, bytes], settings: Settings) -> Iterable[str]
 
 
 def test_it_gives_way_between_batches_and_goes_on(small, monkeypatch):
-    monkeypatch.setattr(recount, "REPOS_PER_BATCH", 4)
+    monkeypatch.setattr(settle, "REPOS_PER_BATCH", 4)
     grow(small, 15)
     build_files(small)
     before = read_tree(small.out)
@@ -96,7 +96,7 @@ def test_it_gives_way_between_batches_and_goes_on(small, monkeypatch):
 def test_it_ends_under_constant_load(small, monkeypatch):
     monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
     monkeypatch.setattr(settle, "SLICE_SECONDS", 0.005)
-    monkeypatch.setattr(recount, "REPOS_PER_BATCH", 3)
+    monkeypatch.setattr(settle, "REPOS_PER_BATCH", 3)
     grow(small, 20)
     build_files(small)
     count(small, {"ann/story": 2, "o1/r1": 3})
@@ -115,7 +115,7 @@ def test_it_ends_under_constant_load(small, monkeypatch):
 
 
 def test_counts_that_come_while_others_are_taken_in(small, monkeypatch):
-    monkeypatch.setattr(recount, "REPOS_PER_BATCH", 2)
+    monkeypatch.setattr(settle, "REPOS_PER_BATCH", 2)
     grow(small, 6)
     build_files(small)
     count(small, {"ann/story": 1})
@@ -182,7 +182,7 @@ def test_logs_are_counted_during_a_build(small):
 
 
 def test_a_build_that_ends_anywhere_is_made_good(tmp_path, monkeypatch):
-    monkeypatch.setattr(recount, "REPOS_PER_BATCH_UNHURRIED", 2)
+    monkeypatch.setattr(settle, "REPOS_PER_BATCH_UNHURRIED", 2)
     settings = settings_in(tmp_path)
     grow(settings, 5)
     write_owner(settings.content, "cyd")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.matching import match_url
-from builder.render import crawlers
+from builder.render import feeds
 from builder.text.one_line import one_line
 from tests.builder.render.test_feeds import hostile, make_repo
 from tests.support.catalogues import BASE_URL, build_files, moment, settings_in, write_version
@@ -44,7 +44,7 @@ def test_crawlers_may_see_everything_and_find_the_sitemap(tmp_path):
 
 @pytest.mark.parametrize("base_path", ["", "/prompts"])
 def test_crawlers_may_not_see_the_account_settings(tmp_path, base_path):
-    text = crawlers.robots(settings_in(tmp_path, f"https://example.org{base_path}")).decode()
+    text = feeds.robots(settings_in(tmp_path, f"https://example.org{base_path}")).decode()
     lines = [line for line in text.splitlines() if line.startswith(("Allow", "Disallow"))]
     assert lines == [
         f"Disallow: {base_path}/account$", f"Disallow: {base_path}/account/", "Allow: /"
@@ -108,7 +108,7 @@ def test_an_empty_catalogue_has_no_section_of_prompts(empty):
 def test_no_title_or_description_breaks_out_of_its_line(tmp_path_factory, title, description):
     settings = settings_in(tmp_path_factory.getbasetemp(), site_name=description)
     repo = msgspec.json.encode(make_repo(title, description))
-    found = sections(crawlers.llms(settings, [repo]))
+    found = sections(feeds.llms(settings, [repo]))
     ((name, url, note),) = found["Top prompts"]
     assert url == f"{BASE_URL}/api/v1/repos/ann/x/raw.txt"
     assert re.sub(r"\\(.)", r"\1", name) == (one_line(title, 200) or "x")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from builder.render.frames import Frames
+from builder.render.pages import Frames
 
 TEMPLATE = (
     "{% if title %}<h1 title=\"{{ 'Of ' ~ title }}\">{{ title }}</h1>{% endif %}"

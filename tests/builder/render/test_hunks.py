@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.render import hunks
-from builder.render.changes_table import changes_table
-from builder.render.hunks import Row
+from builder.render.hunks import Row, changes_table
 from builder.text.hidden_chars import Marks
 from builder.text.line_diff import LineDiff
 from builder.text.word_diff import mark_words

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from builder.render.spark import DAYS, HEIGHT, spark
+from builder.render.chart import DAYS, HEIGHT, spark
 
 
 def heights(by_day: list[tuple[int, int]]) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from builder.model import names
 from builder.model.matching import match_url
 from builder.pipeline.build import build
-from builder.write import sitemap
+from builder.write import catalogue
 from tests.support.catalogues import (
     BASE_URL,
     build_files,
@@ -48,7 +48,7 @@ def read_parts(site: dict[str, bytes], base_url: str = BASE_URL) -> list[dict[st
     for number, (url, time) in enumerate(index.items(), 1):
         file = url.removeprefix(f"{base_url}/")
         assert match_url(f"/{file}").params == {"page": str(number)}
-        assert len(site[file]) <= sitemap.PART_BYTES_MAX
+        assert len(site[file]) <= catalogue.PART_BYTES_MAX
         part = read(site[file], "urlset", "url")
         assert time == max((time for time in part.values() if time), default=None)
         parts.append(part)
@@ -111,7 +111,7 @@ def test_names_that_begin_alike_stay_apart(empty):
 @pytest.mark.parametrize("size", [1, 2, 7, 13, 14, 15])
 def test_it_is_cut_into_parts_that_hold_no_more_than_allowed(small, monkeypatch, size):
     (whole,) = read_parts(build_files(small))
-    monkeypatch.setattr(sitemap, "URLS_PER_PART_MAX", size)
+    monkeypatch.setattr(catalogue, "URLS_PER_PART_MAX", size)
     parts = read_parts(build_files(small, full=True))
     assert [len(part) for part in parts[:-1]] == [size] * (len(parts) - 1)
     assert 1 <= len(parts[-1]) <= size
@@ -119,7 +119,7 @@ def test_it_is_cut_into_parts_that_hold_no_more_than_allowed(small, monkeypatch,
 
 
 def test_parts_that_are_not_needed_any_more_go_one_build_later(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(sitemap, "URLS_PER_PART_MAX", 3)
+    monkeypatch.setattr(catalogue, "URLS_PER_PART_MAX", 3)
     assert len(read_parts(build_files(small))) == 5
     shutil.rmtree(tmp_path / "content/ann")
     fewer = build_files(small)
@@ -132,7 +132,7 @@ def test_parts_that_are_not_needed_any_more_go_one_build_later(small, tmp_path, 
 
 def test_a_full_build_removes_parts_that_nobody_remembers(small, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(sitemap, "URLS_PER_PART_MAX", 3)
+        patch.setattr(catalogue, "URLS_PER_PART_MAX", 3)
         build_files(small)
     build_files(small, full=True)
     build(small, index=False)
@@ -140,7 +140,7 @@ def test_a_full_build_removes_parts_that_nobody_remembers(small, monkeypatch):
 
 
 def test_a_part_in_which_nothing_has_changed_is_left_alone(small, monkeypatch):
-    monkeypatch.setattr(sitemap, "URLS_PER_PART_MAX", 3)
+    monkeypatch.setattr(catalogue, "URLS_PER_PART_MAX", 3)
     before = build_files(small)
     times = modification_times(small.out)
     write_version(small.content, "bob", "sql", "1.0.1", "Write it.")
@@ -157,8 +157,8 @@ def modification_times(out: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("base_url", ["https://a.example", f"https://a.example/{'x' * 1_500}"])
 def test_a_part_keeps_below_the_limit_of_bytes(tmp_path, monkeypatch, base_url):
-    assert sitemap.urls_per_part("https://prompts.example.org") == 50_000
-    monkeypatch.setattr(sitemap, "PART_BYTES_MAX", 20_000)
+    assert catalogue.urls_per_part("https://prompts.example.org") == 50_000
+    monkeypatch.setattr(catalogue, "PART_BYTES_MAX", 20_000)
     settings = settings_in(tmp_path, base_url)
     for number in range(120):
         name = f"{number:03}".ljust(names.REPO_CHARS_MAX, "n")
