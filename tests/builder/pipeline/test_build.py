@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sqlite3
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -122,27 +121,6 @@ def test_the_report_counts(small):
     assert (report.repos, report.versions, report.rendered, report.indexed) == (3, 4, 3, 3)
     assert report.written == len(read_tree(small.out))
     assert (report.unchanged, report.removed) == (0, 0)
-
-
-def test_the_bytes_of_a_prompt_are_those_published(empty):
-    texts = ["\ufeffBOM", "CR\r\nLF\n", "no newline", "---\ntitle: x\n---\nbody", "<b>&amp;\u2028"]
-    for number, text in enumerate(texts):
-        write_version(empty.content, "ann", f"p{number}", "1.0.0", text)
-    site = build_files(empty)
-    for number, text in enumerate(texts):
-        assert site[f"api/v1/repos/ann/p{number}/raw.txt"] == text.encode()
-        assert site[f"api/v1/repos/ann/p{number}/versions/1.0.0.txt"] == text.encode()
-        assert answer(empty, f"api/v1/repos/ann/p{number}.json")["data"]["content"] == text
-
-
-def test_versions_are_listed_newest_first(empty):
-    for version in ("1.9.0", "1.10.0", "1.0.0", "2.0.0"):
-        write_version(empty.content, "ann", "x", version, f"Text {version}\n")
-    build_files(empty)
-    versions = answer(empty, "api/v1/repos/ann/x/versions.json")
-    shown = [(one["version"], one["previous"]) for one in versions["data"]]
-    assert shown == [("2.0.0", "1.10.0"), ("1.10.0", "1.9.0"), ("1.9.0", "1.0.0"), ("1.0.0", None)]
-    assert versions["meta"]["total"] == versions["meta"]["page_size"] == 4
 
 
 LINK = re.compile(r'(?:href|src|action)="([^"]*)"')
@@ -283,30 +261,3 @@ def test_a_repo_with_many_versions(empty):
     assert sum(file.endswith(".diff") for file in site) == 299
     write_version(empty.content, "ann", "x", "2.0.0", "Last.\n", published_at=moment(300))
     assert build_files(empty, changed=[("ann", "x")]) == freshly_built(empty)
-
-
-def test_bodies_are_texts_without_front_matter_and_go_with_their_versions(empty):
-    front = "---\ntitle: Chät\n---\n"
-    text = front + '{{role "user"}}\r\nHello {{name}} 語\n'
-    write_version(empty.content, "ann", "x", "1.0.0", text, front_matter_bytes=len(front) + 1)
-    write_version(empty.content, "ann", "x", "1.1.0", text)
-    write_version(empty.content, "ann", "x", "1.2.0", "---\ntitle: All\n---\n")
-    write_label(empty.content, "ann/x", 1, "live", "1.0.0")
-    site = build_files(empty)
-    base = "api/v1/repos/ann/x"
-    expected = text.removeprefix(front).encode()
-    for file in ("versions/1.0.0", "versions/1.1.0", "labels/live"):
-        assert site[f"{base}/{file}.body.txt"] == expected
-        record = json.loads(site[f"{base}/{file}.json"])["data"]
-        assert record["body"].encode() == expected
-        assert record["messages"] == [{"role": "user", "content": "Hello {{name}} 語"}]
-    assert site[f"{base}/body.txt"] == b""
-    assert json.loads(site[f"{base}.json"])["data"]["messages"] is None
-
-    write_withdrawn(empty.content, "ann/x", "1.1.0")
-    Path(empty.content, "ann/x/1.2.0.json").unlink()
-    Path(empty.content, "ann/x/1.2.0.md").unlink()
-    site = build_files(empty)
-    assert f"{base}/versions/1.1.0.body.txt" not in site
-    assert site[f"{base}/body.txt"] == expected
-    assert f"{base}/versions/1.2.0.body.txt" not in build_files(empty)

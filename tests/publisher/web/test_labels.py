@@ -3,7 +3,6 @@
 import io
 import json
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from werkzeug.test import TestResponse
@@ -124,47 +123,11 @@ def test_who_may_not(hub: Hub, method: str, header: str, code: str):
     assert labels(hub) == {}
 
 
-@pytest.mark.parametrize(
-    ("label", "code"),
-    [
-        ("%c3%a9", "invalid_label"),
-        ("a%0a", "invalid_label"),
-        ("v1", "name_reserved"),
-    ],
-)
-def test_labels_that_cannot_be(hub: Hub, label: str, code: str):
-    path = URL.replace("production", label)
-    assert code_of(put(hub, b"rubbish", path)) == code
-    assert code_of(delete(hub, path=path)) == code
-    assert code_of(hub.post({"content": "New.", "labels": [unquote(label)]})) == code
-    assert labels(hub) == {}
-
-
 @pytest.mark.parametrize("label", ["nul", "com1.x"])
 def test_labels_that_windows_reserves(hub: Hub, label: str):
     path = URL.replace("production", label)
     assert code_of(put(hub, path=path)) == "name_reserved"
     assert code_of(delete(hub, path=path)) == "label_not_found"
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "fields"),
-    [
-        (b"[" * 50_000, "invalid_json", None),
-        ({"version": None}, "validation_failed", ["version"]),
-        ({"version": "01.0.0"}, "validation_failed", ["version"]),
-        ({"version": "1.0.0", "note": "é" * 513}, "validation_failed", ["note"]),
-        ({"version": "1.0.0", "note": None}, "validation_failed", ["note"]),
-        ({"version": "1.0.0", "note": "\ud800"}, "validation_failed", ["note"]),
-        ({"version": 1, "note": 1}, "validation_failed", ["version", "note"]),
-    ],
-)
-def test_bodies_that_are_refused(hub: Hub, body: object, code: str, fields: list[str] | None):
-    answer = put(hub, body)
-    assert code_of(answer) == code
-    if fields:
-        assert fields_of(answer) == fields
-    assert labels(hub) == {}
 
 
 @pytest.mark.parametrize(
@@ -196,12 +159,6 @@ def test_other_media_types(hub: Hub, headers: dict[str, str | None]):
     assert code_of(put(hub, headers=headers)) == "unsupported_media_type"
     headers = {"Content-Type": "application/json"} | headers
     assert code_of(delete(hub, b"{}", headers=headers)) == "unsupported_media_type"
-
-
-def test_repos_that_are_not_there(hub: Hub):
-    for repo in ("ann/nothing", "ann/a"):
-        assert code_of(put(hub, path=URL.replace("ann/story", repo))) == "repo_not_found"
-    assert code_of(put(hub, path=URL.replace("story", "Story"))) == "invalid_name"
 
 
 # Again, limits, log
