@@ -211,7 +211,7 @@ def test_what_is_logged(hub: Hub, log: io.StringIO):
     put(hub, {"version": "1.0.0", "note": "MARMALADE"})
     put(hub)
     delete(hub)
-    put(hub, path=URL.replace("production", "MARMALADE"))
+    put(hub, path=URL.replace("production", "Production"))
     moved, same, gone, wrong = lines_of(log)
     assert {line["event"] for line in (moved, same, gone, wrong)} == {"label"}
     keys = ("owner", "repo", "label", "version", "unchanged", "token", "status")
