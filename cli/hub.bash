@@ -16,7 +16,7 @@ _hub() {
         ;;
     --sort) words='top trending new' ;;
     --as) words=skill ;;
-    --version | --label | --at | --expected | --tag | --page) ;;
+    --version | --label | --expected | --tag | --page) ;;
     *)
         case $COMP_CWORD:$operand:$command in
         1:*) words="$(_hub_commands) --version --help" ;;

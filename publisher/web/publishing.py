@@ -14,8 +14,11 @@ from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
 from builder.model.errors import RequestError
 from builder.model.links import Links
+from builder.model.names import Version
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
+from builder.store import content
+from builder.text.interface import interface_of
 from publisher.accounts.actors import Actor
 from publisher.service.parts import Service
 from publisher.web.incoming import parse_publication, read_label_change, read_publication
@@ -25,6 +28,7 @@ from publisher.write.check import check as check_draft
 from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.next_version import NO_STEP, Step, propose_step
 from publisher.write.publish import Published, publish
 
 
@@ -156,13 +160,22 @@ class _Publishing:
         return response
 
     def _answer_label(self, done: LabelChange) -> Response:
-        changed = ChangedLabel(**msgspec.structs.asdict(done))
+        step = self._step_of(done)
+        changed = ChangedLabel(**msgspec.structs.asdict(done), bump=step.bump, reasons=step.reasons)
         is_new = done.version is not None and done.previous is None and not done.unchanged
         response = json_answer(201 if is_new else 200, single(json_bytes(changed)))
         if is_new:
             url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
             response.headers["Location"] = self._service.settings.base_url + url
         return response
+
+    def _step_of(self, done: LabelChange) -> Step:
+        """Returns what a move of a label changes for callers."""
+        at = self._service.settings.content, done.owner, done.name
+        moved = [Version.parse(one) for one in (done.previous, done.version) if one]
+        if len(moved) < 2 or not set(moved) <= set(content.list_versions(*at).versions):
+            return NO_STEP
+        return propose_step(*(interface_of(*content.read_version(*at, one)) for one in moved))
 
 
 def _note_repo(owner: str, name: str) -> None:

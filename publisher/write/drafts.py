@@ -21,7 +21,7 @@ from builder.text.json_keys import only_once
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import decode_field, suggest
-from publisher.write.folders import parse_files
+from publisher.write.folders import IS_POINTER, LFS_POINTER, parse_files
 from publisher.write.zips import read_zip
 
 Change = TypeVar("Change", LabelDraft, LabelRemoval, WithdrawalDraft)
@@ -182,6 +182,8 @@ def _check_content(text: str) -> str:
         )
     if not text.strip():
         raise ValueError("is empty: send the text of the prompt")
+    if text.startswith(LFS_POINTER.decode()):
+        raise ValueError(IS_POINTER)
     if "\0" in text:
         raise ValueError(f"has a NUL character at position {text.index(chr(0))}: remove it")
     return text

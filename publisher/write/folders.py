@@ -22,8 +22,8 @@ from publisher.write.fields import decode
 
 _file = msgspec.json.Decoder(DraftFile)
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
-_IS_POINTER = "is a pointer of Git LFS, not the file itself: run `git lfs pull`, and send it again"
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+IS_POINTER = "is a pointer of Git LFS, not the file itself: run `git lfs pull`, and send it again"
 
 
 class Folder:
@@ -87,8 +87,8 @@ def parse_files(value: Any) -> list[DraftFile]:
             details.append(Detail(field_of(path if isinstance(path, str) else place), str(error)))
     if details:
         raise validation_failed(*details)
-    if pointers := [one.path for one in found if one.data.startswith(_LFS_POINTER)]:
-        raise validation_failed(*(Detail(field_of(path), _IS_POINTER) for path in pointers))
+    if pointers := [one.path for one in found if one.data.startswith(LFS_POINTER)]:
+        raise validation_failed(*(Detail(field_of(path), IS_POINTER) for path in pointers))
     check_files([(one.path, len(one.data)) for one in found])
     for place, one in enumerate(found):
         # The message about a path with a token does not repeat it.

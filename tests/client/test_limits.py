@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.fake import TEXT, Fake, Request, Stream, answer, hub
 from tests.client.shells import Client
-from tests.client.site import Site, compact
+from tests.client.site import compact
 from tests.support.servers import DEADLINE_SECONDS
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -147,35 +147,17 @@ def test_a_read_only_file(either: Client) -> None:
         assert "already ann/story 1.0.0" in to.run("pull", "ann/story").err
 
 
-@pytest.mark.parametrize("text", [TEXT, b"One.\r\nTwo.\r\n", b"Mac.\rOld.\n"])
-def test_other_line_ends(text: bytes, either: Client, site: Site, host: Fake) -> None:
-    target = either.work / "PROMPT.md"
-    site.publish("ann/story", "1.1.0", text)
-    other = text.replace(b"\r", b"") if b"\r" in text else text.replace(b"\n", b"\r\n")
-    target.write_bytes(other)
-    done = either.to(host.url).run("pull", "ann/story")
-    assert done.status == 1 and "PROMPT.md is ann/story with other line ends" in done.err
-    assert target.read_bytes() == other
-
-
-def test_another_prompt_in_the_default_file(either: Client, host: Fake) -> None:
-    to = either.to(host.url)
-    assert to.run("pull", "ann/review").status == 0
-    done = to.run("pull", "ann/story")
-    assert done.status == 1 and "PROMPT.md is another prompt, ann/review." in done.err
-
-
 def test_files_of_a_lock_file(either: Client, host: Fake) -> None:
     to = either.to(host.url)
     for words in (("lock", "ann/story", "a.md"), ("lock", "ann/review@1.0.0", "b.md"), ("sync",)):
         assert to.run(*words).status == 0
-    (to.work / "a.md").write_bytes(b"Tell a story.\r\n")
-    (to.work / "b.md").write_bytes(b"Tell a story.\n")
+    for one in ("a.md", "b.md"):
+        (to.work / one).write_bytes(b"Tell a story.\r\n")
     done = to.run("sync")
     assert done.status == 1
     second, first = done.err.splitlines()
-    assert "a.md is ann/story with other line ends" in first
-    assert "b.md is another prompt, ann/story." in second
+    assert "a.md has your own changes, or is another text than ann/story" in first
+    assert "b.md has your own changes, or is another text than ann/review" in second
     (to.work / "b.md").chmod(0o400)
     assert "b.md is read-only." in to.run("sync").err
     assert to.run("sync", "--force").status == 0 and mode_of(to.work / "b.md") == 0o400

@@ -12,8 +12,7 @@ from builder.model.version_files import BYTES_MAX, FILES_MAX, PATH_CHARS_MAX
 from builder.render.clients import SHELL_CLIENT
 from tests.client.shells import SHELLS, need
 
-# The client uses `--parallel` where curl has it.
-SOURCE = re.sub(r"--parallel(-max)?", "", Path(SHELL_CLIENT).read_text(encoding="utf-8"))
+SOURCE = Path(SHELL_CLIENT).read_text(encoding="utf-8")
 CURL_OLDEST = (7, 52)
 # The curl release that added each option that the client uses, from curl's manual. The newest is
 # --proto-redir.
@@ -24,13 +23,13 @@ CURL_OPTIONS = {
     "--user-agent": (4, 5), "--dump-header": (5, 7), "--output": (4, 0), "--write-out": (6, 5),
     "--url": (7, 5), "--noproxy": (7, 19), "--location": (4, 9), "--max-redirs": (7, 5),
     "--header": (5, 0), "--data-binary": (7, 2), "--data-urlencode": (7, 18), "--get": (7, 8),
-    "--compressed": (7, 10), "--max-time": (4, 0), "--max-filesize": (7, 10),
+    "--max-time": (4, 0), "--max-filesize": (7, 10),
     "--request": (6, 0),
 }  # fmt: skip
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
-    "--json", "--help", "--trusted", "--label", "--at", "--expected",
-    "--remove", "--file", "--check", "--body", "--as", "--strict", "--markdown", "--bump",
+    "--json", "--help", "--trusted", "--label", "--expected",
+    "--remove", "--file", "--check", "--as", "--strict", "--markdown", "--bump",
     "--no-files", "--since", "--replace",
     # of git
     "--verify", "--is-shallow-repository", "--name-only", "--name-status", "--find-renames",

@@ -224,7 +224,7 @@ def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
     [
         (["--trust", "ada/x", "f"], "unknown option --trust"),
         (["--trusted"], "too few arguments for hub push"),
-        (["--trusted", "ada", "f"], "the slash is missing"),
+        (["--trusted", "ada", "f"], "'ada' is not OWNER/NAME"),
     ],
 )
 def test_wrong_uses(operands: list[str], told: str, client: Client) -> None:

@@ -61,3 +61,35 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
     assert "is not a portable path" in done.output
     assert list(versions(hub, trusted, "tool")) == ["1.0.1", "1.0.0"]
     assert text(hub, trusted, "plain") == b"Q"
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+# What a push does not publish, and the words of both jobs for it.
+REFUSED = {
+    "prompts/pointer.md": (POINTER, "prompts/pointer.md: error: is a pointer of Git LFS"),
+    "prompts/kit/big.bin": (POINTER, "prompts/kit/big.bin: error: is a pointer of Git LFS"),
+    "prompts/kit/SKILL.md": ("Kit.", ""),
+    "prompts/two.md": (
+        "2",
+        "prompts/two.md: error: prompts/two.md and prompts/two are two sources",
+    ),
+    "prompts/two/SKILL.md": ("2", ""),
+    "prompts/Über.md": ("U", "prompts/Über.md: error: not the file of a prompt"),
+    'prompts/"q".md': ("Q", "a quote or a control character in a name"),
+    "prompts/a.txt": ("T", "prompts/a.txt: warning: not the file of a prompt"),
+    "prompts/B.MD": ("M", "prompts/B.MD: warning: not the file of a prompt"),
+    "prompts/c.markdown": ("M", "prompts/c.markdown: warning: not the file of a prompt"),
+    "prompts/.hid/d.md": ("H", "hub: leaves out prompts/.hid/d.md: hidden"),
+}
+
+
+def test_check_and_push_name_the_same_in_the_same_places(
+    trusting: Trusting, trusted: TrustedProject
+) -> None:
+    before = trusted.push_files("Begin", {"README.md": ""})
+    after = trusted.push_files("Names", {path: data for path, (data, _) in REFUSED.items()})
+    for done in (trusted.check("gitlab", after, before), trusted.run("gitlab", before, after)):
+        assert done.status == 5, done.output
+        for _, said in REFUSED.values():
+            assert said in done.output
+    assert trusting.server.get(f"/api/v1/users/{trusted.owner}").status_code == 404

@@ -221,10 +221,10 @@ def test_every_byte_arrives(trusting: Trusting, trusted: TrustedProject):
 @pytest.mark.parametrize("platform", ["github", "alpine"])
 def test_what_is_refused(trusting: Trusting, trusted: TrustedProject, platform: str):
     refused = {
-        "empty": (b"", "is empty"),
-        "latin-1": (b"caf\xe9", "is not UTF-8 at byte 4"),
-        "nul": (b"a\0b", "has a NUL character at byte 1"),
-        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "has 262145 bytes"),
+        "empty": (b"", "the file is empty"),
+        "latin-1": (b"caf\xe9", "the file is not UTF-8"),
+        "nul": (b"a\0b", "the file has a NUL character"),
+        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "the file has 262145 bytes"),
     }
     files = {f"prompts/{name}.md": content for name, (content, _) in refused.items()}
     misnamed = {"prompts/My Prompt.md": b"x", 'prompts/a"b\nc.md': b"x", "prompts/.md": b"x"}
@@ -233,7 +233,7 @@ def test_what_is_refused(trusting: Trusting, trusted: TrustedProject, platform: 
     done = trusted.run(platform, NOTHING, after)
     assert done.status == 5
     for name, (_, reason) in refused.items():
-        assert f"prompts/{name}.md: error: the file {reason}" in done.output, done.output
+        assert f"prompts/{name}.md: error: {reason}" in done.output, done.output
     assert "prompts/two--hyphens.md: error: not the file of a prompt" in done.output
     assert "prompts/My Prompt.md: error: not the file of a prompt" in done.output
     assert "error: a quote or a control character in a name" in done.output

@@ -346,8 +346,8 @@ def test_versions_that_were_withdrawn(each: Client, site: Site, host: Fake) -> N
         + gone("story-2", None, "owner")
     )
     told = (
-        'ann/review 1.0.0 was withdrawn on 2026-10-01 because it contained a secret: Use "2.0.0", '
-        "{ann}. ?[31mNow.\nann/story 1.0.0 was withdrawn on 2026-10-01 for legal reasons\n"
+        'ann/review 1.0.0 was withdrawn on 2026-10-01 (secret): Use "2.0.0", {ann}. ?[31mNow.\n'
+        "ann/story was withdrawn on 2026-10-01 (legal)\n"
         "run `hub update`, or change the lines of pinned versions in prompts.lock\n"
     )
     before = files(to)
@@ -373,7 +373,9 @@ def test_one_request_says_what_was_withdrawn_of_many(to: Client, site: Site, hos
         (to.work / f"p/{n}.md").write_bytes(ONE)
     site.files[WITHDRAWN] = gone("p-7", "1.0.0", "error")
     done = to.run("sync", "--check")
-    assert done.status == 1 and done.err.startswith("ann/p-7 1.0.0 was withdrawn on 2026-10-01 bec")
+    assert done.status == 1 and done.err.startswith(
+        "ann/p-7 1.0.0 was withdrawn on 2026-10-01 (error"
+    )
     assert done.err.count("was withdrawn") == 1 and paths(host) == [WITHDRAWN]
 
 

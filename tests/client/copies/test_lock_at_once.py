@@ -107,14 +107,14 @@ def test_signals(number: int, each: Client, site: Site, tmp_path: Path) -> None:
 
 
 WRONG = {
-    ("lock", "review"): "the slash is missing", ("lock", "ann/review@1.0", "a.md"): "not a version",
+    ("lock", "review"): "is not OWNER/NAME", ("lock", "ann/review@1.0", "a.md"): "not a version",
     ("lock", "ann/x@"): "name a version or a label after @", ("lock", "a/b", "c", "d"): "too many",
-    ("lock", "ann/review@X"): "has capitals", ("lock", ""): "'' is not OWNER/NAME",
+    ("lock", "ann/review@X"): "is not a label", ("lock", ""): "'' is not OWNER/NAME",
     ("lock", "ann/review", ""): "PATH is empty", ("lock", "--file"): "--file needs a value",
     ("lock", "--file", ""): "--file needs a value", ("lock", "--file", "a/"): "--file needs a file",
     ("lock", "--check"): "unknown option --check", ("sync", "ann/review"): "too many",
     ("sync", "--check", "--force"): "leave out --force", ("update", "a/b", "c/d"): "too many",
-    ("update", "ann/review@x"): "'review@x' is not a name",
+    ("update", "ann/review@x"): "'ann/review@x' is not OWNER/NAME",
     ("update", "--offline"): "unknown option",
 }  # fmt: skip
 
