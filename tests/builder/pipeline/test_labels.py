@@ -82,20 +82,6 @@ def test_a_move_writes_few_files(labelled):
     assert build(labelled, full=True).written == 0
 
 
-def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
-    build_files(labelled)
-    move(labelled, 2, "production", None)
-    site = built(labelled)
-    assert f"{API}/labels/production.json" not in site
-    assert f"{API}/labels/production.txt" not in site
-    assert f"{API}/labels/production.body.txt" not in site
-    assert not any(file.startswith(f"{REPO}/labels/production/") for file in site)
-    assert [row["version"] for row in data(site, "/labels/production/history")] == [None, "1.0.0"]
-    assert data(site, "/labels") == []
-    assert data(site, "")["labels"] == {}
-    assert site == freshly_built(labelled)
-
-
 def test_a_label_that_comes_back_at_once_is_not_taken_for_what_it_was(labelled):
     move(labelled, 1, "production", "1.0.0")
     write_version(labelled.content, "ann", "review", "1.1.0", "Review {{diff}}.\n")
@@ -110,31 +96,6 @@ def test_a_label_that_comes_back_at_once_is_not_taken_for_what_it_was(labelled):
         after = path.stat()
         # nginx makes its ETag of this and the size, which may be the same.
         assert after.st_mtime_ns // ONE_SECOND_NS > before.st_mtime_ns // ONE_SECOND_NS
-
-
-def test_a_publication_moves_its_labels(labelled):
-    build_files(labelled)
-    write_version(
-        labelled.content, "ann", "review", "1.2.0", "Review it.\n", tags=["code", "careful"],
-        labels=["production", "next"], label_number=2, published_at=moment(20_000),
-    )  # fmt: skip
-    site = built(labelled)
-    assert data(site, "")["labels"] == {"next": "1.2.0", "production": "1.2.0"}
-    assert data(site, "/labels/production/history")[0]["previous"] == "1.0.0"
-    assert site == freshly_built(labelled)
-    move(labelled, 3, "next", "1.0.0")
-    site = built(labelled)
-    assert [row["labels"] for row in data(site, "/versions")] == [["production"], [], ["next"]]
-    assert site == freshly_built(labelled)
-
-
-@pytest.mark.parametrize("gone", [f"{REPO}/labels", REPO])
-def test_labels_that_are_forgotten_or_go_with_their_repo_leave_nothing(labelled, gone):
-    build_files(labelled)
-    shutil.rmtree(Path(labelled.content, gone))
-    built(labelled)
-    assert built(labelled) == freshly_built(labelled)
-    assert not Path(labelled.out, f"{API}/labels").exists()
 
 
 def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled):

@@ -10,7 +10,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.render import derive
 from tests.support.calls import once, watched
-from tests.support.catalogues import build_files, freshly_built, read_tree, write_version
+from tests.support.catalogues import build_files, read_tree, write_version
 
 PAGES = ["ann/x/compare.html", "ann/x/versions.html"]
 
@@ -44,18 +44,6 @@ def test_two_versions_can_be_compared_and_listed(one):
     write(one, "1.1.0")
     assert pages_in(built(one)) == PAGES
     assert compare(one).orphaned == []
-
-
-def test_the_first_version_that_is_left_has_no_diff(one):
-    for version in ("1.1.0", "1.2.0"):
-        write(one, version)
-    diff = "api/v1/repos/ann/x/versions/{}.diff".format
-    assert diff("1.1.0") in build_files(one)
-    remove(one, "1.0.0")
-    built(one)
-    site = built(one)
-    assert diff("1.1.0") not in site and diff("1.2.0") in site
-    assert compare(one)[:3] == ([], [], [])
 
 
 def test_what_leads_there_is_there_with_them_alone(one):
@@ -102,15 +90,6 @@ def test_an_edit_beside_a_publication_is_found_by_the_next_look(one):
     build(one, changed=[("ann", "x")], edited=False)
     assert b"Edited." in build_files(one)["ann/x/1.1.0.html"]
     assert compare(one).differing == []
-
-
-def test_the_pages_go_with_all_versions_but_one(one):
-    write(one, "1.1.0")
-    build_files(one)
-    remove(one, "1.1.0")
-    assert pages_in(built(one)) == PAGES  # one build longer, for readers on their way
-    assert pages_in(built(one)) == []
-    assert read_tree(one.out) == freshly_built(one)
 
 
 def test_the_pages_of_a_build_that_died_are_found(one):

@@ -86,23 +86,9 @@ def test_a_profile_that_appears_during_the_read_is_read(root):
         assert read_owner(str(root), "bob") == read_owner(str(root), "ann")
 
 
-def test_versions_come_in_order_of_number(root):
-    for version in ("1.10.0", "1.9.0", "10.0.0", "2.0.0"):
-        write_version(root, "ann", "review", version, "x")
-    assert listed(root) == ["1.0.0", "1.1.0", "1.9.0", "1.10.0", "2.0.0", "10.0.0"]
-
-
 def test_a_repo_that_is_not_there_has_no_versions(root):
     assert list_versions(str(root), "ann", "nothing") == RepoListing([], {})
     assert list_versions(str(root), "nobody", "nothing") == RepoListing([], {})
-
-
-@pytest.mark.parametrize(
-    "text", ["\ufeffx", "a\r\nb", "no newline", "é 字 😀", "\n\n", "---\na: 1\n---\n"]
-)
-def test_the_text_is_the_bytes_as_they_are(root, text):
-    write_version(root, "ann", "bytes", "1.0.0", text)
-    assert read(root, name="bytes")[1] == text
 
 
 def test_names_with_a_dot_and_files_beside_the_owners_are_nobodys_business(root):

@@ -61,16 +61,6 @@ def test_a_text(settings, root):
     assert read(settings, "ann/story")["commitMessage"] is None
 
 
-def test_a_chat(settings, root):
-    build(settings, index=False)
-    chat = read(settings, "ann/story-2")
-    assert chat["type"] == "chat"
-    assert chat["prompt"] == [
-        {"role": "system", "content": "Speak {{language}}."},
-        {"role": "user", "content": "{{question}}"},
-    ]
-
-
 def test_labels_move_and_go(settings, root):
     write_label(root, "ann/story", 1, "production", "1.0.0")
     build(settings, index=False)

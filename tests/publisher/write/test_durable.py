@@ -1,12 +1,11 @@
 """A publication cut off at any system call leaves nothing broken, and nothing in the way."""
 
-import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from builder.model.errors import HubError, RequestError
+from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
@@ -57,38 +56,6 @@ def before(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[st
         return str(tmp_path), []
     put(str(tmp_path), "One.")
     return str(tmp_path), ["One."]
-
-
-def test_a_call_that_fails(before: tuple[str, list[str]]):
-    """tests/faults has each call fail in the kernel, and be the last of its process."""
-    root, old = before
-    new = [*old, "Two."]
-    failures: list[str] = []
-
-    def fail() -> None:
-        failures.append("")
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    for number in range(1, 200):
-        with watched(at(number, fail)):
-            try:
-                put(root, "Two.")
-                acknowledged = True
-            except HubError as error:
-                acknowledged = False
-                assert not isinstance(error, RequestError) or error.code == "storage_unavailable"
-        if len(failures) < number:
-            break
-        # The version exists whole or not at all, and it exists if it was acknowledged. A folder
-        # that could not be locked may stay, without a version.
-        faults = {fault.reason for fault in check(root)}
-        assert faults <= (set() if old else {"no versions"})
-        assert texts(root) in ([new] if acknowledged else [old, new])
-        assert acknowledged or not leftovers(root)
-        assert put(root, "Two.").version == f"1.0.{len(old)}"
-        assert texts(root) == new and list(check(root)) == []
-        restore(root, old)
-    assert number > 20
 
 
 def restore(root: str, old: list[str]) -> None:

@@ -25,14 +25,12 @@ def root(tmp_path: Path) -> str:
 
 
 ACTS: dict[str, Callable[[str], object]] = {
-    "first": lambda root: move(root, "1.0.1", "canary"),
-    "move": lambda root: move(root, "1.0.1"),
     "remove": lambda root: move(root, None),
-    "publish": lambda root: put(root, "New.", labels=["production", "canary"]),
     "publish the same": lambda root: put(root, "Text 2.", labels=["production", "canary"]),
 }
 
 
+# tests/faults has the others.
 @pytest.mark.parametrize("act", ACTS)
 def test_a_call_that_fails(act: str, tmp_path: Path):
     wanted = after(act, tmp_path)
@@ -63,8 +61,7 @@ def test_a_call_that_fails(act: str, tmp_path: Path):
     assert number > 15
 
 
-# tests/faults has the others.
-@pytest.mark.parametrize("act", ["remove", "publish the same"])
+@pytest.mark.parametrize("act", ACTS)
 def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
     wanted = after(act, tmp_path)
     for number in range(1, 200):

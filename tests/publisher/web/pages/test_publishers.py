@@ -313,11 +313,7 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
     [
         ({"project": None}, "Enter the project"),
         ({"project": "<b>/x"}, "Must be OWNER/REPO"),
-        ({"workflow": "a b.txt"}, "a .yml or .yaml file"),
         ({"repo": "No Name"}, "Invalid prompt name"),
-        ({"branch": "refs/tags/main"}, "Must be a branch"),
-        ({"environment": "x" * 256}, "255 characters"),
-        ({"project_id": "one"}, "digits"),
         ({"does": "label"}, "Name at least one label"),
         ({"does": "all"}, "Not a valid choice"),
         ({"issuer": "https://evil.example"}, "Not a valid choice"),
