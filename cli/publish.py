@@ -1,8 +1,8 @@
 """``hubctl publish``: publishes a file as the next version of a prompt."""
 
-import os
 import shlex
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,29 +21,34 @@ from cli.options import (
 from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
+from moving.importers.beside import find_beside, text_in
 from publisher.write.drafts import make_draft
+from publisher.write.folders import check_files
 from publisher.write.publish import publish as publish_draft
 
 
-class _Text(click.File):
-    """A file, and not a folder: this command publishes no files beside a text."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and os.path.isdir(value):
-            self.fail(
-                f"{value} is a folder. Publish it with its files by `hubctl import`, or by `hub "
-                "push` to a running hub.",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
+def _read_folder(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The text of a folder, and the field of its files. Says what is left out. Raises HubError."""
+    text = text_in([*folder.iterdir()])
+    if not text:
+        raise OperatorError(f"{folder} has no SKILL.md or PROMPT.md. Write the prompt into one.")
+    try:
+        beside = find_beside(text)
+    except (OSError, ValueError) as error:
+        raise OperatorError(f"{folder} cannot be read: {error}.") from None
+    for path, why in beside.left:
+        say(f"Left out {path}: {why}.")
+    check_files([(one.path, one.size) for one in beside.files])
+    return text, {"files": beside.read()}
 
 
 @click.command()
 @places_options
 @owner_option
 @click.argument("repo", metavar="[OWNER/]NAME")
-@click.argument("file", type=_Text("rb"))
+@click.argument(
+    "file", metavar="FILE|FOLDER", type=click.Path(exists=True, allow_dash=True, path_type=Path)
+)
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
     "--bump",
@@ -91,12 +96,14 @@ def publish(
     places: Places,
     owner: str | None,
     repo: str,
-    file: BinaryIO,
+    file: Path,
     publisher: str | None,
     init: bool,
     **fields: Any,
 ) -> None:
-    """Publish FILE (- is standard input) as the next version of OWNER/NAME.
+    """Publish FILE (- is standard input) or FOLDER as the next version of OWNER/NAME.
+
+    A FOLDER has the text in SKILL.md or PROMPT.md; the other files become files of the version.
 
     The first publication creates the prompt, and the owner. Without OWNER, the prompt belongs to
     --owner, which `hubctl init` sets in hub.toml. Title, description, tags, license, variables and
@@ -107,14 +114,16 @@ def publish(
       hubctl publish ann/story story.md -m "First version"
     """
     owner, name = split_repo(repo, owner)
-    source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
+    source = str(file)
+    text, files = _read_folder(file) if file.is_dir() else (file, {})
     try:
-        raw = file.read(CONTENT_BYTES_MAX + 1)
+        with click.open_file(text, "rb") as opened:
+            raw = opened.read(CONTENT_BYTES_MAX + 1)
         if len(raw) > CONTENT_BYTES_MAX:
             raise OperatorError(
                 f"{source} is larger than {CONTENT_BYTES_MAX:,} bytes. Shorten the file."
             )
-        text = raw.decode("utf-8")
+        content = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise OperatorError(
             f"The file is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
@@ -122,7 +131,7 @@ def publish(
     fields["tags"] = [*fields["tags"]] or None
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
-    draft = make_draft({"content": text} | given)
+    draft = make_draft({"content": content} | files | given)
     if not places.database_url:
         prepare_content(places.content, init, f"publish {repo} {shlex.quote(source)}")
     with open_store(places) as store:

@@ -36,6 +36,7 @@ _toml_block = re.compile(
 )
 _yaml_block = re.compile(r"(---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 _no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
+_next_entry = re.compile(r"(?m)^(?=[^\s#])")
 _key = re.compile(r"[A-Za-z_][\w.-]*")
 _VALUE_CHARS_MAX = 4_000
 REPAIRED = "A line of its front matter is no valid YAML: read as the text that it says."
@@ -74,22 +75,26 @@ def repair(text: str) -> tuple[str, list[str]]:
     text = "".join([block[1], front, block[3], text[block.end() :]])
     if not parse_document(text).fault:
         return text, []
-    lines = [_quote(line) for line in front.splitlines(keepends=True)]
-    repaired = "".join([block[1], *lines, text[len(block[1]) + len(front) :]])
+    entries = map(_quote, _next_entry.split(front))
+    repaired = "".join([block[1], *entries, text[len(block[1]) + len(front) :]])
     return (text, []) if parse_document(repaired).fault else (repaired, [REPAIRED])
 
 
-def _quote(line: str) -> str:
-    key, _, rest = line.partition(":")
-    value, end = rest.strip(), line[len(line.rstrip("\r\n")) :]
-    is_short = 0 < len(value) <= _VALUE_CHARS_MAX
-    if not (is_short and rest[0] in " \t" and _key.fullmatch(key)):
-        return line
-    try:
-        load_yaml(f"{key}: {value}")
-    except ValueError:
-        return f"{key}: {json.dumps(value, ensure_ascii=False)}{end}"
-    return f"{key}: {value}{end}"
+def _quote(entry: str) -> str:
+    """A key at the top level and its value: as it is if YAML reads it, else with spaces for tabs,
+    or with quotes around the value.
+    """
+    key, _, rest = entry.partition(":")
+    value = "\n".join(line.strip() for line in rest.strip().splitlines())
+    if not (0 < len(value) <= _VALUE_CHARS_MAX and rest[0].isspace() and _key.fullmatch(key)):
+        return entry
+    for one in (entry, entry.expandtabs(2)):
+        try:
+            load_yaml(one)
+            return one
+        except ValueError:
+            pass
+    return f"{key}: {json.dumps(value, ensure_ascii=False)}{entry[len(entry.rstrip()) :]}"
 
 
 def read_command(body: str, front: dict[str, Any]) -> tuple[str, dict[str, Any]]:

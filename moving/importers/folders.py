@@ -96,6 +96,13 @@ def find_prompts(
             found.append(one)
         else:
             yield PassedOver(one.where, ABOUT)
+    yield from _sort(found, listed, markdown=markdown)
+
+
+def _sort(
+    found: list[Found], listed: Container[str], *, markdown: bool
+) -> Iterator[Found | Rejection | PassedOver]:
+    """The prompts among files that can be prompts, by the other files in their folders."""
     folders: dict[Path, dict[str, Found]] = {}
     for one in found:
         folders.setdefault(one.path.parent, {})[one.path.name.lower()] = one
@@ -157,6 +164,8 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                 may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)
                 if may_lose and not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
+                else:
+                    endings["symbolic links"] += 1
             elif path.is_dir():
                 if path != root and _is_no_source(path, own):
                     passed.append(where)

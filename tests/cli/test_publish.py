@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from builder.model.names import Version
+from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store.content import read_version
 from tests.cli.command import run
+from tests.support.folder_cases import CASES, told
 
 
 def test_publish(folder: Path):
@@ -66,7 +68,7 @@ def test_publish_from_standard_input(folder: Path):
     [
         (["ann", "-"], 2, "OWNER/NAME"),
         (["ann/story", "missing.md"], 2, "missing.md"),
-        (["ann/story", "content"], 2, "content is a folder. Publish it"),
+        (["ann/story", "content"], 1, "content has no SKILL.md or PROMPT.md"),
         (["Ann/story", "-"], 1, "Use 'ann'"),
         (["ann/a/b", "-"], 1, "prompt name"),
         (["api/story", "-"], 1, "such as api-team"),
@@ -85,6 +87,34 @@ def test_publish_refuses(folder: Path, args: list[str], status: int, told: str):
     done = run("publish", *args, stdin="Text.")
     assert done.exit_code == status and told in done.stderr and done.stdout == ""
     assert list((folder / "content").iterdir()) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_of_a_folder_is_published_and_left_out(folder: Path, case: str):
+    one = CASES[case]
+    one.write(folder / "x")
+    done = run("publish", "ann/x", "x")
+    assert done.stdout == "ann/x 1.0.0\n", done.stderr
+    assert told(done.stderr.splitlines()) == one.whole
+    record, text = read_version("content", "ann", "x", Version(1, 0, 0))
+    assert ({file.path for file in record.files or ()}, text) == (one.kept, "x")
+
+
+def test_all_faults_of_a_folder_are_named(folder: Path):
+    names = ["a b", "SKILL.md", *(f"f{n}" for n in range(FILES_MAX))]
+    (folder / "x").mkdir()
+    for name in names:
+        (folder / "x" / name).write_bytes(b"x")
+    (folder / "x/big").write_bytes(bytes(BYTES_MAX))
+    done = run("publish", "ann/x", "x")
+    assert done.exit_code == 1 and done.stdout == ""
+    for fault in ("has 202 files, 200 at most", "files[a b]", "5,000,201 bytes, 5,000,000 at most"):
+        assert fault in done.stderr
+    (folder / "x/SKILL.md").unlink()
+    (folder / "x/.hubignore").write_text("**/a")
+    (folder / "x/PROMPT.md").write_text("x")
+    done = run("publish", "ann/x", "x")
+    assert done.exit_code == 1 and "x cannot be read: .hubignore, line 1" in done.stderr
 
 
 def test_publish_only_text(folder: Path):

@@ -75,6 +75,11 @@ def test_a_repository_with_files_of_each_tool(root):
         ("---\ndescription:\xa0Use when: now\n---\n", {"description": "Use when: now"}),
         ('\ufeff---\nname: "a"\n---\n', {"name": "a"}),
         ('+++\nname = "a"\n+++\n', {"name": "a"}),
+        ("---\ntools:\n\t- Read\nname: x\n---\n", {"tools": ["Read"], "name": "x"}),
+        (
+            "---\nname: x\nabout: Use when: a\n\n  <b>\n  c: [d\n---\n",
+            {"name": "x", "about": "Use when: a\n\n<b>\nc: [d"},
+        ),
         ("---\r\nglobs: *.ts\r\nname: x\r\n---\r\n", {"globs": "*.ts", "name": "x"}),
     ],
 )
@@ -85,7 +90,7 @@ def test_front_matter_that_yaml_refuses(block, front):
 
 
 def test_front_matter_that_nothing_helps_stays():
-    text = "---\na: [1\n  b: {\n---\nText.\n"
+    text = "---\na: [1\n- b\n---\nText.\n"
     assert repair(text) == (text, [])
 
 

@@ -50,7 +50,8 @@ def test_a_folder(root):
     assert list(reasons(outcome)) == ["out.md", "bad.md", "huge.md", "none.prompt.yml"]
     assert [one.where for one in outcome.passed_over] == [
         "README.md", "SECURITY.md", ".hidden, env, node_modules, site",
-        "1 .csv, 1 .png, 1 hidden, 1 without an ending", "again/more/chef.md", "empty.md",
+        "2 symbolic links, 1 .csv, 1 .png, 1 hidden, 1 without an ending", "again/more/chef.md",
+        "empty.md",
     ]  # fmt: skip
     assert outcome.passed_over[2].reason == NO_SOURCE
     assert outcome.passed_over[4].reason == "the same as again/chef.md"

@@ -180,3 +180,4 @@ def test_a_pointer_of_git_lfs_is_refused_with_its_path():
     assert error.code == "validation_failed"
     assert [one.field for one in error.details] == ["files[a/model.bin]"]
     assert "git lfs pull" in str(error)
+    assert [one.field for one in refusal({"content": pointer}).details] == ["content"]
