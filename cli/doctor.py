@@ -1,6 +1,9 @@
 """``hubctl doctor``: reports what is wrong with a hub, and what to do."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +11,9 @@ from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from cli.options import Places, base_url_option, places_options, settings_of_serve
 from cli.standard_error import say
+
+if TYPE_CHECKING:
+    from operate.doctor.findings import Subject
 
 
 @click.command()
@@ -29,25 +35,9 @@ def doctor(
       hubctl doctor --base-url https://prompts.example.org
     """
     # Loaded late: other commands import this module to read its options.
-    from builder.store.privacy import is_private
-    from builder.store.site import read_hub
-    from builder.store.state import last_settings
-    from builder.store.state.serving import service_settings
     from operate.doctor.examine import examine
-    from operate.doctor.findings import Subject
 
-    noted = last_settings(*places.folders)
-    service = service_settings(*places.folders)
-    known = service or noted
-    settings = Settings(
-        *places.folders,
-        base_url or (known.base_url if known else DEFAULT_BASE_URL),
-        private=is_private(places.content, places.out) or bool(service and service.private),
-    )
-    says_public = settings_of_serve(context)["private"] is False
-    subject = Subject(
-        settings, read_hub(places.out), noted, service, not places.database_url, says_public
-    )
+    subject = _subject(places, base_url, settings_of_serve(context)["private"])
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline):
@@ -69,3 +59,23 @@ def doctor(
         )
     if counts["problem"]:
         context.exit(1)
+
+
+def _subject(places: Places, base_url: str, private: bool | None) -> Subject:
+    """The hub; ``private`` as `hubctl serve` would get it."""
+    from builder.store.privacy import is_private
+    from builder.store.site import read_hub
+    from builder.store.state import last_settings
+    from builder.store.state.serving import service_settings
+    from operate.doctor.findings import Subject
+
+    noted = last_settings(*places.folders)
+    service = service_settings(*places.folders)
+    known = service or noted
+    settings = Settings(
+        *places.folders,
+        base_url or (known.base_url if known else DEFAULT_BASE_URL),
+        private=is_private(places.content, places.out) or bool(service and service.private),
+    )
+    hub, has_file = read_hub(places.out), not places.database_url
+    return Subject(settings, hub, noted, service, has_file, private is False)

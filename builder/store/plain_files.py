@@ -1,4 +1,6 @@
-"""Reads plain files that others may replace or damage, and detects changes of them."""
+"""Reads plain files that others may replace or damage, and detects changes of them; replaces small
+files durably.
+"""
 
 import contextlib
 import errno
@@ -38,6 +40,21 @@ def read_file(path: str, bytes_max: int) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Replace a file as a whole; what it has outlasts a power cut. Raises OSError."""
+    temporary = f"{path}.tmp"
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, path)
+    folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def files_in(

@@ -12,7 +12,7 @@ import os
 from builder.model.content_tree import PRIVATE, PRIVATE_FILE, STORE_FILE
 from builder.model.errors import OperatorError, explained
 from builder.model.settings import Settings
-from builder.store.plain_files import read_file
+from builder.store.plain_files import read_file, replace_file
 from builder.store.site import read_hub
 
 MARK = b"Only members may read this hub: docs/operate/private.md\n"
@@ -52,7 +52,7 @@ def close_to_others(settings: Settings) -> None:
         os.makedirs(settings.out, _PRIVATE_MODE, exist_ok=True)
         # A node gets the mark from its database.
         if not is_marked(content) and not os.path.lexists(f"{content}/{STORE_FILE}"):
-            _write_mark(content)
+            replace_file(f"{content}/{PRIVATE_FILE}", MARK)
         for folder in settings.folders.values():
             if os.path.isdir(folder) and os.stat(folder).st_mode & 0o077:
                 os.chmod(folder, _PRIVATE_MODE)
@@ -64,21 +64,6 @@ def close_to_others(settings: Settings) -> None:
             error.strerror,
             " ".join(settings.folders.values()),
         )
-
-
-def _write_mark(content: str) -> None:
-    """Durable: a crash must not open the hub."""
-    temporary = f"{content}/{PRIVATE_FILE}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(MARK)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, f"{content}/{PRIVATE_FILE}")
-    folder = os.open(content, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def open_to_all(settings: Settings) -> bool:

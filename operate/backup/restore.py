@@ -25,6 +25,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.store import database
 from builder.store.locks import build_lock
+from builder.store.plain_files import replace_file
 from builder.store.privacy import is_marked
 from builder.store.restored import read_restored
 from builder.store.state import State
@@ -36,7 +37,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.distrust import end_access
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
-from publisher.write.synced_files import remove, unlink, write_new
+from publisher.write.synced_files import remove
 
 _explained = functools.partial(
     errors.explained, "restore", then="Fix that, and run the same command again.", is_inside=True
@@ -84,8 +85,7 @@ def restore(
                 if is_marked(f"{staged}/content"):
                     os.chmod(content, 0o700)
                 os.sync()
-                write_new(f"{report}.new", "\n".join(lines).encode())
-                os.rename(f"{report}.new", report)
+                replace_file(report, "\n".join(lines).encode())
                 failing.pop_all()
         with open(report) as reading:
             lines = reading.read().split("\n")
@@ -170,10 +170,7 @@ def _skip_numbers(highest: int, folder: str, collected: str) -> Iterator[str]:
     roots = [root for root in (folder, collected) if root]
     restored = floor_above(highest, map(read_restored, roots))
     for root in roots:
-        new = f"{root}/{RESTORED_FILE}.new"
-        unlink(new)
-        write_new(new, render(restored))
-        os.rename(new, f"{root}/{RESTORED_FILE}")
+        replace_file(f"{root}/{RESTORED_FILE}", render(restored))
     yield f"New versions get numbers from {restored.floor:,} on, so no number is given twice."
     if not folder:
         yield f"To restore this hub again today, add `--above {restored.floor}`."

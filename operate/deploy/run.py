@@ -12,6 +12,7 @@ from builder.model.errors import OperatorError, explained
 from builder.model.matching import match_file
 from builder.model.plural import counted
 from builder.model.progress import Progress
+from builder.pipeline.heal import lost_files
 from builder.store.locks import build_lock, last_build
 from builder.store.site import is_built
 from operate.deploy.folder import Folder
@@ -143,6 +144,11 @@ class Deployment:
                     if not is_built(self._site):
                         raise OperatorError(
                             f"No site in {self._site}. Build it: `hubctl build --base-url URL`."
+                        )
+                    if names is None and (lost := lost_files(self._state, self._site)):
+                        raise OperatorError(
+                            f"{self._site} has lost {counted(len(lost), 'file')}, such as "
+                            f"{lost[0]}. Run `hubctl build`, and deploy again."
                         )
                     if attempt < ATTEMPTS - 1:
                         held.close()

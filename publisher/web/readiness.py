@@ -113,11 +113,15 @@ class Readiness:
             for name, path in self._settings.folders.items()
             if name != "site" or os.path.isdir(path)
         }
+        disks = {name: _disk_of(path) for name, path in folders.items()}
         for name, path in folders.items():
-            yield from _not_writable(name, path)
-        for shortage in (_without_space, _without_inodes):
-            if names := [name for name, path in folders.items() if shortage(path)]:
-                yield "disk_full", f"{shortage(folders[names[0]])} Folders: {', '.join(names)}."
+            yield from _not_writable(name, path, disks[name])
+        for lacks, what in (
+            (_lacks_space, f"Disk full. Free at least {ROOM_BYTES // 1024**2} MiB."),
+            (_lacks_inodes, f"No inodes for {ROOM_FILES} more files. Remove files (df -i)."),
+        ):
+            if names := [name for name, disk in disks.items() if disk and lacks(disk)]:
+                yield "disk_full", f"{what} Folders: {', '.join(names)}."
         try:
             self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1) AS one")
         except RequestError as error:
@@ -131,8 +135,7 @@ class Readiness:
             yield "store_unavailable", _STORE_UNAVAILABLE
 
 
-def _not_writable(name: str, path: str) -> Iterator[Reason]:
-    disk = _disk_of(path)
+def _not_writable(name: str, path: str, disk: os.statvfs_result | None) -> Iterator[Reason]:
     if disk is None:
         what = f"The {name} folder is gone. Restore it, and check its disk."
     elif is_read_only(disk):
@@ -144,16 +147,12 @@ def _not_writable(name: str, path: str) -> Iterator[Reason]:
     yield f"{name}_not_writable", what
 
 
-def _without_space(path: str) -> str:
-    disk = _disk_of(path)
-    is_full = disk and disk.f_bavail * disk.f_frsize < ROOM_BYTES
-    return f"Disk full. Free at least {ROOM_BYTES // 1024**2} MiB." if is_full else ""
+def _lacks_space(disk: os.statvfs_result) -> bool:
+    return disk.f_bavail * disk.f_frsize < ROOM_BYTES
 
 
-def _without_inodes(path: str) -> str:
-    disk = _disk_of(path)
-    is_full = disk and lacks_inodes(disk, ROOM_FILES)
-    return f"No inodes for {ROOM_FILES} more files. Remove files (df -i)." if is_full else ""
+def _lacks_inodes(disk: os.statvfs_result) -> bool:
+    return lacks_inodes(disk, ROOM_FILES)
 
 
 def _disk_of(path: str) -> os.statvfs_result | None:

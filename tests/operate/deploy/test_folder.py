@@ -15,7 +15,7 @@ from builder.pipeline.build import build
 from builder.store.locks import build_lock
 from builder.store.site import ONE_SECOND_NS, Site
 from operate.deploy.folder import Folder
-from operate.deploy.run import open_destination
+from operate.deploy.run import Deployment, Options, open_destination
 from operate.folders import lock
 from tests.operate.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import read_tree, settings_in, write_version
@@ -47,6 +47,25 @@ def test_only_changed_files_are_copied(root: Path, sites: Sites) -> None:
     assert done == (fresh, len(changed), gone, len(new) - fresh - len(changed), 0)
     assert read_tree(root) == new
     assert len(before.items() - inodes(root).items()) == len(changed) + gone
+
+
+def test_files_that_the_site_has_lost_are_not_deleted(tmp_path: Path) -> None:
+    settings, root = settings_in(tmp_path), tmp_path / "www"
+    write_version(settings.content, "ann", "story", "1.0.0", "Text.")
+    build(settings)
+
+    def deploy() -> dict[str, int]:
+        destination = Folder(str(root))
+        return Deployment(settings.out, settings.state, destination, Options()).run({}).counts()
+
+    deploy()
+    whole = read_tree(root)
+    Path(settings.out, "ann/story.html").unlink()
+    with pytest.raises(OperatorError, match=r"has lost 1 file, such as ann/story\.html\. Run `hub"):
+        deploy()
+    assert read_tree(root) == whole
+    build(settings)
+    assert deploy()["deleted"] == 0 and read_tree(root).keys() == whole.keys()
 
 
 def test_changed_files_are_repaired_and_foreign_files_stay(root: Path, sites: Sites) -> None:
