@@ -5,7 +5,7 @@ that are no longer needed. A pass covers the changes from before it began. Later
 next pass, so no list is delayed forever. A pass may take several builds while others wait to
 publish.
 
-Of repos that have new pulls, only these change: their versions' files are not written, and the next
+New pulls of a repo change nothing else of it: its versions' files are not written, and the next
 build finds other changes of the content. Pulls counted meanwhile are left for the next recount, so
 that each recount ends.
 """

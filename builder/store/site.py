@@ -270,7 +270,7 @@ class Site:
 
 
 def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
         raise error
 
 
