@@ -14,7 +14,15 @@ from msgspec import Struct
 from builder.text.file_diff import FileChange
 from builder.text.hidden_chars import Marks, escape_plain, visible
 from builder.text.line_diff import LineDiff, Steps
-from builder.text.word_diff import Piece, is_akin, mark_words, split_lines, whole
+from builder.text.word_diff import (
+    Piece,
+    is_akin,
+    is_rewrapped,
+    mark_words,
+    pair_lines,
+    split_lines,
+    whole,
+)
 
 ROWS_MAX = 1_000
 # The limit for all lines that replace others. Beyond it, lines are shown without marked words.
@@ -71,12 +79,14 @@ def readable(diff: LineDiff) -> Readable:
 
 
 def _readable(diff: LineDiff, budget: "_Budget") -> list[Row]:
+    kept = budget.lines_kept
     shown = list(islice(_rows(diff, budget), budget.rows_left))
     budget.rows_left -= len(shown)
     if budget.rows_left:
         return shown
     lines = {"removed": 1, "added": 1, "changed": 2}
     rest = _count_changed(diff) - sum(lines.get(row.kind, 0) for row in shown)
+    rest -= budget.lines_kept - kept
     return [*shown, Row("rest", left_out=rest)] if rest else shown
 
 
@@ -88,6 +98,8 @@ class _Budget:
         self.chars_left = COMPARED_CHARS_MAX
         self.steps = Steps(WORD_STEPS_MAX)
         self.has_marked_all = True
+        # Equal lines between lines that changed, on both sides.
+        self.lines_kept = 0
 
     def allows(self, old: list[str], new: list[str]) -> bool:
         """True if these lines may be compared with those that replace them; then the budget is
@@ -133,9 +145,11 @@ def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
 def _changed_rows(
     old: list[str], new: list[str], old_number: int, new_number: int, budget: _Budget
 ) -> Iterator[Row]:
-    """The rows for lines and those that replace them: one for both if each line has its own."""
+    """The rows for lines and those that replace them: one for both if each line has its own, or if
+    a line still has half of its words.
+    """
     pieces = None
-    if budget.allows(old, new):
+    if is_allowed := budget.allows(old, new):
         pieces = mark_words("".join(old), "".join(new), budget.steps)
     if pieces and not any("\n" in text for text, sign in pieces if sign):
         shown = {"<": "-", ">": "+"}
@@ -145,12 +159,56 @@ def _changed_rows(
                 yield Row("changed", old_number + offset, new_number + offset, line)
             return
         pieces = [one for line in lines for one in (line if is_akin(line) else whole(line))]
+    pairs = []
+    if is_allowed and not (pieces and is_rewrapped(pieces)):
+        pairs = pair_lines(old, new, budget.steps)
+    chars = sum(len(old[i]) + len(new[j]) for i, j in pairs)
+    if 0 < chars <= budget.chars_left:
+        budget.chars_left -= chars
+        yield from _paired_rows(old, new, old_number, new_number, pairs, budget)
+        return
     removed = _side(pieces, "-", "<") if pieces else [[(line, "-")] for line in old]
     added = _side(pieces, "+", ">") if pieces else [[(line, "+")] for line in new]
     for number, line in enumerate(removed, old_number):
         yield Row("removed", number, None, line, not line[-1][0].endswith("\n"))
     for number, line in enumerate(added, new_number):
         yield Row("added", None, number, line, not line[-1][0].endswith("\n"))
+
+
+def _paired_rows(
+    old: list[str], new: list[str], old_number: int, new_number: int,
+    pairs: list[tuple[int, int]], budget: _Budget,
+) -> Iterator[Row]:  # fmt: skip
+    """The rows for lines of which some became others: what is between two pairs is removed, or
+    added.
+    """
+    at_old = at_new = 0
+    for i, j in [*pairs, (len(old), len(new))]:
+        while at_old < i and at_new < j and old[at_old] == new[at_new]:  # such as a blank line
+            yield Row("same", old_number + at_old, new_number + at_new, [(old[at_old], "")])
+            at_old, at_new = at_old + 1, at_new + 1
+            budget.lines_kept += 2
+        for at in range(at_old, i):
+            yield _whole_row("removed", old_number + at, old[at])
+        for at in range(at_new, j):
+            yield _whole_row("added", new_number + at, new[at])
+        at_old, at_new = i + 1, j + 1
+        if i == len(old):
+            return
+        pieces = mark_words(old[i], new[j], budget.steps)
+        if pieces and not any("\n" in text for text, sign in pieces if sign):
+            shown = {"<": "-", ">": "+"}
+            [line] = split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
+            yield Row("changed", old_number + i, new_number + j, line)
+        else:
+            yield _whole_row("removed", old_number + i, old[i])
+            yield _whole_row("added", new_number + j, new[j])
+
+
+def _whole_row(kind: Literal["removed", "added"], number: int, line: str) -> Row:
+    segments: list[Piece] = [(line, "-" if kind == "removed" else "+")]
+    numbers = (number, None) if kind == "removed" else (None, number)
+    return Row(kind, *numbers, segments, not line.endswith("\n"))
 
 
 def _side(pieces: list[Piece], sign: Literal["-", "+"], unmarked: str) -> list[list[Piece]]:

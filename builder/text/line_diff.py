@@ -2,8 +2,10 @@
 
 import difflib
 import io
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 # Most prompts take fewer than 10,000 steps. Beyond this limit, the rest of the text counts as
 # replaced.
@@ -28,7 +30,7 @@ class LineDiff:
     def __init__(self, old: str, new: str, steps: "Steps | None" = None) -> None:
         self.old, self.new = (io.StringIO(text).readlines() for text in (old, new))
         steps = steps or Steps(STEPS_MAX)
-        found = _Found(opcodes(self.old, self.new, steps))
+        found = _Found(opcodes(self.old, self.new, steps, are_lines=True))
         self.is_coarse = steps.ran_out
         self.groups: list[list[Opcode]] = list(found.get_grouped_opcodes(CONTEXT_LINES))
 
@@ -79,11 +81,27 @@ class _Found(difflib.SequenceMatcher):
         self.opcodes = codes
 
 
+class _Blocks(difflib.SequenceMatcher):
+    """Gives the opcodes between blocks that are equal, in their order; neighbours are joined."""
+
+    def __init__(self, blocks: list[difflib.Match]) -> None:
+        self.opcodes = None
+        self.matching_blocks: list[difflib.Match] = []
+        for one in blocks:
+            last = self.matching_blocks[-1] if self.matching_blocks else difflib.Match(0, 0, 0)
+            if (last.a + last.size, last.b + last.size) == (one.a, one.b) and last.size:
+                self.matching_blocks[-1] = last._replace(size=last.size + one.size)
+            elif one.size:
+                self.matching_blocks.append(one)
+        self.matching_blocks.append(blocks[-1])
+
+
 class _Matcher(difflib.SequenceMatcher):
     """Finds no match if the search would take more steps than are left."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], steps: Steps) -> None:
-        super().__init__(None, old, new, autojunk=False)
+        # A blank line alone shows nothing of which part of a text became which.
+        super().__init__(str.isspace, old, new, autojunk=False)
         self._steps = steps
         # The steps that it takes to look up all items of old before each position.
         self._before = [0, *accumulate(ITEM_STEPS + len(self.b2j.get(item, ())) for item in old)]
@@ -100,12 +118,25 @@ class _Matcher(difflib.SequenceMatcher):
         return difflib.Match(alo, blo, 0)
 
 
-def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode]:
+def opcodes(
+    old: Sequence[str], new: Sequence[str], steps: Steps, *, are_lines: bool = False
+) -> list[Opcode]:
     """The opcodes that turn ``old`` into ``new``.
 
     When ``steps`` run out, the rest counts as replaced. An equal start and an equal end take no
-    steps.
+    steps. ``are_lines``: items that each side has once stay together (Cohen's patience diff).
     """
+    blocks: list[difflib.Match] = []
+    anchors = _anchors(old, new, steps) if are_lines else []
+    for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(old), len(new))]):
+        found = _equal_blocks(old[i + 1 : next_i], new[j + 1 : next_j], steps)
+        blocks += [difflib.Match(i + 1 + a, j + 1 + b, size) for a, b, size in found]
+        blocks.append(difflib.Match(next_i, next_j, 1))
+    blocks[-1] = difflib.Match(len(old), len(new), 0)
+    return _Blocks(blocks).get_opcodes()
+
+
+def _equal_blocks(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[difflib.Match]:
     start = 0
     shortest = min(len(old), len(new))
     while start < shortest and old[start] == new[start]:
@@ -114,19 +145,45 @@ def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode
     while end < shortest - start and old[-1 - end] == new[-1 - end]:
         end += 1
     old_end, new_end = len(old) - end, len(new) - end
-    middle_old, middle_new = old[start:old_end], new[start:new_end]
-    codes: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
-    items = len(middle_old) + len(middle_new)
-    if middle_old and middle_new and steps.take(ITEM_STEPS * items):
-        codes += [
-            (tag, i1 + start, i2 + start, j1 + start, j2 + start)
-            for tag, i1, i2, j1, j2 in _Matcher(middle_old, middle_new, steps).get_opcodes()
+    blocks = [difflib.Match(0, 0, start)]
+    items = old_end - start + new_end - start
+    if start < old_end and start < new_end and steps.take(ITEM_STEPS * items):
+        matcher = _Matcher(old[start:old_end], new[start:new_end], steps)
+        blocks += [
+            difflib.Match(start + a, start + b, size)
+            for a, b, size in matcher.get_matching_blocks()
         ]
-    elif middle_old or middle_new:
-        codes.append(("replace", start, old_end, start, new_end))
-    if end:
-        codes.append(("equal", old_end, len(old), new_end, len(new)))
-    return codes
+    return [*blocks, difflib.Match(old_end, new_end, end)]
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple[int, int]]:
+    """The positions of lines that each side has once and that are not blank: the most of them that
+    have one order on both sides.
+    """
+    if old == new or not steps.take(len(old) + len(new)):
+        return []
+    there = _once(new)
+    pairs = [(i, there[line]) for line, i in _once(old).items() if line in there]
+    # The longest increasing subsequence, by patience sorting: the last pair of each length, and
+    # the pair before each.
+    lasts: list[int] = []
+    before: list[int | None] = []
+    tops: list[int] = []
+    for number, (_, j) in enumerate(pairs):
+        length = bisect_left(lasts, j)
+        before.append(tops[length - 1] if length else None)
+        lasts[length : length + 1], tops[length : length + 1] = [j], [number]
+    found = []
+    at = tops[-1] if tops else None
+    while at is not None:
+        found.append(pairs[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _once(lines: Sequence[str]) -> dict[str, int]:
+    counts = Counter(lines)
+    return {line: at for at, line in enumerate(lines) if counts[line] == 1 and not line.isspace()}
 
 
 def _range(start: int, stop: int) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal
 
 from builder.text.line_diff import Opcode, Steps, opcodes
@@ -53,6 +53,35 @@ def mark_words(old: str, new: str, steps: Steps) -> list[Piece] | None:
     return [piece for piece in pieces if piece[0]]
 
 
+def pair_lines(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple[int, int]]:
+    """The positions of lines and of those that each became, in order: two lines that end alike, of
+    which the longer has half of the other's words. Of all such pairs, those with the most words in
+    common; none if that takes too many steps.
+    """
+    if not steps.take(len(old) * len(new)):
+        return []
+    words, others = ([_words_of(line) for line in side] for side in (old, new))
+    # The most that old[i:] and new[j:] have in common.
+    most = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in reversed(range(len(old))):
+        for j in reversed(range(len(new))):
+            most[i][j] = max(
+                most[i + 1][j], most[i][j + 1],
+                _common(words[i], others[j]) + most[i + 1][j + 1],
+            )  # fmt: skip
+    pairs = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if most[i][j] == most[i + 1][j]:
+            i += 1
+        elif most[i][j] == most[i][j + 1]:
+            j += 1
+        else:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+    return pairs
+
+
 def split_lines(pieces: Iterable[Piece]) -> list[list[Piece]]:
     """The lines of pieces that have one sign or none; those without text are left out."""
     lines: list[list[Piece]] = [[]]
@@ -65,6 +94,12 @@ def split_lines(pieces: Iterable[Piece]) -> list[list[Piece]]:
         if first:
             lines[-1].append((first, sign))
     return lines if lines[-1] else lines[:-1]
+
+
+def is_rewrapped(pieces: Sequence[Piece]) -> bool:
+    """True if a word that both texts have begins a line in one of them alone."""
+    words = [one for one in pieces if one[1] in ("<", ">") or not one[0].isspace()]
+    return any(sign in ("<", ">") and not after for (_, sign), (_, after) in pairwise(words))
 
 
 def is_akin(line: Sequence[Piece]) -> bool:
@@ -83,6 +118,22 @@ def whole(line: Sequence[Piece]) -> list[Piece]:
 def _have_much_in_common(old: list[str], new: list[str]) -> bool:
     old_set, new_set = set(old), set(new)
     return 5 * _chars(old_set & new_set) >= min(_chars(old_set), _chars(new_set)) > 0
+
+
+def _words_of(line: str) -> tuple[str, set[str]]:
+    """The end of a line, and its words and variables."""
+    words = {
+        word for word in map(str.lstrip, _token.findall(line)) if word.lstrip("{")[:1].isalnum()
+    }
+    return line[len(line.rstrip("\r\n")) :], words
+
+
+def _common(one: tuple[str, set[str]], other: tuple[str, set[str]]) -> int:
+    """The letters of the words in common; 0 if they are less than half of the shorter line's."""
+    (end, words), (other_end, others) = one, other
+    common = _chars(words & others)
+    is_pair = end == other_end and 2 * common >= min(_chars(words), _chars(others))
+    return common if is_pair else 0
 
 
 def _chars(words: set[str]) -> int:

@@ -68,6 +68,19 @@ def test_rows_are_both_texts(old, new):
         assert restore(old, rows) == (old, new)
 
 
+def test_lines_are_paired_in_the_whole_of_a_changed_block():
+    old = "## Write it\n\nUse a warm tone with the customer.\nBe brief.\n"
+    new = (
+        "## Write it Quote the customer\n\nAsk first.\nUse a warm, kind tone with each customer.\n"
+    )
+    rows = [(row.kind, row.old_number, row.new_number) for row in rows_of(old, new)]
+    assert rows == [
+        ("changed", 1, 1), ("same", 2, 2), ("added", None, 3), ("changed", 3, 4),
+        ("removed", 4, None),
+    ]  # fmt: skip
+    assert rows_of(old, new)[0].segments[1] == (" Quote the customer", "+")
+
+
 @given(sentences, sentences)
 def test_neighbouring_segments_differ_and_none_is_empty(old, new):
     for row in rows_of(old, new):
@@ -121,7 +134,7 @@ def marked(old: str, new: str) -> tuple[list[str], list[str]]:
          ["[Check the data.\n]", "[\n]", "Say what it costs[, also for reads].\n"]),
         ("Answer in one line.\n", "Answer in two lines.\nNever guess; ask for what is missing.\n",
          ["Answer in [one line].\n"],
-         ["Answer in [two lines.\n]", "[Never guess; ask for what is missing.\n]"]),
+         ["Answer in [two lines].\n", "[Never guess; ask for what is missing.\n]"]),
         # Punctuation that both have does not tear two changes apart.
         ("Keep this order: alpha, beta and all\n", "Keep this order: gamma, delta and all\n",
          ["Keep this order: [alpha, beta] and all\n"],

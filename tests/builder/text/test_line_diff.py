@@ -222,6 +222,14 @@ def test_hostile_texts_get_a_diff_that_applies(monkeypatch, old, new):
     assert apply_diff(old, text) == new
 
 
+def test_a_section_that_moved_is_one_block_removed_and_one_added():
+    one, two, three = (f"## {name}\n\n{name} begins.\n{name} ends.\n\n" for name in "ABC")
+    text = changes(f"# Title\n\n{one}{two}{three}", f"# Title\n\n{three}{one}{two}")
+    changed = [line for line in text.splitlines()[2:] if line[:1] in "+-"]
+    moved = three.splitlines()
+    assert changed == [f"+{line}" for line in moved] + [f"-{line}" for line in moved]
+
+
 def test_what_is_not_reached_does_not_spoil_the_rest():
     old, new = slow_pair(31, 40)
     text = changes(f"{old}\n== end ==\nold end\n", f"{new}\n== end ==\nnew end\n")
