@@ -94,7 +94,7 @@ class Publishing(NamedTuple):
 
 
 def _publishing(
-    publish_limit: int,
+    limits: Limits,
     open_signup: bool,
     openid_signup: bool,
     quotas: tuple[int | None, ...],
@@ -112,7 +112,7 @@ def _publishing(
         *(usual if quota is None else quota for usual, quota in zip(defaults, quotas, strict=True))
     )
     return Publishing(
-        Limits(publications=publish_limit, quotas=settled),
+        limits._replace(quotas=settled),
         SignIn(open_signup, issuers, openid, mcp_origins, openid_signup),
         new_accounts,
     )
@@ -138,12 +138,25 @@ def _provider(
 
 
 _PUBLISHING = (
-    setting(
-        "--publish-limit",
-        type=click.IntRange(0),
-        metavar="N",
-        default=DEFAULT_LIMITS.publications,
-        help="Publications per minute and owner; 0: no limit.",
+    grouped(
+        "limits",
+        Limits,
+        setting(
+            "--publish-limit",
+            "publications",
+            type=click.IntRange(0),
+            metavar="N",
+            default=DEFAULT_LIMITS.publications,
+            help="Publications per minute and owner; 0: no limit.",
+        ),
+        setting(
+            "--file-bytes",
+            type=click.IntRange(0, DEFAULT_LIMITS.file_bytes),
+            metavar="N",
+            default=DEFAULT_LIMITS.file_bytes,
+            hidden=True,
+            help=f"Bytes of the files of a version, at most {DEFAULT_LIMITS.file_bytes:,}.",
+        ),
     ),
     setting(
         "--open-signup",

@@ -109,18 +109,24 @@ def check_files(files: Iterable[tuple[str, int]]) -> None:
     sizes = [*files]
     found = version_files.find_faults([path for path, _ in sizes])
     faults = [Detail(field_of(path), fault) for path, fault in found]
-    total = sum(size for _, size in sizes)
-    if total > BYTES_MAX:
-        largest, size = max(sizes, key=lambda one: one[1])
-        too_large = (
-            f"{total:,} bytes, {BYTES_MAX:,} at most: leave some out. The largest is {largest}, "
-            f"with {size:,} bytes"
-        )
+    if too_large := tell_too_large(sizes, BYTES_MAX):
         if not faults:
             raise RequestError("content_too_large", f"The files have {too_large}.")
         faults.append(Detail("files", f"have {too_large}"))
     if faults:
         raise validation_failed(*faults)
+
+
+def tell_too_large(sizes: Sequence[tuple[str, int]], bytes_max: int) -> str:
+    """The fault of files that are too large together; empty if they are not."""
+    total = sum(size for _, size in sizes)
+    if total <= bytes_max:
+        return ""
+    largest, size = max(sizes, key=lambda one: one[1])
+    return (
+        f"{total:,} bytes, {bytes_max:,} at most: leave some out. The largest is {largest}, with "
+        f"{size:,} bytes"
+    )
 
 
 def field_of(path: str | int) -> str:

@@ -12,7 +12,7 @@ from builder.model import names
 from builder.model.matching import version_file
 from builder.model.plural import counted
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.model.version_files import BYTES_MAX, FILES_MAX
+from builder.model.version_files import FILES_MAX
 from builder.text.prompts import parse_document, variable_names
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDraft
@@ -136,7 +136,7 @@ def show_editor(frame: Frame, page: Page, shown: Shown) -> Response:
         size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
         request_max=PUBLICATION_BYTES_MAX,
         file_rows=_file_rows(page, frame.service.settings.base_path), counted=counted,
-        files_max=FILES_MAX, file_bytes_max=BYTES_MAX,
+        files_max=FILES_MAX, file_bytes_max=frame.service.limits.file_bytes,
         new_file=ShownFile(FileRow(""), 0, "new"),
         rows=rows, found=set(found), unknown=[one for one in found if one in unknown],
         new_names={one for one in found if known and one not in {row.name for row in known}},

@@ -129,6 +129,19 @@ def test_the_limits_themselves_are_allowed(hub: Hub):
     assert code_of(answer) == "content_too_large" and full[7]["path"] in answer.text
 
 
+def test_an_operator_sets_a_lower_limit(hub: Hub):
+    """It binds what is sent, and versions that were larger before keep their files."""
+    large = [{"path": "a", "content": "x" * 101}]
+    assert hub.post({"files": large}).status_code == 201
+    hub.limits = hub.limits._replace(file_bytes=100)
+    hub.restart()
+    answer = hub.post({"files": large, "content": "Two."})
+    assert code_of(answer) == "content_too_large" and "101 bytes, 100 at most" in answer.text
+    assert hub.post({"content": "Two."}).status_code == 201
+    fits = [{"path": "a", "content": "x" * 100}]
+    assert hub.post({"files": fits, "content": "Three."}).status_code == 201
+
+
 @pytest.mark.parametrize("encoded", [False, True])
 def test_a_token_in_a_file_is_refused(hub: Hub, encoded: bool):
     text = f"key = {make_token()}"
