@@ -62,17 +62,18 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-_author: ContextVar[str] = ContextVar("author", default="")
+# The person and the client's address of a request; both empty in the operator's shell.
+_request: ContextVar[tuple[str, str]] = ContextVar("request", default=("", ""))
 
 
 @contextlib.contextmanager
-def written_by(person: str) -> Iterator[None]:
-    """Names a person as the author of all events that the block notes."""
-    token = _author.set(person)
+def written_by(person: str, address: str = "") -> Iterator[None]:
+    """Names a person as the author of all events that the block notes, and the client's address."""
+    token = _request.set((person, address))
     try:
         yield
     finally:
-        _author.reset(token)
+        _request.reset(token)
 
 
 class Event(NamedTuple):
@@ -113,14 +114,14 @@ class Events:
         now: datetime | None = None,
     ) -> None:
         """Adds an event to an owner's log. Deletes events that are too old, or one of too many
-        similar ones.
+        similar ones. ``address``: by default that of ``written_by``.
         """
-        at = clock.seconds(now)
+        at, (author, written_at) = clock.seconds(now), _request.get()
         with self._database.transaction():
             self._database.execute(
                 "INSERT INTO event (owner, at, kind, subject, address, note, author) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (owner, at, kind, subject, address, note, _author.get()),
+                (owner, at, kind, subject, address or written_at, note, author),
             )
             self._database.execute(
                 "DELETE FROM event WHERE id = (SELECT min(id) FROM event "

@@ -13,10 +13,7 @@ PROTECTED_MAX = 1000
 
 
 class ProtectedLabels:
-    """The protected labels of a database. ``repo`` is empty for all of the owner's.
-
-    ``address``, where it is given: the client's, for the account's log.
-    """
+    """The protected labels of a database. ``repo`` is empty for all of the owner's."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,15 +32,7 @@ class ProtectedLabels:
         )
         return {label for (label,) in rows}
 
-    def set(
-        self,
-        owner: str,
-        repo: str,
-        label: str,
-        is_on: bool,
-        *,
-        address: str = "",
-    ) -> bool:
+    def set(self, owner: str, repo: str, label: str, is_on: bool) -> bool:
         """Protects a label, or stops protecting it. True if that changed anything.
 
         Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``;
@@ -67,5 +56,5 @@ class ProtectedLabels:
             )
             note = f"{label} of {owner}/{repo or '*'}"
             kind = "label_protected" if is_on else "label_unprotected"
-            self._events.note(owner, kind, subject=note, address=address, note=note)
+            self._events.note(owner, kind, subject=note, note=note)
         return True

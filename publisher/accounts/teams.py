@@ -1,8 +1,8 @@
 """Teams: owners without a sign-in, whose members publish for them under their own names.
 
-``by``: the member who makes a change; None for the operator, who may make any. ``address``: the
-client's, for the team's log. ``now`` is an aware datetime, by default the present. The methods
-raise RequestError ``storage_unavailable`` as the database does.
+``by``: the member who makes a change; None for the operator, who may make any. ``now`` is an aware
+datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
+database does.
 """
 
 import hmac
@@ -94,9 +94,7 @@ class Teams:
             listed.append((team, len(roles), maintainers, at))
         return listed
 
-    def create(
-        self, team: str, maintainer: str, *, address: str = "", now: datetime | None = None
-    ) -> None:
+    def create(self, team: str, maintainer: str, *, now: datetime | None = None) -> None:
         """Creates a team with its first member. An owner without a sign-in becomes one.
 
         Raises RequestError ``invalid_name``, ``name_reserved``; OperatorError for an owner who
@@ -109,7 +107,7 @@ class Teams:
                 raise OperatorError(f"{team} cannot become a team: {why}. Choose another handle.")
             self._database.execute("UPDATE owner SET kind = 'team' WHERE handle = ?", (team,))
             self._put(team, maintainer, MAINTAINER, clock.seconds(now))
-            self._events.note(team, "team_made", address=address, note=maintainer, now=now)
+            self._events.note(team, "team_made", note=maintainer, now=now)
 
     def _why_no_team(self, handle: str) -> str:
         if self._owners.is_team(handle):
@@ -133,7 +131,6 @@ class Teams:
         role: str,
         *,
         by: str | None = None,
-        address: str = "",
         now: datetime | None = None,
     ) -> bool:
         """Adds a member, or gives one another role. True if that changed anything.
@@ -150,7 +147,7 @@ class Teams:
             self._put(team, person, role, clock.seconds(now))
             kind = "member_role" if before else "member_added"
             note = f"{person} as {role}"
-            self._events.note(team, kind, subject=person, address=address, note=note, now=now)
+            self._events.note(team, kind, subject=person, note=note, now=now)
         return True
 
     def remove(
@@ -159,7 +156,6 @@ class Teams:
         person: str,
         *,
         by: str | None = None,
-        address: str = "",
         now: datetime | None = None,
     ) -> None:
         """Removes a member. Each may remove themselves. Raises as ``put``; ``not_found`` also for
@@ -175,13 +171,9 @@ class Teams:
             self._database.execute(
                 "DELETE FROM member WHERE team = ? AND person = ?", (team, person)
             )
-            self._events.note(
-                team, "member_removed", subject=person, address=address, note=person, now=now
-            )
+            self._events.note(team, "member_removed", subject=person, note=person, now=now)
 
-    def invite(
-        self, team: str, role: str, by: str, *, address: str = "", now: datetime | None = None
-    ) -> str:
+    def invite(self, team: str, role: str, by: str, *, now: datetime | None = None) -> str:
         """Returns the code of a link with which one person joins, good for a week, as long as its
         maker is a maintainer. Raises as ``put``; ``rate_limited`` for too many open links.
         """
@@ -202,12 +194,10 @@ class Teams:
                 "INSERT INTO team_link VALUES (?, ?, ?, ?, ?)",
                 (hash_secret(secret), team, role, by, at + LINK_SECONDS),
             )
-            self._events.note(team, "team_link_made", address=address, note=role, now=now)
+            self._events.note(team, "team_link_made", note=role, now=now)
         return secret
 
-    def join(
-        self, code: str, person: str, *, address: str = "", now: datetime | None = None
-    ) -> tuple[str, str]:
+    def join(self, code: str, person: str, *, now: datetime | None = None) -> tuple[str, str]:
         """Uses up the code of a link, or the whole link; returns the team and the role.
 
         A member keeps a higher role. Raises RequestError ``invalid_token`` for a code that is not
@@ -236,7 +226,7 @@ class Teams:
             if before != MAINTAINER and before != role:
                 self._put(team, person, role, clock.seconds(now))
                 note = f"{person} as {role}"
-                self._events.note(team, "member_joined", address=address, note=note, now=now)
+                self._events.note(team, "member_joined", note=note, now=now)
         return team, max(before, role, key=("", *ROLES).index)
 
     def _put(self, team: str, person: str, role: str, at: int) -> None:

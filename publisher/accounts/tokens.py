@@ -133,10 +133,7 @@ _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 
 
 class Accounts(Owners):
-    """The owners of a database, and their tokens.
-
-    ``address``, where it is given: the client's, for the account's log.
-    """
+    """The owners of a database, and their tokens."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -152,8 +149,6 @@ class Accounts(Owners):
         grant: Grant = EVERYTHING,
         expires_days: int = EXPIRES_DAYS_DEFAULT,
         now: datetime | None = None,
-        *,
-        address: str = "",
     ) -> tuple[str, Token]:
         """Returns a new personal token and its text, which cannot be shown again.
 
@@ -179,9 +174,7 @@ class Accounts(Owners):
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
             text, token = self._add_token(owner, name, grant, expires_days * DAY_SECONDS, None, now)
-            self._events.note(
-                owner, "token_made", subject=token.id, address=address, note=name, now=now
-            )
+            self._events.note(owner, "token_made", subject=token.id, note=name, now=now)
         return text, token
 
     def create_trusted_token(
@@ -273,7 +266,7 @@ class Accounts(Owners):
         )
 
     def revoke(
-        self, owner: str, name_or_id: str, now: datetime | None = None, *, address: str = ""
+        self, owner: str, name_or_id: str, now: datetime | None = None
     ) -> tuple[Token, bool]:
         """Makes a token invalid, at once and permanently. True unless it was revoked before.
 
@@ -302,9 +295,7 @@ class Accounts(Owners):
                 "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
             )
             self._drop_ended(owner, now)
-            self._events.note(
-                owner, "token_revoked", subject=token.id, address=address, note=token.name, now=now
-            )
+            self._events.note(owner, "token_revoked", subject=token.id, note=token.name, now=now)
         return token, True
 
     def authenticate(self, text: str | None, now: datetime | None = None) -> Token:
@@ -402,7 +393,7 @@ class Accounts(Owners):
         return {repo for (repo,) in rows}
 
     def set_trusted_only(
-        self, owner: str, repo: str, is_on: bool, now: datetime | None = None, *, address: str = ""
+        self, owner: str, repo: str, is_on: bool, now: datetime | None = None
     ) -> None:
         """Makes a repo, which need not exist, accept publications only from trusted publishers, or
         from personal tokens as well.
@@ -427,7 +418,7 @@ class Accounts(Owners):
                 (owner, repo),
             )
             kind = "trusted_only_on" if is_on else "trusted_only_off"
-            self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
+            self._events.note(owner, kind, subject=repo, note=repo, now=now)
 
     def _check_teams(self, owner: str, grant: Grant) -> None:
         """Raises OperatorError where a new token names a team that has no such member."""

@@ -106,8 +106,8 @@ class Service:
         note = f"{done.what} {actor.how}"
 
         def write() -> None:
-            with written_by(actor.name):
-                self.events.note(done.owner, kind, subject=repo, address=address, note=note)
+            with written_by(actor.name, address):
+                self.events.note(done.owner, kind, subject=repo, note=note)
 
         after_this_request(partial(_after_answer, write))
 

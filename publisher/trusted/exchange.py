@@ -15,20 +15,14 @@ ALL = "*"
 
 
 def exchange(
-    database: Database,
-    accounts: Accounts,
-    job: Job,
-    repo: str,
-    now: datetime | None = None,
-    *,
-    address: str = "",
+    database: Database, accounts: Accounts, job: Job, repo: str, now: datetime | None = None
 ) -> tuple[str, Token]:
     """Returns a token for a job's repos, and its text, which cannot be shown again.
 
     The token is good for ``repo`` (``owner/name``, well-formed) alone; with ``*`` as name, for all
     of the owner's repos that trust the job. A job's ID token can be exchanged once. A refusal does
-    not use it up, so a job can try again when its owner has added it. ``address``: the client's,
-    for the account's log. Everything happens in one transaction.
+    not use it up, so a job can try again when its owner has added it. Everything happens in one
+    transaction.
 
     Raises RequestError ``token_expired``, ``invalid_token`` if it is used up,
     ``insufficient_scope`` if it is not trusted there, ``storage_unavailable``.
@@ -49,7 +43,7 @@ def exchange(
             # A token has the same rights in all its repos: those of entries that publish.
             trusting = publishing or trusting
         for publisher in trusting:
-            publishers.note_use(publisher, job, address=address, now=now)
+            publishers.note_use(publisher, job, now=now)
         return accounts.create_trusted_token(
             owner,
             _repos(trusting) if name == ALL else [name],

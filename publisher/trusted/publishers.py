@@ -57,10 +57,7 @@ _FIELDS = ", ".join(TrustedPublisher._fields)
 
 
 class TrustedPublishers:
-    """The trusted publishers of a database.
-
-    ``address``, where it is given: the client's, for the account's log.
-    """
+    """The trusted publishers of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -72,7 +69,6 @@ class TrustedPublishers:
         issuer: Issuer,
         entered: Entered,
         *,
-        address: str = "",
         now: datetime | None = None,
     ) -> TrustedPublisher:
         """Trusts the jobs of a workflow file, for a repo, which need not exist, or for all.
@@ -105,7 +101,7 @@ class TrustedPublishers:
                 raise validation_failed(
                     Detail("project", f"is already trusted: {_note(publisher)}")
                 )
-            self._note_event("publisher_added", publisher, address, now)
+            self._note_event("publisher_added", publisher, now)
         return publisher
 
     def of(self, owner: str) -> list[TrustedPublisher]:
@@ -115,7 +111,7 @@ class TrustedPublishers:
         )
 
     def remove(
-        self, owner: str, publisher_id: str, *, address: str = "", now: datetime | None = None
+        self, owner: str, publisher_id: str, *, now: datetime | None = None
     ) -> TrustedPublisher:
         """Removes a trusted publisher; the tokens of its jobs are revoked at once.
 
@@ -125,7 +121,7 @@ class TrustedPublishers:
             publisher = self._get(owner, publisher_id)
             self._database.execute("DELETE FROM trusted_publisher WHERE id = ?", (publisher.id,))
             self._revoke_tokens(publisher, now)
-            self._note_event("publisher_removed", publisher, address, now)
+            self._note_event("publisher_removed", publisher, now)
         return publisher
 
     def set_labels(
@@ -134,7 +130,6 @@ class TrustedPublishers:
         publisher_id: str,
         labels: str,
         *,
-        address: str = "",
         now: datetime | None = None,
     ) -> TrustedPublisher:
         """Lets its jobs move exactly these labels; as for ``add``. Where that takes a label away,
@@ -155,7 +150,7 @@ class TrustedPublishers:
             )
             if not set(before.labels.split()) <= set(parsed.split()):
                 self._revoke_tokens(publisher, now)
-            self._note_event("publisher_changed", publisher, address, now)
+            self._note_event("publisher_changed", publisher, now)
         return publisher
 
     def matching(self, job: Job) -> list[TrustedPublisher]:
@@ -175,12 +170,7 @@ class TrustedPublishers:
         )
 
     def note_use(
-        self,
-        publisher: TrustedPublisher,
-        job: Job,
-        *,
-        address: str = "",
-        now: datetime | None = None,
+        self, publisher: TrustedPublisher, job: Job, *, now: datetime | None = None
     ) -> None:
         """Notes that a job used it, and fixes the number of its project. When a project is deleted
         and another one takes its name, that one has another number.
@@ -195,7 +185,6 @@ class TrustedPublishers:
                 publisher.owner,
                 "publisher_used",
                 subject=publisher.id,
-                address=address,
                 note=f"{used_by} {job.run}".strip(),
                 now=now,
             )
@@ -228,17 +217,9 @@ class TrustedPublishers:
             (clock.seconds(now), publisher.owner, f"% {publisher.id} %"),
         )
 
-    def _note_event(
-        self, kind: str, publisher: TrustedPublisher, address: str, now: datetime | None
-    ) -> None:
-        self._events.note(
-            publisher.owner,
-            kind,
-            subject=publisher.id,
-            address=address,
-            note=_note(publisher),
-            now=now,
-        )
+    def _note_event(self, kind: str, publisher: TrustedPublisher, now: datetime | None) -> None:
+        note = _note(publisher)
+        self._events.note(publisher.owner, kind, subject=publisher.id, note=note, now=now)
 
     def _find(self, clauses: str, *args: str) -> list[TrustedPublisher]:
         rows = self._database.execute(f"SELECT {_FIELDS} FROM trusted_publisher {clauses}", args)

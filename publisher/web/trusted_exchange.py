@@ -15,6 +15,7 @@ from builder.model.request_bodies import TrustedExchange
 from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
 from builder.text.json_keys import only_once
+from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import Token, format_time
 from publisher.service.parts import Service
@@ -74,13 +75,9 @@ class _Exchange:
         try:
             job = self._verify(id_token)
             g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
-            text, token = exchange(
-                self._service.database,
-                self._service.accounts,
-                job,
-                repo,
-                address=request.remote_addr or "",
-            )
+            with written_by("", request.remote_addr or ""):
+                database, accounts = self._service.database, self._service.accounts
+                text, token = exchange(database, accounts, job, repo)
         except RequestError as error:
             if error.status in (401, 403):
                 FAILED_SIGN_INS.count("ci_job")

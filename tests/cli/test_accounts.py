@@ -128,7 +128,7 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
             Passwords(old).put_hash(owner, "$argon2id$")
             Sessions(old).begin(owner, f"secret of {owner}", address="192.0.2.1", agent="Firefox")
             Invitations(old).invite(owner)
-            Identities(old).add(owner, "https://id.example", owner, address="192.0.2.1")
+            Identities(old).add(owner, "https://id.example", owner)
             ProtectedLabels(old).set(owner, "", "production", True)
             accounts.set_trusted_only(owner, "story", True)
         Teams(old).create("support", "ann")

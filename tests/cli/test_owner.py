@@ -49,7 +49,7 @@ def code_of(link: str, base_url: str = BASE_URL) -> str:
 
 def accept(code: str) -> str:
     with Database("var") as database:
-        return Invitations(database).accept(code, GOOD, address="198.51.100.7")
+        return Invitations(database).accept(code, GOOD)
 
 
 def test_a_link_and_nothing_else_on_standard_output():
@@ -194,7 +194,7 @@ def test_how_owners_sign_in():
     invite("ann")
     with Database("var") as database:
         Accounts(database).add_owner("bob")
-        Identities(database).add("bob", "https://id.example.org", "1", address="")
+        Identities(database).add("bob", "https://id.example.org", "1")
     rows = [line.split("\t") for line in run("owner", "list").stdout.splitlines()]
     assert [(row[0], row[3]) for row in rows] == [
         ("ann", "password, invited"), ("bob", "openid"), ("eve", "invited"), ("nobody", "none"),

@@ -92,7 +92,7 @@ def _add_people(settings: Settings) -> dict[str, Any]:
         Passwords(database).put("ann", PASSWORD)
         Sessions(database).begin("ann", SESSION, address="192.0.2.7", agent="A browser")
         invitation = Invitations(database).invite("mia")
-        Identities(database).add("bob", "https://id.example", "bob-1", address="192.0.2.8")
+        Identities(database).add("bob", "https://id.example", "bob-1")
         ProtectedLabels(database).set("ann", "hello", "stable", True)
         SavedDrafts(database).save("ann", ("ann", "hello"), "A draft", b"{}")
         TrustedPublishers(database).add(

@@ -26,7 +26,7 @@ class AddedIdentity(NamedTuple):
 
 
 class Identities:
-    """The identities of a database. ``address``: the client's, for the account's log."""
+    """The identities of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -45,9 +45,7 @@ class Identities:
         """True if an owner has this identity, also one who is locked out."""
         return self._whose(issuer, subject) is not None
 
-    def add(
-        self, owner: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
-    ) -> None:
+    def add(self, owner: str, issuer: str, subject: str, *, now: datetime | None = None) -> None:
         """Lets an owner sign in with an identity; does nothing if the owner has it already.
 
         Raises RequestError ``validation_failed`` if it belongs to another account.
@@ -66,9 +64,7 @@ class Identities:
                 "INSERT INTO identity (issuer, subject, owner, added_at) VALUES (?, ?, ?, ?)",
                 (issuer, subject, owner, clock.seconds(now)),
             )
-            self._events.note(
-                owner, "identity_added", subject=subject, address=address, note=issuer, now=now
-            )
+            self._events.note(owner, "identity_added", subject=subject, note=issuer, now=now)
 
     def of(self, owner: str) -> list[AddedIdentity]:
         """Returns the identities of an owner, by age."""
@@ -79,7 +75,7 @@ class Identities:
         )
         return [AddedIdentity(*row) for row in rows]
 
-    def remove(self, owner: str, issuer: str, *, address: str, now: datetime | None = None) -> bool:
+    def remove(self, owner: str, issuer: str, *, now: datetime | None = None) -> bool:
         """Removes an owner's identities of an issuer. True if the owner had one.
 
         Raises RequestError ``validation_failed`` where the owner has no password: another identity
@@ -96,14 +92,7 @@ class Identities:
                     "This is your only way to sign in. Set a password first, then remove it.",
                 )
             for (subject,) in removed:
-                self._events.note(
-                    owner,
-                    "identity_removed",
-                    subject=subject,
-                    address=address,
-                    note=issuer,
-                    now=now,
-                )
+                self._events.note(owner, "identity_removed", subject=subject, note=issuer, now=now)
         return bool(removed)
 
     def _whose(self, issuer: str, subject: str) -> str | None:

@@ -47,10 +47,7 @@ def parse_code(text: str) -> tuple[str, str]:
 
 
 class Invitations:
-    """The invitations of a database: at most one for each owner.
-
-    ``address``: the client's, for the account's log.
-    """
+    """The invitations of a database: at most one for each owner."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -109,7 +106,7 @@ class Invitations:
             raise _refusal()
         return handle
 
-    def accept(self, code: str, password: str, *, address: str, now: datetime | None = None) -> str:
+    def accept(self, code: str, password: str, *, now: datetime | None = None) -> str:
         """Uses up an invitation: sets its owner's password, and ends all the owner's sessions.
         Returns the handle.
 
@@ -121,11 +118,11 @@ class Invitations:
         with self._database.transaction():
             handle = self._use_up(code, now)
             self._passwords.put_hash(handle, password_hash, now)
-            self._events.note(handle, "password_set", address=address, now=now)
+            self._events.note(handle, "password_set", now=now)
         return handle
 
     def accept_identity(
-        self, code: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
+        self, code: str, issuer: str, subject: str, *, now: datetime | None = None
     ) -> str:
         """Uses up an invitation: lets its owner sign in with an OpenID identity, and ends all the
         owner's sessions. Returns the handle.
@@ -135,7 +132,7 @@ class Invitations:
         """
         with self._database.transaction():
             handle = self._use_up(code, now)
-            self._identities.add(handle, issuer, subject, address=address, now=now)
+            self._identities.add(handle, issuer, subject, now=now)
         return handle
 
     def _use_up(self, code: str, now: datetime | None) -> str:

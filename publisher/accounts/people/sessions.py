@@ -123,7 +123,6 @@ class Sessions:
         owner: str,
         *,
         but: str | None = None,
-        address: str = "",
         note: bool = False,
         now: datetime | None = None,
     ) -> int:
@@ -140,7 +139,7 @@ class Sessions:
                 (owner, None if but is None else hash_secret(but)),
             )
             if note:
-                self._events.note(owner, "signed_out_everywhere", address=address, now=now)
+                self._events.note(owner, "signed_out_everywhere", now=now)
         return len(ended)
 
     def of(self, owner: str, now: datetime | None = None) -> list[Session]:

@@ -27,10 +27,9 @@ def sign_up(
     handle: str,
     password: str,
     *,
-    address: str,
     now: datetime | None = None,
 ) -> None:
-    """Adds an owner who signs in with a password. ``address``: the client's.
+    """Adds an owner who signs in with a password.
 
     Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle that
     is taken or a weak password; ``unavailable`` where the content tree has faults.
@@ -41,7 +40,7 @@ def sign_up(
     _check_free(database, handle, folders)
     password_hash = hash_new(handle, password)
     with database.transaction():
-        _add(database, handle, folders, address, now)
+        _add(database, handle, folders, now)
         Passwords(database).put_hash(handle, password_hash, now)
 
 
@@ -52,17 +51,16 @@ def sign_up_identity(
     issuer: str,
     subject: str,
     *,
-    address: str,
     now: datetime | None = None,
 ) -> None:
-    """Adds an owner who signs in with an OpenID identity. ``address``: the client's.
+    """Adds an owner who signs in with an OpenID identity.
 
     Raises as ``sign_up``; ``validation_failed`` also for an identity of another account.
     """
     folders = _folders_like(content_root, handle)
     with database.transaction():
-        _add(database, handle, folders, address, now)
-        Identities(database).add(handle, issuer, subject, address=address, now=now)
+        _add(database, handle, folders, now)
+        Identities(database).add(handle, issuer, subject, now=now)
 
 
 def propose_handle(database: Database, content_root: str, name: str) -> str:
@@ -75,9 +73,7 @@ def propose_handle(database: Database, content_root: str, name: str) -> str:
     return ""
 
 
-def create_team(
-    database: Database, content_root: str, team: str, person: str, *, address: str
-) -> None:
+def create_team(database: Database, content_root: str, team: str, person: str) -> None:
     """Creates a team with its first maintainer. Raises as ``sign_up``; ``rate_limited`` for a
     person who maintains too many.
     """
@@ -90,7 +86,7 @@ def create_team(
                 "rate_limited",
                 f"You maintain {len(maintained)} teams, which is the limit. Leave one first.",
             )
-        teams.create(team, person, address=address)
+        teams.create(team, person)
 
 
 def _folders_like(content_root: str, handle: str) -> list[str]:
@@ -109,12 +105,10 @@ def _folders_like(content_root: str, handle: str) -> list[str]:
         ) from error
 
 
-def _add(
-    database: Database, handle: str, folders: list[str], address: str, now: datetime | None
-) -> None:
+def _add(database: Database, handle: str, folders: list[str], now: datetime | None) -> None:
     _check_free(database, handle, folders)
     Accounts(database).add_owner(handle, now)
-    Events(database).note(handle, "signed_up", address=address, now=now)
+    Events(database).note(handle, "signed_up", now=now)
 
 
 def _check_free(database: Database, handle: str, folders: list[str]) -> None:

@@ -100,13 +100,14 @@ class Frame:
             request.max_content_length = VISITOR_BYTES_MAX
             self._csrf.protect()
             if is_open:
-                return view(self, **params)
+                with written_by("", self.address):
+                    return view(self, **params)
             person = self.signed_in()
             if person is None:
                 return self.send_to_login()
             if request.method == "POST":
                 self.limit(self._changes.hit(person), "Too many changes to this account")
-            with written_by(person):
+            with written_by(person, self.address):
                 return view(self, person, **params)
 
         self._add_rule(path, guarded, methods)
@@ -127,7 +128,7 @@ class Frame:
             request.max_content_length = request.max_form_memory_size = bytes_max
             request.max_form_parts = PARTS_MAX
             if person is not None:
-                with written_by(person):
+                with written_by(person, self.address):
                     return view(self, person, **params)
             return signed_out(self) if request.method == "POST" else self.send_to_login()
 

@@ -73,7 +73,7 @@ def protect(frame: Frame, person: str, *, is_on: bool) -> Response:
         repo, label = repo_in(form.repo.data, owner), form.label.data.strip()
         with errors_shown(form, form.label):
             protected = ProtectedLabels(frame.service.database)
-            protected.set(owner, repo, label, is_on, address=frame.address)
+            protected.set(owner, repo, label, is_on)
             state = "is protected" if is_on else "is no longer protected"
             message = f"The label {label} of {owner}/{repo or '*'} {state}."
             return frame.redirect(frame.owned("/labels"), message)

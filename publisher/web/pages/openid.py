@@ -178,11 +178,11 @@ class _OpenID:
         owner = frame.signed_in()
         if owner is None:
             return frame.redirect(LOGIN, "You were signed out. Sign in and start again.")
-        frame.service.identities.add(owner, *identity, address=frame.address)
+        frame.service.identities.add(owner, *identity)
         return frame.redirect(_SECURITY, f"You can now sign in with {self._name}, too.")
 
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
-        owner = frame.service.invitations.accept_identity(code, *identity, address=frame.address)
+        owner = frame.service.invitations.accept_identity(code, *identity)
         frame.begin_session(owner, PROVIDER_SECONDS)
         message = f"Welcome, {owner}. You sign in with {self._name}."
         return welcome_back(frame, owner, message, tuple(identity))
@@ -197,7 +197,6 @@ class _OpenID:
                 frame.service.settings.content,
                 handle,
                 *identity,
-                address=address,
             )
         except RequestError as error:
             if is_counted:

@@ -99,7 +99,7 @@ def publishers(frame: Frame, person: str) -> Response:
         entered = Entered(**fields)
         with errors_shown(form, form.project):
             issuer = frame.service.issuers[form.issuer.data]
-            added = frame.service.trusted.add(owner, issuer, entered, address=frame.address)
+            added = frame.service.trusted.add(owner, issuer, entered)
             message = (
                 f"{added.project} is a trusted publisher now. Paste its workflow file into the "
                 f"project{'; the next push publishes' if publishes else ''}."
@@ -112,9 +112,7 @@ def set_labels(frame: Frame, person: str, publisher_id: str) -> Response:
     owner = frame.chosen(person, _WHAT).owner
     form = LabelsForm()
     try:
-        changed = frame.service.trusted.set_labels(
-            owner, publisher_id, form.labels.data or "", address=frame.address
-        )
+        changed = frame.service.trusted.set_labels(owner, publisher_id, form.labels.data or "")
     except RequestError as error:
         if not error.details:
             raise
@@ -129,7 +127,7 @@ def set_labels(frame: Frame, person: str, publisher_id: str) -> Response:
 
 def remove(frame: Frame, person: str, publisher_id: str) -> Response:
     owner = frame.chosen(person, _WHAT).owner
-    removed = frame.service.trusted.remove(owner, publisher_id, address=frame.address)
+    removed = frame.service.trusted.remove(owner, publisher_id)
     message = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
     return frame.redirect(frame.owned("/publishers"), message)
 
@@ -140,7 +138,7 @@ def only(frame: Frame, person: str) -> Response:
     if form.validate_on_submit():
         repo, is_on = repo_in(form.repo.data, owner), form.who.data == ONLY
         with errors_shown(form, form.repo):
-            frame.service.accounts.set_trusted_only(owner, repo, is_on, address=frame.address)
+            frame.service.accounts.set_trusted_only(owner, repo, is_on)
             message = "only trusted publishers" if is_on else "tokens and trusted publishers"
             path = frame.owned("/publishers#only")
             return frame.redirect(path, f"{owner}/{repo} accepts {message}.")

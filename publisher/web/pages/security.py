@@ -41,7 +41,7 @@ def password(frame: Frame, owner: str) -> Response:
     if had_one:
         verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
         if not verified:
-            frame.service.events.note(owner, "sign_in_failed", address=address)
+            frame.service.events.note(owner, "sign_in_failed")
             form.current.errors = ["Wrong password. Enter your current password."]
             return _show(frame, owner, form, 422)
         frame.service.attempts.succeeded(owner, address)
@@ -62,7 +62,7 @@ def password(frame: Frame, owner: str) -> Response:
         frame.service.passwords.put_hash(owner, password_hash)
         frame.service.invitations.end(owner)
         kind = "password_changed" if had_one else "password_set"
-        frame.service.events.note(owner, kind, address=address)
+        frame.service.events.note(owner, kind)
         # Without the old password, the session ends when the sign-in that began it says.
         frame.service.sessions.end_all(owner, but=None if had_one else visitor.sent_secret)
         if had_one:
@@ -74,14 +74,14 @@ def password(frame: Frame, owner: str) -> Response:
 def sign_out_everywhere(frame: Frame, owner: str) -> Response:
     with frame.service.database.transaction():
         frame.service.invitations.end(owner)
-        frame.service.sessions.end_all(owner, address=frame.address, note=True)
+        frame.service.sessions.end_all(owner, note=True)
     frame.end_session()
     return frame.redirect(LOGIN, "You are signed out everywhere.")
 
 
 def remove_identity(frame: Frame, owner: str) -> Response:
     issuer = request.form.get("issuer", "")
-    if not frame.service.identities.remove(owner, issuer, address=frame.address):
+    if not frame.service.identities.remove(owner, issuer):
         raise RequestError(
             "not_found", "You do not sign in this way. Open the Security page again."
         )

@@ -147,7 +147,7 @@ def invitation(frame: Frame) -> Response:
     if form.validate_on_submit():
         code, password = form.code.data, form.password.data
         with errors_shown(form, form.code):
-            owner = frame.service.invitations.accept(code, password, address=frame.address)
+            owner = frame.service.invitations.accept(code, password)
             frame.begin_session(owner)
             return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
     return frame.render("invitation.html", frame.status_of(form), form=form)
@@ -165,7 +165,6 @@ def signup(frame: Frame) -> Response:
                 frame.service.settings.content,
                 handle,
                 form.password.data,
-                address=address,
             )
         except RequestError as error:
             frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)

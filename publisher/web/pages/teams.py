@@ -58,8 +58,7 @@ def teams(frame: Frame, person: str) -> Response:
     if form.validate_on_submit():
         team = form.handle.data
         with errors_shown(form, form.handle):
-            address = frame.address
-            create_team(service.database, service.settings.content, team, person, address=address)
+            create_team(service.database, service.settings.content, team, person)
             mark_team(service.store, team, format_time(service.accounts.created_at(team)))
             why_late(service.rebuilder, team, None)
             service.note_members(team, person, person, MAINTAINER)
@@ -75,7 +74,7 @@ def members(frame: Frame, person: str, team: str) -> Response:
     if form.validate_on_submit():
         whom, role = form.person.data, form.role.data
         with errors_shown(form, form.person):
-            is_new = frame.service.teams.put(team, whom, role, by=person, address=frame.address)
+            is_new = frame.service.teams.put(team, whom, role, by=person)
             if is_new:
                 frame.service.note_members(team, person, whom, role)
             return frame.redirect(f"/teams/{team}", f"{whom} is a {role} of {team}.")
@@ -85,7 +84,7 @@ def members(frame: Frame, person: str, team: str) -> Response:
 def remove(frame: Frame, person: str, team: str) -> Response:
     """Removes a member, or lets one leave."""
     whom = request.form.get("person", "")
-    frame.service.teams.remove(team, whom, by=person, address=frame.address)
+    frame.service.teams.remove(team, whom, by=person)
     frame.service.note_members(team, person, whom, "")
     if whom == person:
         return frame.redirect("/teams", f"You have left {team}.")
@@ -95,9 +94,7 @@ def remove(frame: Frame, person: str, team: str) -> Response:
 def link(frame: Frame, person: str, team: str) -> Response:
     """Shows a new link with which one person joins, this once."""
     role = request.form.get("role", "")
-    code = frame.service.teams.invite(
-        team, role if role in ROLES else ROLES[0], by=person, address=frame.address
-    )
+    code = frame.service.teams.invite(team, role if role in ROLES else ROLES[0], by=person)
     frame.act(person, team)
     url = f"{frame.service.settings.base_url}{JOIN_URL}#{code}"
     about = f"One person can join {team} with it, within a week, as long as you are a maintainer."
@@ -110,7 +107,7 @@ def join(frame: Frame) -> Response:
     form, person = JoinForm(), frame.signed_in()
     if person and form.validate_on_submit():
         with errors_shown(form, form.code):
-            team, role = frame.service.teams.join(form.code.data, person, address=frame.address)
+            team, role = frame.service.teams.join(form.code.data, person)
             frame.service.note_members(team, person, person, role)
             return frame.redirect(f"/teams/{team}", f"You are a {role} of {team} now.")
     return frame.render("join.html", frame.status_of(form), form=form)

@@ -139,15 +139,14 @@ def revoke(frame: Frame, owner: str, token_id: str) -> Response:
     # By its id alone: several tokens may have had the same name, one after the other.
     if not any(token.id == token_id for token in frame.service.accounts.tokens(owner)):
         raise RequestError("not_found", "You have no such token. Reload the list.")
-    token, is_new = frame.service.accounts.revoke(owner, token_id, address=frame.address)
+    token, is_new = frame.service.accounts.revoke(owner, token_id)
     message = "is revoked and cannot be used any more." if is_new else "was already revoked."
     return frame.redirect("/tokens", f"The token {token.name} {message}")
 
 
 def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
     """Returns the token that a form describes, and its text. Raises RequestError."""
-    name, address = form.name.data, frame.address
-    repos = _chosen(frame.owners(), form)
+    name, repos = form.name.data, _chosen(frame.owners(), form)
     rights, labels = form.rights.data.split(), _chosen_labels(form)
     if rights == [READ] and form.scope.data != ALL:
         message = "a token that only reads reads the whole hub. Choose all prompts"
@@ -168,9 +167,9 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         # An expired token keeps its name until it is revoked.
         for token in tokens:
             if token.name == name and token.state() == "expired":
-                frame.service.accounts.revoke(owner, token.id, address=address)
+                frame.service.accounts.revoke(owner, token.id)
         return frame.service.accounts.create_token(
-            owner, name, Grant(repos, rights, labels), form.expires.data, address=address
+            owner, name, Grant(repos, rights, labels), form.expires.data
         )
 
 

@@ -101,7 +101,7 @@ def test_a_database_of_the_first_release(tmp_path: Path, caplog: pytest.LogCaptu
         }  # fmt: skip
     with Database(str(tmp_path)) as database:
         invitations = Invitations(database)
-        assert invitations.accept(invitations.invite("ann"), password, address=HOME) == "ann"
+        assert invitations.accept(invitations.invite("ann"), password) == "ann"
         assert Passwords(database).verify("ann", password)
 
 
@@ -127,17 +127,17 @@ def test_nothing_secret_is_at_rest_in_the_clear(tmp_path: Path):
         for _ in range(2):
             code = invitations.invite("ann")
             secret(code.partition(".")[2])
-        invitations.accept(code, password(), address=HOME)
+        invitations.accept(code, password())
         passwords.put("ann", password())
         waiting = secret(invitations.invite("bob").partition(".")[2])
-        sign_up(database, str(tmp_path / "content"), "eve", password(), address=HOME)
+        sign_up(database, str(tmp_path / "content"), "eve", password())
         assert not passwords.verify("eve", password())
         assert passwords.verify("eve", made[-2])
         for owner in ("ann", "eve"):
             sessions.begin(owner, password(), address=HOME, agent="Firefox/147")
         assert sessions.find(made[-1])
         assert sessions.end_all("eve", but=made[-1], note=True) == 0
-        Identities(database).add("eve", "https://id.example.org", "248289761001", address=HOME)
+        Identities(database).add("eve", "https://id.example.org", "248289761001")
         secret(Accounts(database).create_token("ann", "ci")[0][4:36])
         for is_open in (True, False):
             if not is_open:

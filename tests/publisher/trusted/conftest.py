@@ -8,6 +8,7 @@ import pytest
 
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
+from publisher.accounts.events import written_by
 from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
 from publisher.trusted.id_tokens import verify
@@ -28,6 +29,13 @@ JOB = Job(
     workflow="publish.yml", environment="", ref="refs/heads/main", workflow_ref="refs/heads/main",
     commit="", run="run 1", token_hash=b"1", expires_at=NOW_SECONDS + 360,
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _home() -> Iterator[None]:
+    """Everything is done at this address."""
+    with written_by("", "192.0.2.1"):
+        yield
 
 
 class Verifier:

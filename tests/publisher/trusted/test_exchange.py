@@ -58,7 +58,7 @@ class Hub:
         is_gitlab = "project_path" in claims_of(token)
         believed = [self.gitlab if is_gitlab else self.github]
         job = verify(token, believed, self.keys, BASE_URL, now)
-        return exchange(self.database, self.accounts, job, repo, now, address="192.0.2.1")
+        return exchange(self.database, self.accounts, job, repo, now)
 
     def refusal(
         self, token: str, repo: str | None = "ann/review", now: datetime = NOW

@@ -39,7 +39,6 @@ def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
             environment=" Prod ",
             project_id=" 74 ",
         ),
-        address="192.0.2.1",
         now=NOW,
     )
     assert added == TrustedPublisher(
@@ -155,7 +154,6 @@ def test_all_that_is_wrong_is_reported_at_once(database: Database, publishers: T
         "ann",
         GITHUB,
         Entered("octo", "x", "Re view", branch="a b", environment="e" * 256, project_id="7x"),
-        address="192.0.2.1",
     )
     assert list(faults) == ["repo", "project", "workflow", "branch", "environment", "project_id"]
     assert all(faults.values())
@@ -253,7 +251,7 @@ def test_labels_change(database: Database, publishers: TrustedPublishers):
 def test_removal(database: Database, publishers: TrustedPublishers):
     one = publishers.add("ann", GITHUB, Entered("octo/prompts", "a.yml"), now=NOW)
     other = publishers.add("ann", GITHUB, Entered("octo/prompts", "b.yml"), now=NOW)
-    assert publishers.remove("ann", one.id, address="192.0.2.1", now=NOW) == one
+    assert publishers.remove("ann", one.id, now=NOW) == one
     assert publishers.of("ann") == [other]
     assert Events(database).latest("ann", 1) == [
         Event(

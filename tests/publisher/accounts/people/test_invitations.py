@@ -48,7 +48,7 @@ def kinds(database: Database, owner: str = "ann") -> list[str]:
 
 
 def accept(invitations: Invitations, code: str, password: str = GOOD, now: datetime = NOW) -> str:
-    return invitations.accept(code, password, address=HOME, now=now)
+    return invitations.accept(code, password, now=now)
 
 
 # Codes
@@ -136,7 +136,7 @@ def test_all_that_is_not_good_is_refused_alike(database: Database, invitations: 
         ):
             error = refusal(call, *args)
             refusals.add((error.code, str(error), tuple(error.details)))
-        error = refusal(invitations.accept_identity, code, ISSUER, SUBJECT, address=HOME, now=NOW)
+        error = refusal(invitations.accept_identity, code, ISSUER, SUBJECT, now=NOW)
         refusals.add((error.code, str(error), tuple(error.details)))
     assert len(refusals) == 1
     ((code, message, details),) = refusals
@@ -208,7 +208,7 @@ def test_one_of_two_at_once_wins(accounts_place: str, database: Database):
 
 def test_who_is_locked_out_is_not_let_in_by_a_link(database: Database, invitations: Invitations):
     code = invitations.invite("ann", NOW)
-    Identities(database).add("ann", ISSUER, SUBJECT, address=HOME, now=NOW)
+    Identities(database).add("ann", ISSUER, SUBJECT, now=NOW)
     assert lock(database, "ann", NOW) is True and lock(database, "ann", NOW) is False
     assert refusal(accept, invitations, code).code == "invalid_token"
     with pytest.raises(OperatorError, match="hubctl owner unlock ann"):
@@ -216,7 +216,7 @@ def test_who_is_locked_out_is_not_let_in_by_a_link(database: Database, invitatio
     assert Identities(database).find(ISSUER, SUBJECT) is None
     # The identity still belongs to ann alone.
     Accounts(database).add_owner("bob", NOW)
-    error = refusal(Identities(database).add, "bob", ISSUER, SUBJECT, address=HOME, now=NOW)
+    error = refusal(Identities(database).add, "bob", ISSUER, SUBJECT, now=NOW)
     assert "another account" in str(error)
     assert unlock(database, "ann", NOW) is True and unlock(database, "ann", NOW) is False
     assert Identities(database).find(ISSUER, SUBJECT) == "ann"
@@ -233,7 +233,7 @@ def test_who_is_locked_out_is_not_let_in_by_a_link(database: Database, invitatio
 def test_an_invitation_links_an_identity(database: Database, invitations: Invitations):
     code = invitations.invite("ann", NOW)
     Sessions(database).begin("ann", "S1", address=HOME, agent="", now=NOW)
-    options = {"address": HOME, "now": NOW}
+    options = {"now": NOW}
     assert invitations.accept_identity(code, ISSUER, SUBJECT, **options) == "ann"
     assert Identities(database).find(ISSUER, SUBJECT) == "ann"
     assert Sessions(database).of("ann", NOW) == []
@@ -252,15 +252,15 @@ def test_identities(database: Database):
     for owner in ("ann", "bob"):
         Accounts(database).add_owner(owner, NOW)
     identities = Identities(database)
-    identities.add("ann", ISSUER, SUBJECT, address=HOME, now=NOW)
-    identities.add("ann", ISSUER, SUBJECT, address=HOME, now=NOW + timedelta(days=1))
-    identities.add("bob", ISSUER, SUBJECT.upper() + "x", address=HOME, now=NOW)
-    identities.add("ann", "https://other.example", SUBJECT, address=HOME, now=NOW)
+    identities.add("ann", ISSUER, SUBJECT, now=NOW)
+    identities.add("ann", ISSUER, SUBJECT, now=NOW + timedelta(days=1))
+    identities.add("bob", ISSUER, SUBJECT.upper() + "x", now=NOW)
+    identities.add("ann", "https://other.example", SUBJECT, now=NOW)
     assert identities.of("ann") == [
         (ISSUER, SUBJECT, NOW_SECONDS), ("https://other.example", SUBJECT, NOW_SECONDS),
     ]  # fmt: skip
     assert identities.find(ISSUER + "/", SUBJECT) is identities.find(ISSUER, SUBJECT[1:]) is None
-    error = refusal(identities.add, "bob", ISSUER, SUBJECT, address=HOME, now=NOW)
+    error = refusal(identities.add, "bob", ISSUER, SUBJECT, now=NOW)
     assert error.code == "validation_failed" and "another account" in str(error)
     assert "ann" not in str(error)
     assert kinds(database) == ["identity_added"] * 2
@@ -270,7 +270,7 @@ def test_identities(database: Database):
 
 def test_the_only_way_to_sign_in_stays(database: Database, invitations: Invitations):
     identities = Identities(database)
-    options = {"address": HOME, "now": NOW}
+    options = {"now": NOW}
     invitations.accept_identity(invitations.invite("ann", NOW), ISSUER, SUBJECT, **options)
     error = refusal(identities.remove, "ann", ISSUER, **options)
     assert error.code == "validation_failed" and "Set a password first" in str(error)
@@ -290,7 +290,7 @@ def test_ways_to_sign_in(database: Database, invitations: Invitations):
     for handle in ("ann", "bob", "eve"):
         code = invitations.invite(handle, NOW)
         if handle != "eve":
-            invitations.accept_identity(code, ISSUER, handle, address=HOME, now=NOW)
+            invitations.accept_identity(code, ISSUER, handle, now=NOW)
     Passwords(database).put("ann", GOOD, NOW)
     invitations.invite("ann", NOW)
     assert ways_to_sign_in(database, NOW) == {

@@ -158,14 +158,14 @@ def test_sign_out_everywhere(database: Database, sessions: Sessions):
         begin(sessions, "ann", secret)
     begin(sessions, "bob", "B1")
     # Another's session is not spared by a secret, nor ended.
-    assert sessions.end_all("ann", but="S2", address=HOME, note=True, now=NOW) == 2
+    assert sessions.end_all("ann", but="S2", note=True, now=NOW) == 2
     assert secrets_found(sessions, "S1", "S2", "S3", "B1") == ["S2", "B1"]
     assert sessions.end_all("ann", but="B1", now=NOW) == 1
     assert sessions.end_all("ann", note=True, now=NOW) == 0
     assert secrets_found(sessions, "S2", "B1") == ["B1"]
     noted = [event for event in Events(database).latest("ann", 9) if event.kind != "signed_in"]
     assert [(event.kind, event.address) for event in noted] == [
-        ("signed_out_everywhere", ""), ("signed_out_everywhere", HOME),
+        ("signed_out_everywhere", HOME), ("signed_out_everywhere", HOME),
     ]  # fmt: skip
 
 

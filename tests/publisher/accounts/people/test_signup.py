@@ -31,12 +31,10 @@ class Hub:
         Accounts(self.database).add_owner("known")
 
     def take(self, handle: str, password: str = GOOD) -> None:
-        sign_up(self.database, self.settings.content, handle, password, address=HOME)
+        sign_up(self.database, self.settings.content, handle, password)
 
     def take_by_identity(self, handle: str, subject: str = SUBJECT) -> None:
-        sign_up_identity(
-            self.database, self.settings.content, handle, ISSUER, subject, address=HOME
-        )
+        sign_up_identity(self.database, self.settings.content, handle, ISSUER, subject)
 
     def rows(self) -> list[tuple]:
         return [
@@ -143,7 +141,7 @@ def test_one_of_two_who_want_the_same_handle(hub: Hub):
         def take(database: Database, password: str, handle: str) -> str | None:
             start.wait()
             try:
-                sign_up(database, hub.settings.content, handle, password, address=HOME)
+                sign_up(database, hub.settings.content, handle, password)
             except RequestError as error:
                 assert [detail.field for detail in error.details] == ["handle"]
                 return None

@@ -81,7 +81,7 @@ def test_after_a_lost_password_the_page_says_what_an_intruder_may_have_left(peop
         Accounts(database).create_token(member.handle, "of-an-intruder")
         _, gone = Accounts(database).create_token(member.handle, "revoked")
         Accounts(database).revoke(member.handle, gone.id)
-        Identities(database).add(member.handle, "https://id.example", member.handle, address="")
+        Identities(database).add(member.handle, "https://id.example", member.handle)
         code = Invitations(database).invite(member.handle)
     visitor = people.visitor()
     visitor.get("/account/invitation")

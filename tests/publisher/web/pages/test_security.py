@@ -136,7 +136,7 @@ def test_guessing_the_current_password_is_limited(people: People, owner: Visitor
 def test_one_who_has_no_password_sets_one(people: People) -> None:
     owner = people.guest()
     with Database(people.settings.state) as database:
-        Identities(database).add(owner.handle, "https://id.example", "1", address="192.0.2.1")
+        Identities(database).add(owner.handle, "https://id.example", "1")
     page = owner.get(SECURITY)
     assert "You have not set a password" in page.words and "Current password" not in page.words
     page = owner.submit("/password", password=NEW_PASSWORD)

@@ -305,7 +305,7 @@ def test_a_sign_in_under_way_ends_with_a_new_password(app: Flask, database: Data
         sessions.end_all("ann")
 
     def take_invitation() -> None:
-        invitations.accept(invitations.invite("ann"), OTHER_PASSWORD, address="")
+        invitations.accept(invitations.invite("ann"), OTHER_PASSWORD)
 
     for act, status in (
         (change, 422), (take_invitation, 422), (lambda: lock(database, "ann"), 403),

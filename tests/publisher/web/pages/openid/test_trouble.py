@@ -100,7 +100,7 @@ def test_a_made_up_cookie_leads_nowhere_else(fake: FakeProvider, closed_hub: Ser
     wait_until_back(closed_hub)
     invite(closed_hub, "carla-voss")
     with Database(closed_hub.settings.state) as database:
-        Identities(database).add("carla-voss", fake.url, "carla", address="")
+        Identities(database).add("carla-voss", fake.url, "carla")
     begun = ["a-state", "a-nonce", "a-verifier"]
     visitor = forge(closed_hub, {"begun": begun, "to": "login", "given": "/logout"})
     fake.say("a-nonce", sub="carla")
