@@ -118,7 +118,9 @@ def publish_fields() -> str:
             default = "front matter, else as before"
         else:
             default = f"`{json.dumps(of['default'])}`" if "default" in of else "nothing"
-        rows.append(f"| `{field}` | {_value(of)} | {default} |")
+        # JSON Schema counts characters, where publishing counts bytes.
+        value = _value(of).replace("characters", "bytes") if field == "changelog" else _value(of)
+        rows.append(f"| `{field}` | {value} | {default} |")
     return "\n".join(rows)
 
 
