@@ -25,8 +25,8 @@ from builder.model.records import (
 RepoPattern = Annotated[
     str,
     Meta(
-        pattern=f"^{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*){END}",
-        max_length=names.OWNER_CHARS_MAX + 1 + names.REPO_CHARS_MAX,
+        pattern=f"^(?=[^/]{{1,{names.OWNER_CHARS_MAX}}}/[^/]{{1,{names.REPO_CHARS_MAX}}}$)"
+        f"{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*){END}",
         description="`OWNER/NAME`, or `OWNER/*` for all",
         examples=["ada/code-review"],
     ),

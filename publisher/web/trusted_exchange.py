@@ -1,41 +1,25 @@
 """The exchange of a CI job's ID token for a token of the hub, over HTTP."""
 
-import json
-import re
 from collections.abc import Callable
 from functools import cached_property, partial
 
-import msgspec
 from flask import Flask, Request, Response, g, request
 
-from builder.model import names
 from builder.model.answers import TrustedToken
-from builder.model.errors import Detail, RequestError, validation_failed
-from builder.model.request_bodies import TrustedExchange
+from builder.model.errors import RequestError
 from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
-from builder.text.json_keys import only_once
 from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
 from publisher.accounts.tokens import Token, format_time
 from publisher.service.parts import Service
 from publisher.trusted.claims import Job
-from publisher.trusted.exchange import ALL, exchange
+from publisher.trusted.exchange import exchange
 from publisher.web.incoming import read_json_body
 from publisher.web.json_answers import json_answer
 from publisher.web.token_check import TokenCheck
-from publisher.write.fields import suggest
+from publisher.write.drafts import parse_exchange
 from server.bodies import VISITOR_BYTES_MAX
-
-_GRAMMAR = {
-    "repo": "must be OWNER/NAME in lower case, or OWNER/* for all that trust the job: "
-    "ada/code-review"
-}
-
-_decode = msgspec.json.Decoder(TrustedExchange).decode
-_place = re.compile(r"(?P<message>.*) - at `\$\.(?P<field>\w+)`", re.DOTALL)
-_missing = re.compile(r"Object missing required field `(?P<field>\w+)`")
-_unknown = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 
 
 def add_to(app: Flask, service: Service, tokens: TokenCheck) -> None:
@@ -97,51 +81,10 @@ def read_exchange(request: Request) -> tuple[str, str]:
     ``validation_failed``; none quotes the ID token.
     """
     body = read_json_body(request, VISITOR_BYTES_MAX, "send only the ID token and the repo")
-    try:
-        sent = _decode(body)
-        json.loads(body, object_pairs_hook=only_once)
-    except msgspec.ValidationError as error:
-        raise _wrong(str(error)) from None
-    except (ValueError, RecursionError):
-        raise _not_an_object() from None
-    if not _is_scope(sent.repo):
-        raise validation_failed(Detail("repo", _GRAMMAR["repo"]))
+    sent = parse_exchange(body)
     return sent.token, sent.repo
 
 
 def trusted_token(text: str, token: Token) -> TrustedToken:
     """Returns the answer: a token with its text."""
     return TrustedToken(text, token.owner, list(token.repos), format_time(token.expires_at))
-
-
-def _wrong(message: str) -> RequestError:
-    if found := _place.fullmatch(message):
-        field = found["field"]
-        message = _GRAMMAR.get(field, found["message"])
-        return validation_failed(Detail(field, message))
-    if found := _missing.fullmatch(message):
-        field = found["field"]
-        message = _GRAMMAR.get(
-            field, "is missing: send the ID token that the CI created for this job"
-        )
-        return validation_failed(Detail(field, message))
-    if found := _unknown.fullmatch(message):
-        known = TrustedExchange.__struct_fields__
-        message = f"is not a known field{suggest(found['field'], known)}: send {', '.join(known)}"
-        return validation_failed(Detail(found["field"], message))
-    return _not_an_object()
-
-
-def _is_scope(text: str) -> bool:
-    # The pattern of the record accepts a final newline, and an owner that is too long.
-    owner, _, name = text.partition("/")
-    return names.is_name(owner, names.OWNER_CHARS_MAX) and (
-        name == ALL or names.is_name(name, names.REPO_CHARS_MAX)
-    )
-
-
-def _not_an_object() -> RequestError:
-    return RequestError(
-        "invalid_json",
-        'Send a JSON object in UTF-8, each key once: {"token": "…", "repo": "ada/code-review"}.',
-    )

@@ -15,12 +15,18 @@ from msgspec import UNSET, Struct
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
 from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, NOTE_BYTES_MAX
-from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
+from builder.model.request_bodies import (
+    Draft,
+    LabelDraft,
+    LabelRemoval,
+    TrustedExchange,
+    WithdrawalDraft,
+)
 from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
-from publisher.write.fields import decode_field, suggest
+from publisher.write.fields import GRAMMAR, decode_field, suggest
 from publisher.write.folders import IS_POINTER, LFS_POINTER, parse_files
 from publisher.write.zips import read_zip
 
@@ -30,6 +36,8 @@ _Body = TypeVar("_Body", bound=Struct)
 _ADVICE = {
     "content": "send the text of the prompt",
     "version": "send the version that the label is to name",
+    "token": "send the ID token that the CI created for this job",
+    "repo": f"it {GRAMMAR['repo']}",
     "reason": f"choose one of {', '.join(BECAUSE)}",
 }
 # JSON Schema counts characters, so these limits are not in the schema.
@@ -73,6 +81,14 @@ def parse_change(kind: type[Change], raw: bytes) -> Change:
     is_removal = kind is LabelRemoval
     example = '{"note": "…"}' if is_removal else '{"version": "1.2.0"}'
     return make_change(kind, {} if is_removal and not raw else _parse_object(raw, example))
+
+
+def parse_exchange(raw: bytes) -> TrustedExchange:
+    """Reads a CI job's request for a token. Raises RequestError ``invalid_json``,
+    ``validation_failed``; none quotes the ID token.
+    """
+    fields = _parse_object(raw, '{"token": "…", "repo": "ada/code-review"}')
+    return _decode(TrustedExchange, fields)
 
 
 def make_change(kind: type[Change], fields: Mapping[str, Any]) -> Change:
@@ -155,6 +171,8 @@ def _decode_field(kind: type[Struct], field: str, value: Any) -> Any:
     parsed = decode_field(kind, field, value)
     if field == "content":
         return _check_content(parsed)
+    if field == "token":  # no error may quote it
+        return parsed
     check_characters(field, msgspec.to_builtins(parsed))
     return parsed
 

@@ -23,9 +23,11 @@ _SHOWN_CHARS_MAX = 80
 SLIP_MIN = 0.8
 
 # What a pattern of the schema means, by the last field in the place of a fault.
-_GRAMMAR = {
+GRAMMAR = {
     "tags": f"a tag has only a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
     "name": f"a variable name has letters, digits and _: {VARIABLE_NAME}",
+    "repo": "must be OWNER/NAME in lower case, or OWNER/* for all that trust the job: "
+    "ada/code-review",
 } | dict.fromkeys(
     ("version", "base_version", "expected", "move_labels"),
     "a version is x.y.z: three whole numbers without leading zeros, like 1.2.0",
@@ -76,7 +78,7 @@ def parse_field(field: str, value: Any) -> Any:
 def _in_words(message: str, place: str, kind: Any) -> str:
     """Returns a fault that msgspec has found, as advice."""
     if "matching regex" in message:
-        return _GRAMMAR.get(re.sub(r"\[\d+\]", "", place).rpartition(".")[2], message)
+        return GRAMMAR.get(re.sub(r"\[\d+\]", "", place).rpartition(".")[2], message)
     if found := _length.fullmatch(message):
         what = "characters" if found[1] == "str" else "entries"
         few = f"is longer than {int(found[3]):,} {what}: shorten it"
@@ -169,7 +171,7 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
         elif names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
         elif word or not isinstance(item, str):
-            warnings.append(f"Ignored tag {_shown(item)}: {_GRAMMAR['tags']}.")
+            warnings.append(f"Ignored tag {_shown(item)}: {GRAMMAR['tags']}.")
     tags = list(dict.fromkeys(tags))
     for tag in tags[names.TAGS_PER_REPO_MAX :]:
         warnings.append(

@@ -204,21 +204,13 @@ def test_an_empty_key_is_not_said():
     [
         ("[Code Review, SQL, sql]", ["code-review", "sql"]),
         ("Code Review, snake_case", ["code-review", "snake-case"]),
-        ("one two", ["one", "two"]),
         ("[2024, no, true, null, 1e3]", ["2024", "no", "true", "null", "1e3"]),
         ("010", ["010"]),
-        ("'a,,b,'", ["a", "b"]),
-        ("[]", []),
     ],
 )
 def test_tags_in_front_matter_are_tidied(value: str, tags: list[str]):
     metadata, warnings = front(f"tags: {value}")
     assert (metadata.tags, warnings) == (tags, [])
-
-
-def test_too_many_tags_in_front_matter():
-    metadata, warnings = front("tags: a b c d e f g h i j k l")
-    assert len(metadata.tags) == 10 and len(warnings) == 2
 
 
 def test_tags_of_which_none_is_right_replace_none():
