@@ -151,8 +151,8 @@ def _decode(kind: type[_Body], fields: Mapping[str, Any]) -> _Body:
             details += error.details
         except ValueError as error:
             details.append(Detail(field, str(error)))
-    required = {one.name for one in msgspec.structs.fields(kind) if one.required}
-    missing = sorted(required - fields.keys())
+    required = (one.name for one in msgspec.structs.fields(kind) if one.required)
+    missing = (field for field in required if field not in fields)
     details += [Detail(field, f"is missing: {_ADVICE[field]}") for field in missing]
     if details:
         raise validation_failed(*details)
