@@ -209,7 +209,7 @@ def moved(label: str, version: str | None, status: int = 200, **more: object) ->
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"previous": "1.0.0", "bump": "patch", "reasons": ["As before."]}, " (patch)"),
+        ({"previous": "1.0.0", "bump": "patch", "reasons": ["As before."]}, ""),
         ({"previous": "1.0.0", "bump": "major", "reasons": ["x is new."]}, " (major: x is new)"),
         ({"previous": "1.0.0"}, ""),  # of an older hub
         ({"bump": "patch", "reasons": []}, ""),
