@@ -12,7 +12,6 @@ import pytest
 
 from builder.model import matching, routes
 from builder.model.matching import match_file
-from builder.model.names import Version
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.context import Visible
@@ -24,7 +23,6 @@ from tests.support.catalogues import (
     build_files,
     edit_record,
     freshly_built,
-    moment,
     read_tree,
     settings_in,
     write_label,
@@ -244,20 +242,3 @@ def test_what_a_publisher_waits_for_exists_when_it_is_visible(small):
     build(small, changed=[("ann", "story")], index=False, on_visible=look)
     assert seen == [Visible(5, frozenset()), "1.0.1", "1.0.1", 4]
     assert answer(small, "api/v1/hub.json")["data"]["serial"] == 5
-
-
-def test_a_repo_with_many_versions(empty):
-    for number in range(300):
-        write_version(
-            empty.content, "ann", "x", f"1.{number // 10}.{number % 10}", f"Text {number}.\n",
-            published_at=moment(number),
-        )  # fmt: skip
-    site = build_files(empty)
-    versions = json.loads(site["api/v1/repos/ann/x/versions.json"])
-    assert versions["meta"]["total"] == len(versions["data"]) == 300
-    assert [one["version"] for one in versions["data"]] == sorted(
-        (one["version"] for one in versions["data"]), key=Version.parse, reverse=True
-    )
-    assert sum(file.endswith(".diff") for file in site) == 299
-    write_version(empty.content, "ann", "x", "2.0.0", "Last.\n", published_at=moment(300))
-    assert build_files(empty, changed=[("ann", "x")]) == freshly_built(empty)

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from builder.pipeline.build import build, compare
-from tests.builder.pipeline.sites import answer, change_everything
+from tests.builder.pipeline.sites import change_everything
 from tests.support.calls import once, watched
 from tests.support.catalogues import (
     build_files,
-    edit_record,
     freshly_built,
-    moment,
     read_tree,
     write_owner,
     write_version,
@@ -134,28 +132,6 @@ def test_orphans_go_one_build_later(small, is_full):
     assert not Path(small.out, "bob").exists()
 
 
-def rename_version(folder: Path, old: str, new: str) -> None:
-    for suffix in ("md", "json"):
-        (folder / f"{old}.{suffix}").rename(folder / f"{new}.{suffix}")
-
-
-CHANGES = {
-    "a version in the middle": lambda root: rename_version(root / "ann/x", "1.0.1", "1.0.2"),
-    "an owner's last repo": lambda root: shutil.rmtree(root / "bob/sql"),
-    "all owners": lambda root: [shutil.rmtree(root / owner) for owner in ("ann", "bob")],
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_two_builds_after_a_change_leave_what_a_full_build_makes(small, change):
-    for version in ("1.0.0", "1.0.1", "1.1.0"):
-        write_version(small.content, "ann", "x", version, version)
-    build_files(small)
-    change(Path(small.content))
-    build_files(small)
-    assert build_files(small) == freshly_built(small)
-
-
 def test_what_comes_back_is_as_it_was(small, tmp_path):
     """A repo that was away for one build, and a site that was put in the place of another."""
     before = build_files(small)
@@ -171,34 +147,6 @@ def test_what_comes_back_is_as_it_was(small, tmp_path):
     (tmp_path / "backup").rename(small.out)
     build_files(small)
     assert build_files(small) == freshly_built(small)
-
-
-def test_a_changed_trend_alone_changes_the_order(empty):
-    for version in ("1.0.0", "1.1.0", "1.2.0"):
-        write_version(empty.content, "ann", "x", version, version)
-        write_version(empty.content, "bob", "x", version, version)
-    build_files(empty)
-    # Lists show nothing of a version in the middle, but it counts for the trend.
-    edit_record(Path(empty.content, "bob/x/1.1.0.json"), published_at=moment(1199))
-    assert build_files(empty) == freshly_built(empty)
-    first = answer(empty, "api/v1/repos/_/trending/1.json")["data"][0]
-    assert first["owner"] == "bob"
-
-
-def test_a_version_above_a_removed_one_follows_the_next_below(empty, settled):
-    for version in ("1.0.0", "1.0.1", "1.1.0"):
-        write_version(empty.content, "ann", "x", version, f"Text {version}\n")
-    build_files(empty)
-    for gone, entries in (
-        ("1.0.1", [("1.1.0", "1.0.0"), ("1.0.0", None)]),
-        ("1.0.0", [("1.1.0", None)]),
-    ):
-        for suffix in ("md", "json"):
-            Path(empty.content, f"ann/x/{gone}.{suffix}").unlink()
-        build_files(empty)
-        versions = answer(empty, "api/v1/repos/ann/x/versions.json")["data"]
-        assert [(one["version"], one["previous"]) for one in versions] == entries
-        assert build_files(empty) == freshly_built(empty)
 
 
 def test_other_settings_make_another_site(small):

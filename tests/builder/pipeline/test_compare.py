@@ -48,11 +48,12 @@ def test_compare_names_what_a_deletion_leaves_for_one_build(small):
 @pytest.mark.parametrize(
     "file",
     ["top/1.html", "tags/code/top.html", "tags/code/top/1.html", "api/v1/repos/ann/review/versions/"
-     "1.0.0.diff", "api/v1/repos/_/top/2.json", "tags/none.html", "bob/sql/1.0.1.html", "x.html"],
+     "1.0.0.diff", "api/v1/repos/ann/review/labels/x.txt", "api/v1/repos/_/top/2.json",
+     "tags/none.html", "bob/sql/1.0.1.html", "x.html"],
 )  # fmt: skip
 def test_a_file_that_no_build_makes_is_an_orphan(small, file):
     build_files(small)
-    Path(small.out, file).parent.mkdir(exist_ok=True)
+    Path(small.out, file).parent.mkdir(exist_ok=True, parents=True)
     Path(small.out, file).write_text("x")
     assert compare(small).orphaned == [file]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.errors import ContentError, OperatorError
+from builder.model.errors import ContentError
 from builder.pipeline.build import build, compare
 from tests.builder.pipeline.sites import answer
 from tests.support.calls import once, watched
@@ -150,25 +150,3 @@ def test_data_is_built_at_any_depth_that_is_read(empty):
         nest(levels)
         with pytest.raises(ContentError, match="deep"):
             build_files(empty)
-
-
-@pytest.mark.parametrize(
-    ("out", "state"),
-    [("content/site", "state"), ("site", "content/state"), ("site", "site/state"),
-     ("content", "state"), ("site", "site")],
-)  # fmt: skip
-def test_folders_that_would_feed_each_other_are_refused(small, tmp_path, out, state):
-    settings = small._replace(out=f"{tmp_path}/{out}", state=f"{tmp_path}/{state}")
-    before = read_tree(tmp_path)
-    for function in (build, compare):
-        with pytest.raises(OperatorError, match="separate"):
-            function(settings)
-    assert read_tree(tmp_path) == before
-
-
-def test_no_content_folder_is_an_error_that_says_what_to_do(small):
-    expected = build_files(small)
-    missing = small._replace(content=f"{small.content}-nothing")
-    with pytest.raises(OperatorError, match="--content"):
-        build(missing, index=False)
-    assert read_tree(small.out) == expected

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -114,20 +113,6 @@ def test_a_full_disk_is_reported_and_made_good(small, monkeypatch):
             build(small, index=False)
     build_files(small)
     assert build_files(small) == freshly_built(small)
-
-
-@pytest.mark.parametrize("what", ["site", "state", "hub.json"])
-def test_what_was_removed_behind_its_back_is_made_again(small, what):
-    expected = build_files(small)
-    if what == "site":
-        shutil.rmtree(small.out)
-    elif what == "state":
-        shutil.rmtree(small.state)
-    else:
-        Path(small.out, "api/v1/hub.json").unlink()
-        Path(small.out, "ann.html").unlink()
-    assert build_files(small, changed=[("ann", "story")]) == expected
-    assert build(small, index=False).written == 0
 
 
 def test_a_state_of_another_release_is_thrown_away(small):

@@ -9,7 +9,7 @@ import pytest
 
 from builder.model.errors import ContentError
 from builder.model.settings import Settings
-from builder.pipeline.build import build, compare
+from builder.pipeline.build import build
 from builder.pipeline.watch import changed_repos
 from builder.render import derive
 from builder.store.site import ONE_SECOND_NS
@@ -128,22 +128,6 @@ def test_a_fault_leaves_the_repo_as_it_was(labelled, fields):
         at=moment(10_002),
     )  # fmt: skip
     assert built(labelled) == freshly_built(labelled)
-
-
-def test_compare_knows_the_files_of_labels(labelled):
-    build(labelled)
-    assert compare(labelled)[:3] == ([], [], [])
-    lost, extra = (
-        Path(labelled.out, f"{API}/labels.json"),
-        Path(labelled.out, f"{API}/labels/x.txt"),
-    )
-    lost.unlink()
-    extra.write_text("x")
-    assert compare(labelled)[:3] == ([f"{API}/labels.json"], [], [f"{API}/labels/x.txt"])
-    assert extra.exists()
-    move(labelled, 2, "production", None)
-    assert f"{API}/labels/production.txt" in compare(labelled).orphaned
-    assert Path(labelled.out, f"{API}/labels/production.txt").exists()
 
 
 def test_the_feed_notes_moves(labelled):

@@ -95,11 +95,6 @@ def test_pages_for_people_link_to_their_neighbours(paged):
     assert neighbours("tags/many/new/2.html") == [("prev", "/tags/many/new")]
 
 
-def test_the_first_page_of_top_is_also_at_the_short_path(paged):
-    site = read_tree(paged.out)
-    assert site["api/v1/repos.json"] == site["api/v1/repos/_/top/1.json"]
-
-
 def test_pages_past_a_shortened_end_go(paged):
     shutil.rmtree(f"{paged.content}/ann/r000")
     for number in range(1, 21):
@@ -141,11 +136,6 @@ def test_an_owner_without_a_profile_and_one_without_repos(empty):
     assert "bob.html" in site
     assert "cyd.html" not in site
     assert build(empty, index=False).written == 0
-
-
-def test_a_profile_of_the_first_years_is_built(empty):
-    write_version(empty.content, "ann", "x", "1.0.0", "x", published_at="0001-01-01T00:00:00Z")
-    assert b'"joined_at":"0001-01-01T00:00:00Z"' in build_files(empty)["api/v1/users/ann.json"]
 
 
 def test_titles_and_descriptions_say_what_a_page_is(empty):

@@ -9,10 +9,7 @@ import pytest
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.render import derive
-from tests.support.calls import once, watched
-from tests.support.catalogues import build_files, read_tree, write_version
-
-PAGES = ["ann/x/compare.html", "ann/x/versions.html"]
+from tests.support.catalogues import build_files, write_version
 
 
 @pytest.fixture
@@ -26,24 +23,8 @@ def write(settings: Settings, version: str, **fields: str) -> None:
     write_version(settings.content, "ann", "x", version, f"Say {version}.\n", **fields)
 
 
-def remove(settings: Settings, version: str) -> None:
-    for path in Path(settings.content, "ann/x").glob(f"{version}.*"):
-        path.unlink()
-
-
 def built(settings: Settings) -> dict[str, bytes]:
     return build_files(settings, changed=[("ann", "x")])
-
-
-def pages_in(site: dict[str, bytes]) -> list[str]:
-    return sorted(file for file in site if file in PAGES)
-
-
-def test_two_versions_can_be_compared_and_listed(one):
-    assert pages_in(build_files(one)) == []
-    write(one, "1.1.0")
-    assert pages_in(built(one)) == PAGES
-    assert compare(one).orphaned == []
 
 
 def test_what_leads_there_is_there_with_them_alone(one):
@@ -90,22 +71,6 @@ def test_an_edit_beside_a_publication_is_found_by_the_next_look(one):
     build(one, changed=[("ann", "x")], edited=False)
     assert b"Edited." in build_files(one)["ann/x/1.1.0.html"]
     assert compare(one).differing == []
-
-
-def test_the_pages_of_a_build_that_died_are_found(one):
-    build_files(one)
-    write(one, "1.1.0")
-
-    def die() -> None:
-        raise KeyboardInterrupt
-
-    with watched(once("rename", "/ann/x.html", die)), pytest.raises(KeyboardInterrupt):
-        build(one, index=False, changed=[("ann", "x")])
-    assert pages_in(read_tree(one.out)) == PAGES
-    remove(one, "1.1.0")
-    built(one)
-    built(one)
-    assert pages_in(read_tree(one.out)) == []
 
 
 def test_the_page_that_compares_has_the_names_of_its_prompt(one):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from builder import VERSION
 from builder.model.errors import OperatorError
-from builder.model.matching import match_url
 from builder.model.service_urls import MCP_URL
 from builder.model.settings import Settings, parse_base_url
 from builder.render import connect
@@ -164,16 +163,6 @@ def test_the_first_command_works_on_this_host(queries):
     assert re.findall('<li><a href="#(.*?)"', text) == ids
     first = shlex.split(pasted(text)[0])
     assert first[:2] == (["claude", "mcp"] if queries else ["npx", "skills"])
-
-
-def test_the_pages_lead_to_it(small):
-    site = build_files(small)
-    link = b'<a href="/connect"'
-    assert all(link in data for file, data in site.items() if file.endswith(".html"))
-    assert site["index.html"].count(link) > 1
-    assert match_url("/connect").file == "connect.html"
-    assert match_url("/server.json").file == "server.json"
-    assert match_url(MCP_URL) is None
 
 
 @pytest.mark.parametrize("tool", ["search_prompts", "get_prompt", "list_versions", "list_tags"])

@@ -1,7 +1,6 @@
 """``robots.txt`` and ``llms.txt``: their forms, and that what they name exists."""
 
 import re
-from urllib.robotparser import RobotFileParser
 
 import msgspec
 import pytest
@@ -30,16 +29,6 @@ def sections(data: bytes) -> dict[str, list[tuple[str, str, str | None]]]:
             name, url, note = LINK.fullmatch(line).groups()
             found[[*found][-1]].append((name, url, note))
     return found
-
-
-def test_crawlers_may_see_everything_and_find_the_sitemap(tmp_path):
-    settings = settings_in(tmp_path, "https://example.org/prompts")
-    site = build_files(settings)
-    rules = RobotFileParser()
-    rules.parse(site["robots.txt"].decode().splitlines())
-    assert rules.can_fetch("Anybody", "https://example.org/prompts/ann/review")
-    assert rules.site_maps() == ["https://example.org/prompts/sitemap.xml"]
-    assert "sitemap.xml" in site
 
 
 @pytest.mark.parametrize("base_path", ["", "/prompts"])

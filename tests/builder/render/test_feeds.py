@@ -100,32 +100,6 @@ def test_feeds_are_served_as_atom():
         assert BY_NAME[route].media == "application/atom+xml; charset=utf-8"
 
 
-def test_the_catalogue_has_its_newest_repos_first(small):
-    write_version(small.content, "bob", "late", "1.0.0", "Late.", published_at=moment(9000))
-    root = check(build_files(small)["feed.xml"])
-    assert texts(root, "id") == [
-        f"{BASE_URL}/bob/late", f"{BASE_URL}/ann/review",
-        f"{BASE_URL}/ann/story", f"{BASE_URL}/bob/sql",
-    ]  # fmt: skip
-    assert root.findtext(f"{ATOM}title") == "Hub: new prompts"
-    review = root.findall(f"{ATOM}entry")[1]
-    assert review.findtext(f"{ATOM}title") == "The review prompt"
-    assert review.findtext(f"{ATOM}summary") == "A careful review."
-    assert review.findtext(f"{ATOM}published") == moment(1000)
-    assert review.findtext(f"{ATOM}updated") == moment(1050)
-    assert [tag.get("term") for tag in review.findall(f"{ATOM}category")] == ["code", "careful"]
-    author = review.find(f"{ATOM}author")
-    assert author.findtext(f"{ATOM}name") == "ann"
-    assert author.findtext(f"{ATOM}uri") == f"{BASE_URL}/ann"
-
-
-def test_an_owner_has_the_latest_updated_first(small):
-    root = check(build_files(small)["ann/feed.xml"])
-    assert texts(root, "id") == [f"{BASE_URL}/ann/review", f"{BASE_URL}/ann/story"]
-    assert root.findtext(f"{ATOM}title") == "Prompts of Ann"
-    assert root.findtext(f"{ATOM}subtitle") == "Writes prompts."
-
-
 def test_an_owner_without_repos_has_a_feed_as_old_as_the_profile(empty):
     write_owner(empty.content, "zoe", name="\x7f \x02", bio="\x03")
     root = check(build_files(empty)["zoe/feed.xml"])

@@ -4,7 +4,6 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from builder.model.errors import STATUS
 from builder.model.routes import (
     GZIP,
     LATEST_TEXTS,
@@ -45,7 +44,6 @@ REAL_CONFIG = """
 "path.page" = "1"
 "path.file_path" = "image.png"
 """
-FILES = ("files", "content_sha256")
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +79,11 @@ def test_has_every_public_route(document, live):
         TRUSTED_URL: {"post"},
     }
     items = document["paths"].values()
-    operations = [operation["operationId"] for item in items for operation in item.values()]
-    assert len(operations) == len(set(operations))
+    operations = [operation for item in items for operation in item.values()]
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    error = {"$ref": "#/components/responses/Error"}
+    assert all(one["responses"]["default"] == error for one in operations)
     assert document["servers"] == [{"url": live.url}]
-
-
-SEARCHED = ("owner", "match", "corrected", "matches", "facets")
 
 
 def test_parameters_of_the_spec(document):
@@ -123,31 +120,9 @@ def schema_of(document: dict, url: str) -> dict:
 
 
 def check(document: dict, schema: dict, value: object) -> None:
-    """Fails unless ``value`` is what the schema says, with every key that it names, in order."""
+    """Fails unless ``value`` is what the schema says."""
     whole = {**schema, "components": document["components"]}
     jsonschema.Draft202012Validator(whole).validate(value)
-    check_keys(document, schema, value)
-
-
-def check_keys(document: dict, schema: dict, value: object) -> None:
-    while "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    if isinstance(value, dict) and "properties" in schema:
-        # Present only after a search, or with labels, withdrawn versions, members or files.
-        optional = {*SEARCHED, "labels", "withdrawn", "private", *FILES} - value.keys()
-        assert list(value) == [key for key in schema["properties"] if key not in optional]
-        for key, one in value.items():
-            check_keys(document, schema["properties"][key], one)
-    elif isinstance(value, list) and "items" in schema:
-        for one in value:
-            check_keys(document, schema["items"], one)
-
-
-@pytest.fixture(scope="module")
-def repos(live: Server) -> list[str]:
-    rows = live.get("/api/v1/repos").json()["data"]
-    assert len(rows) == 33
-    return [f"/api/v1/repos/{row['owner']}/{row['name']}" for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -168,82 +143,6 @@ def repos(live: Server) -> list[str]:
 )
 def test_lists_are_as_documented(document, live, path, url):
     check(document, schema_of(document, url), live.get(path).json())
-
-
-def test_repos_are_as_documented(document, live, repos):
-    base = "/api/v1/repos/{owner}/{name}"
-    for repo in repos:
-        check(document, schema_of(document, base), live.get(repo).json())
-        versions = live.get(f"{repo}/versions").json()
-        check(document, schema_of(document, f"{base}/versions"), versions)
-        for row in versions["data"]:
-            version = live.get(f"{repo}/versions/{row['version']}").json()
-            check(document, schema_of(document, f"{base}/versions/{{version}}"), version)
-
-
-def test_labels_are_as_documented(document, live):
-    repo = "/api/v1/repos/sam-ferreira/diff-review"
-    base = "/api/v1/repos/{owner}/{name}/labels"
-    labels = live.get(f"{repo}/labels").json()
-    check(document, schema_of(document, base), labels)
-    for label in [row["label"] for row in labels["data"]]:
-        one = live.get(f"{repo}/labels/{label}").json()
-        check(document, schema_of(document, f"{base}/{{label}}"), one)
-        history = live.get(f"{repo}/labels/{label}/history").json()
-        assert history["data"]
-        check(document, schema_of(document, f"{base}/{{label}}/history"), history)
-    assert live.get(repo).json()["data"]["labels"] == {
-        row["label"]: row["version"] for row in labels["data"]
-    }
-    for row in live.get(f"{repo}/versions").json()["data"]:
-        assert row["labels"] == [
-            one["label"] for one in labels["data"] if one["version"] == row["version"]
-        ]
-
-
-def test_users_are_as_documented(document, live, repos):
-    for owner in sorted({repo.split("/")[4] for repo in repos}):
-        user = live.get(f"/api/v1/users/{owner}").json()
-        check(document, schema_of(document, "/api/v1/users/{owner}"), user)
-
-
-def test_media_types_are_as_documented(document, live):
-    values = {
-        "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
-        "{label}": "production", "{file_path}": "scripts/run.py",
-        "{sort}": "top", "{page}": "1",
-    }  # fmt: skip
-    for url, operation in reads(document).items():
-        path = url
-        for field, value in values.items():
-            path = path.replace(field, value)
-        answer = live.get(path)
-        documented = operation["responses"]["200"]
-        assert answer.status_code == 200
-        assert answer.headers["Content-Type"] in documented["content"]
-        assert all(header in answer.headers for header in documented["headers"])
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/repos?page=0", "/api/v1/repos?page=9", "/api/v1/repos?q=", "/api/v1/nothing",
-        "/api/v1/repos/nobody/nothing", "/api/v1/repos/A/b", "/api/v1/users/nobody",
-        "/api/v1/repos/sam-ferreira/diff-review/versions/9.9.9",
-        "/api/v1/repos/sam-ferreira/diff-review/raw?version=x",
-    ],
-)  # fmt: skip
-def test_errors_are_as_documented(document, live, path):
-    answer = live.get(path)
-    error = document["components"]["responses"]["Error"]["content"]
-    schema = error[answer.headers["Content-Type"]]["schema"]
-    whole = {**schema, "components": document["components"]}
-    jsonschema.Draft202012Validator(whole).validate(answer.json())
-    assert STATUS[answer.json()["error"]["code"]] == answer.status_code
-    for item in document["paths"].values():
-        for operation in item.values():
-            default = operation["responses"]["default"]
-            assert default == {"$ref": "#/components/responses/Error"}
 
 
 def test_trusted_publishing_is_documented(document):

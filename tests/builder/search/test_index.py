@@ -155,17 +155,6 @@ def test_an_index_whose_build_did_not_end_is_rebuilt(small):
         queries.close()
 
 
-def test_whole_state_thrown_away_under_a_reader(small):
-    build(small)
-    reader = Queries(small)
-    assert find(reader, "care") == ["ann/review"]
-    shutil.rmtree(small.state)
-    write_version(small.content, "bob", "nurse", "1.0.0", "Take care.\n")
-    build(small)
-    assert set(find(reader, "care")) == {"ann/review", "bob/nurse"}
-    reader.close()
-
-
 def check_unavailable_until_built(settings: Settings) -> None:
     queries = Queries(settings)
     with pytest.raises(RequestError) as caught:

@@ -1,8 +1,6 @@
 """Answers to lists by query: every combination against brute force over the content's own files."""
 
-import itertools
 import json
-import math
 from collections import Counter
 
 import pytest
@@ -40,44 +38,6 @@ def with_words(repos: list[dict], q: str | None) -> list[dict]:
 QS = [None, "review", "sql", "act as interviewer", "the", "議事録", "лист", "a", "zzzz"]
 
 
-TAGS = [None, "writing", "code", "sql,json", "writing,summary,japanese", "code,meetings"]
-
-
-COMBINATIONS = [
-    (q, tag, sort) for q, tag, sort in itertools.product(QS, TAGS, [None, *SORTS])
-    if q is not None or tag is not None  # files answer the list of all repos
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("q", "tag", "sort"), COMBINATIONS)
-def test_combination(many, q, tag, sort):
-    queries, repos = many
-    tags = tuple(tag.split(",")) if tag else ()
-    fitting = [repo for repo in with_words(repos, q) if set(tags) <= set(repo["tags"])]
-    pages = max(1, math.ceil(len(fitting) / PAGE_SIZE))
-    found = []
-    for page in range(1, pages + 1):
-        rows, meta = ask(queries, page=page, sort=sort, tags=tags, q=q)
-        assert {"match", "corrected"} & meta.keys() == (
-            set() if q is None else {"match", "corrected"}
-        )
-        for key in ("match", "corrected"):
-            meta.pop(key, None)
-        assert meta == {
-            "page": page, "pages": pages, "total": len(fitting), "page_size": PAGE_SIZE,
-            "sort": sort or (None if q is not None else "top"), "tag": tag, "q": q,
-        }  # fmt: skip
-        assert len(rows) == (PAGE_SIZE if page < pages else len(fitting) - PAGE_SIZE * (pages - 1))
-        found += rows
-    if q is not None and sort is None:
-        assert len(found) == len(set(found))
-        assert set(found) == {repo["id"] for repo in fitting}
-    else:
-        assert found == expected_order(fitting, sort or "top")
-    with refused("page_not_found", match=str(pages)):
-        ask(queries, page=pages + 1, sort=sort, tags=tags, q=q)
-
-
 @pytest.mark.parametrize("sort", [None, "new"])
 def test_a_search_ends_at_a_place(many, monkeypatch, sort):
     queries, repos = many
@@ -91,14 +51,6 @@ def test_a_search_ends_at_a_place(many, monkeypatch, sort):
         ask(queries, page=3, sort=sort, q="review")
     with refused("page_not_found", match="The last page"):
         ask(queries, page=99, sort=sort, q="review")
-
-
-@pytest.mark.parametrize("tags", [("nope", "sql"), ("sql", "nope"), ("nope",)])
-@pytest.mark.parametrize("q", [None, "review", "zzzz"])
-@pytest.mark.parametrize("page", [1, 99])
-def test_unknown_tag(many, tags, q, page):
-    with refused("tag_not_found", match="nope"):
-        ask(many[0], tags=tags, q=q, page=page)
 
 
 OWNERS = ["bulk0", "bulk1", "sam-ferreira", "nobody"]
@@ -208,15 +160,6 @@ def test_an_owners_repos_keep_their_order(many):
     for owner in OWNERS:
         expected = [one for one in everywhere if one.startswith(f"{owner}/")]
         assert whole_list(queries, ListQuery(q="review", owner=owner)) == expected
-
-
-def test_summaries_are_those_of_the_pages(many):
-    queries, _ = many
-    query = ListQuery(2, "new", ("code",), "review")
-    page = json.loads(queries.answer(query))
-    found = queries.find(query, PAGE_SIZE, PAGE_SIZE)
-    assert page["data"] == [json.loads(row) for row in found.rows] != []
-    assert page["meta"]["total"] == found.total
 
 
 @pytest.mark.parametrize("tag", ["nope", *NO_NAMES])

@@ -33,33 +33,6 @@ def test_q_is_echoed_as_it_was(live, q):
     assert answer.headers["Cache-Control"] == "public, max-age=60"
 
 
-def test_an_answer_that_finds_nothing_is_kept_shortly(live):
-    for query in ({"q": "xyzzy"}, {"q": "xyzzy", "tag": "sql"}):
-        answer = live.get("/api/v1/repos", params=query)
-        assert answer.json()["data"] == []
-        assert answer.headers["Cache-Control"] == "public, max-age=5"
-
-
-@pytest.mark.parametrize(
-    "q", ["", "   ", "!!", "?!.,;:-_()", "'", "\0", "—", "🙂", "a" * (QUERY_CHARS_MAX + 1)]
-)
-def test_q_that_is_refused(live, q):
-    answer = live.get("/api/v1/repos", params={"q": q})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == "invalid_parameter"
-    assert answer.headers["Cache-Control"] == "no-store"
-
-
-def test_hostile_q_is_not_found_in_the_page_of_another(live):
-    """Answers to different questions are never mixed up."""
-    for q in ("sql", "sql review", "review", "sql"):
-        answer = live.get("/api/v1/repos", params={"q": q, "sort": "new"})
-        assert answer.json()["meta"]["q"] == q
-        plain = live.get("/api/v1/repos", params={"sort": "new"})
-        assert plain.json()["meta"]["q"] is None
-        assert plain.json()["meta"]["total"] == 33
-
-
 def test_answers_follow_a_rebuild(small, queries):
     build(small)
     assert ask(queries, q="care")[0] == ["ann/review"]
@@ -134,22 +107,6 @@ def test_state_that_is_gone_or_damaged(small, ruin):
         assert [read(queries) for read in READS] == before
         assert queries.similar("ann/reviews", 3)[0] == "ann/review"
         queries.close()
-
-
-def test_counts_and_owners_follow_a_rebuild(small, queries):
-    build(small)
-    assert queries.tag_counts(None, ()) == [("code", 2), ("careful", 1)]
-    assert queries.tag_counts("ann", ()) == [("careful", 1), ("code", 1)]
-    assert queries.owners_beginning("", 9) == ["ann", "bob"]
-    write_version(small.content, "ann", "story", "1.1.0", "Tell one.", tags=["code", "fun"])
-    write_version(small.content, "abe", "one", "1.0.0", "One.", tags=["fun"])
-    shutil.rmtree(f"{small.content}/bob")
-    build(small)
-    assert queries.tag_counts("ann", ()) == [("code", 2), ("careful", 1), ("fun", 1)]
-    assert queries.tag_counts("ann", ("fun",)) == [("code", 1), ("fun", 1)]
-    assert queries.tag_counts(None, ("fun",)) == [("fun", 2), ("code", 1)]
-    assert queries.owners_beginning("", 9) == ["abe", "ann"]
-    assert queries.owners_beginning("", 1) == ["abe"]
 
 
 def test_no_build_yet(small, queries):

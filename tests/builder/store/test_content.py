@@ -29,7 +29,6 @@ from tests.support.calls import once, watched
 from tests.support.catalogues import (
     edit_record,
     moment,
-    write_json,
     write_small_catalogue,
     write_version,
 )
@@ -278,21 +277,6 @@ def test_too_many_versions(root, monkeypatch):
     monkeypatch.setattr("builder.model.names.VERSIONS_PER_REPO_MAX", 1)
     assert list(faults_of(list_versions, str(root), "ann", "review")) == ["ann/review"]
     assert list(checked(root)) == ["ann/review"]
-
-
-def test_every_fault_of_a_tree_is_found(root):
-    (root / "Bad").mkdir()
-    (root / "api").mkdir()
-    (root / "ann/Worse").mkdir()
-    (root / "ann/stray").write_text("x")
-    (root / "ann/review/1.0.0.md").write_text("edited")
-    (root / "ann/review/1.1.0.json").write_text("{")
-    (root / "bob/sql/1.0.0.md").unlink()
-    write_json(root / "bob/owner.json", {})
-    assert sorted(checked(root)) == [
-        "Bad", "ann/Worse", "ann/review/1.0.0.md", "ann/review/1.1.0.json", "ann/stray", "api",
-        "bob/owner.json", "bob/sql/1.0.0.json",
-    ]  # fmt: skip
 
 
 def test_a_long_list_of_faults_is_cut_in_the_message_only(root):

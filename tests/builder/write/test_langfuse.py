@@ -11,7 +11,6 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.pipeline.take_off import take_off
 from tests.support.catalogues import (
-    edit_record,
     read_tree,
     settings_in,
     write_label,
@@ -78,14 +77,6 @@ def test_labels_move_and_go(settings, root):
     assert not any(compare(settings))
 
 
-def test_numbers_that_change(settings, root):
-    build(settings, index=False)
-    edit_record(root / "ann/story/1.1.0.json", ordinal=7)
-    build(settings, index=False)
-    assert read(settings, "ann/story@7")["version"] == 7
-    assert "@2" not in names_of(settings, "ann/story")
-
-
 def test_a_withdrawn_version_is_gone_at_once(settings, root):
     write_label(root, "ann/story", 1, "production", "1.1.0")
     build(settings, index=False)
@@ -102,16 +93,6 @@ def test_a_withdrawn_version_is_gone_at_once(settings, root):
     assert "" in names_of(settings, "ann/story-2")
 
 
-def test_a_withdrawn_repo_is_gone_at_once(settings, root):
-    build(settings, index=False)
-    write_withdrawn(root, "ann/story")
-    build(settings, index=False, changed=[("ann", "story")])
-    assert names_of(settings, "ann/story") == set()
-    assert "" in names_of(settings, "ann/story-2")
-    listed = read(settings, "_/1.json")
-    assert [row["name"] for row in listed["data"]] == ["ann/story-2"]
-
-
 def test_taken_off_without_a_build(settings, root):
     build(settings, index=False)
     take_off(
@@ -122,22 +103,6 @@ def test_taken_off_without_a_build(settings, root):
     write_withdrawn(root, "ann/story", "1.0.0")
     build(settings, index=False)
     assert not any(compare(settings))
-
-
-def test_lists(settings, root):
-    build(settings, index=False)
-    listed = read(settings, "_/1.json")
-    assert listed["meta"] == {"page": 1, "limit": 50, "totalItems": 2, "totalPages": 1}
-    rows = {row["name"]: row for row in listed["data"]}
-    assert rows["ann/story"] == {
-        "name": "ann/story", "type": "text", "versions": [1, 2], "labels": ["latest"], "tags": [],
-        "lastUpdatedAt": rows["ann/story"]["lastUpdatedAt"], "lastConfig": {},
-    }  # fmt: skip
-    assert rows["ann/story-2"]["type"] == "chat"
-    write_label(root, "ann/story", 1, "canary", "1.0.0")
-    build(settings, index=False)
-    (story,) = [row for row in read(settings, "_/1.json")["data"] if row["name"] == "ann/story"]
-    assert story["labels"] == ["canary", "latest"]
 
 
 def test_an_empty_hub_has_an_empty_list(settings):

@@ -1,6 +1,5 @@
 """Lists for people end after some pages with a link to search; those for programs do not."""
 
-import asyncio
 import json
 import re
 
@@ -10,7 +9,6 @@ from builder.model import routes
 from builder.model.settings import Settings
 from builder.render import envelopes
 from builder.write import files, lists
-from server.app import ReadApp
 from tests.support.catalogues import build_files, freshly_built, write_version
 
 PAGES = 4
@@ -96,33 +94,3 @@ def test_pages_from_before_the_limit_go(many, monkeypatch):
     files = build_files(many)
     assert html_pages(files, "top") == {"top.html", "top/2.html"}
     assert "api/v1/repos/_/top/4.json" in files
-
-
-def test_a_deeper_page_is_not_found_and_the_answer_leads_to_search(many):
-    build_files(many)
-    app = ReadApp(many)
-    for path in ("/top/3", "/tags/code/new/3", "/top/99"):
-        status, body = asyncio.run(ask(app, path))
-        assert status == 404
-        main = body.split('<main id="main">')[1]
-        assert "search" in main.lower()
-        assert 'action="/search"' in body
-    assert asyncio.run(ask(app, "/api/v1/repos/_/top/3"))[0] == 200
-    app.close()
-
-
-async def ask(app: ReadApp, path: str) -> tuple[int, str]:
-    sent = []
-
-    async def send(message: dict) -> None:
-        sent.append(message)
-
-    async def receive() -> dict:
-        return {"type": "http.disconnect"}
-
-    scope = {
-        "type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [],
-        "client": ("127.0.0.1", 1),
-    }  # fmt: skip
-    await app(scope, receive, send)
-    return sent[0]["status"], sent[1]["body"].decode()

@@ -2,19 +2,16 @@
 
 import os
 import re
-import shutil
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from builder.model import names
 from builder.model.matching import match_url
-from builder.pipeline.build import build
 from builder.write import catalogue
 from tests.support.catalogues import (
     BASE_URL,
     build_files,
-    moment,
     read_tree,
     settings_in,
     write_owner,
@@ -73,14 +70,6 @@ def test_every_page_that_counts_is_there_and_exists(tmp_path, base_url):
         assert match_url(path).file in site
 
 
-def test_repos_and_owners_have_the_time_of_their_last_change(small):
-    (part,) = read_parts(build_files(small))
-    assert part[f"{BASE_URL}/ann/review"] == moment(1050)
-    assert part[f"{BASE_URL}/ann/story"] == moment(1000)
-    assert part[f"{BASE_URL}/ann"] == moment(1050)
-    assert part[f"{BASE_URL}/"] is None
-
-
 def test_times_of_any_year_are_written_in_full(empty):
     write_version(empty.content, "ann", "old", "1.0.0", "x", published_at="0800-02-03T04:05:06Z")
     write_version(empty.content, "ann", "far", "1.0.0", "x", published_at="9999-12-31T23:59:59Z")
@@ -116,27 +105,6 @@ def test_it_is_cut_into_parts_that_hold_no_more_than_allowed(small, monkeypatch,
     assert [len(part) for part in parts[:-1]] == [size] * (len(parts) - 1)
     assert 1 <= len(parts[-1]) <= size
     assert [item for part in parts for item in part.items()] == [*whole.items()]
-
-
-def test_parts_that_are_not_needed_any_more_go_one_build_later(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(catalogue, "URLS_PER_PART_MAX", 3)
-    assert len(read_parts(build_files(small))) == 5
-    shutil.rmtree(tmp_path / "content/ann")
-    fewer = build_files(small)
-    assert len(read(fewer["sitemap.xml"], "sitemapindex", "sitemap")) == 4
-    # Crawlers that have read the old index still find them.
-    assert any(file.endswith("5.xml") for file in fewer)
-    build(small, index=False)
-    assert len(read_parts(read_tree(small.out))) == 4
-
-
-def test_a_full_build_removes_parts_that_nobody_remembers(small, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(catalogue, "URLS_PER_PART_MAX", 3)
-        build_files(small)
-    build_files(small, full=True)
-    build(small, index=False)
-    assert len(read_parts(read_tree(small.out))) == 1
 
 
 def test_a_part_in_which_nothing_has_changed_is_left_alone(small, monkeypatch):
