@@ -13,8 +13,6 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
@@ -122,12 +120,6 @@ def test_odd_calls(pair: Both):
     for _ in range(CALLS):
         odd = odd_call(random)
         pair.ask(odd.body, odd.headers, query=odd.query)
-
-
-@given(st.randoms(use_true_random=False))
-def test_any_odd_call(pair: Both, random: Random):
-    odd = odd_call(random)
-    pair.ask(odd.body, odd.headers, query=odd.query)
 
 
 UNUSUAL = {
@@ -318,36 +310,6 @@ def test_a_search_is_kept_until_a_build(fresh: Both):
         assert [fresh.ask(*valid).given["total"] for _ in range(3)] == [number] * 3
         write_version(fresh.settings.content, "ann", f"w{number}", "1.0.0", "Walruses.\n")
         build(fresh.settings)
-
-
-def test_a_build_is_seen_at_once(fresh: Both):
-    valid = call("get_prompt", id="ann/review")
-    content = fresh.settings.content
-    for minor in range(2, 6):
-        version = f"1.{minor}.0"
-        write_version(content, "ann", "review", version, f"Review {minor}.\n", tags=[f"t{minor}"])
-        build(fresh.settings)
-        for _ in range(2):
-            given = fresh.ask(*valid).given
-            assert (given["version"], given["text"]) == (version, f"Review {minor}.\n")
-            listed = fresh.ask(*call("list_versions", id="ann/review")).given["versions"]
-            assert listed[0]["version"] == version
-            tags = fresh.ask(*call("list_tags")).given["tags"]
-            assert f"t{minor}" in {tag["name"] for tag in tags}
-
-
-def test_a_prompt_that_is_gone_is_gone(fresh: Both):
-    valid = call("get_prompt", id="ann/review")
-    assert fresh.ask(*valid).given["id"] == "ann/review"
-    folder = Path(fresh.settings.content, "ann", "review")
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
-    build(fresh.settings)
-    build(fresh.settings)  # files whose object is gone are removed one build later
-    reply = fresh.ask(*valid)
-    assert reply.result["isError"]
-    assert "No prompt `ann/review` here" in reply.result["content"][0]["text"]
 
 
 def test_the_envelope_of_a_request_is_no_part_of_its_answer(pair: Both):

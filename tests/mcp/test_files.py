@@ -69,9 +69,12 @@ def test_the_largest_file_comes_in_one_answer(hostile: Hub):
             assert data_of(read(hostile, start + path)) == raw
 
 
-def test_a_file_of_a_version_is_fresh_for_longer_than_that_of_a_skill(hostile: Hub):
-    for start, cache in ((FOLDER, "immutable"), (SKILL, "repo")):
-        answer = hostile.ask("resources/read", {"uri": start + "empty"}, version=STATELESS)
+def test_what_is_of_a_version_is_fresh_for_longer_than_what_is_of_the_latest(hostile: Hub):
+    for uri, cache in (
+        (f"{FOLDER}empty", "immutable"), (f"{SKILL}empty", "repo"),
+        ("prompt://eve/folder/1.1.0", "immutable"), ("prompt://eve/folder", "repo"),
+    ):  # fmt: skip
+        answer = hostile.ask("resources/read", {"uri": uri}, version=STATELESS)
         assert answer["ttlMs"] == max_age_seconds(cache) * 1000
 
 

@@ -113,7 +113,7 @@ def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
         ]
 
 
-@pytest.mark.parametrize("kind", ["resources", "prompts", "tools", "resources/templates"])
+@pytest.mark.parametrize("kind", ["resources", "prompts", "tools", "resources/templates", "skills"])
 def test_a_cursor_of_another_list_is_refused(hostile: Hub, kind: str):
     method = f"{kind}/list"
     others = hostile.get("search_prompts")["next_cursor"]

@@ -5,11 +5,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused
-from tests.support.depth import searching
+from tests.mcp.test_resources import complete
 
 EVE, BULK, THIRD, BOTH = PARTS = (
     "owner=eve",
@@ -66,21 +64,6 @@ def test_every_list_has_what_is_in_the_part(hostile: Hub, part: str):
     for method in ("prompts/list", "resources/list"):
         assert [one["name"] for page in hostile.pages(method, part) for one in page] == whole
     assert len(everything(hostile, BULK)) == PROMPTS_OF_MANY
-
-
-@searching(30)
-@given(
-    part=st.sampled_from(PARTS), limit=st.integers(1, 50),
-    arguments=st.fixed_dictionaries(
-        {}, optional={"query": st.just("prompt"), "sort": st.sampled_from(["top", "new"])}
-    ),
-)  # fmt: skip
-def test_pages_of_any_size_give_each_row_once(
-    hostile: Hub, part: str, limit: int, arguments: dict[str, Any]
-):
-    pages = list(hostile.walk("search_prompts", part, limit=limit, **arguments))
-    assert [row for page in pages for row in page] == everything(hostile, part, **arguments)
-    assert all(len(page) == limit for page in pages[:-1])
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -164,24 +147,18 @@ def test_a_part_that_has_lost_its_last_prompt_is_empty(hostile: Hub, part: str):
     assert hostile.ask("resources/list", part=part)["resources"] == []
 
 
-def completed(hub: Hub, query: str, argument: str, value: str, **given: str) -> list[str]:
-    params = {
-        "ref": {"type": "ref/resource", "uri": "prompt://{owner}/{name}/{version}"},
-        "argument": {"name": argument, "value": value},
-        "context": {"arguments": given},
-    }
-    return hub.ask("completion/complete", params, query)["completion"]["values"]
-
-
 def test_completions_are_of_the_part(hostile: Hub):
-    assert completed(hostile, "owner=eve", "owner", "") == ["eve"]
-    assert completed(hostile, "owner=eve", "owner", "m") == []
-    assert "often" in completed(hostile, "owner=eve", "name", "", owner="eve")
-    assert completed(hostile, "tags=busy", "name", "", owner="eve") == ["often"]
-    assert completed(hostile, "owner=eve", "name", "", owner="many") == []
-    versions = completed(hostile, "tags=busy", "version", "", owner="eve", name="often")
-    assert versions == VERSIONS[::-1][:100]
-    assert completed(hostile, "tags=bulk", "version", "", owner="eve", name="often") == []
+    def completed(part: str, argument: str, value: str, **given: str) -> list[str]:
+        return complete(hostile, argument, value, part, **given)["values"]
+
+    assert completed("owner=eve", "owner", "") == ["eve"]
+    assert completed("owner=eve", "owner", "m") == []
+    assert "often" in completed("owner=eve", "name", "", owner="eve")
+    assert completed("tags=busy", "name", "", owner="eve") == ["often"]
+    assert completed("owner=eve", "name", "", owner="many") == []
+    often = {"owner": "eve", "name": "often"}
+    assert completed("tags=busy", "version", "", **often) == VERSIONS[::-1][:100]
+    assert completed("tags=bulk", "version", "", **often) == []
 
 
 @pytest.mark.parametrize(
