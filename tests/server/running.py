@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import wraps
 from typing import Any
 
 import uvicorn
@@ -146,8 +147,14 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
-    uvloop.run(test)
+def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in an event loop as that of the server."""
+
+    @wraps(test)
+    def run(*args: Any, **fixtures: Any) -> None:
+        uvloop.run(test(*args, **fixtures))
+
+    return run
 
 
 def error_of(answer: bytes, status: int) -> str:

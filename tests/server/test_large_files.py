@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
@@ -19,7 +20,7 @@ from server.answers import (
     FileBodies,
 )
 from server.app import ReadApp, Receive, Scope, Send
-from tests.server.running import NEVER, Running, run, running, until
+from tests.server.running import NEVER, Running, in_a_loop, running, until
 
 CATALOGUE = "/api/v1/catalogue.jsonl"
 TEXT = "/api/v1/repos/ann/story/raw"
@@ -94,7 +95,7 @@ def on_site(settings: Settings, test: Callable[[Site], Awaitable[None]]) -> None
 
     site: Site = None
     with contextlib.closing(reads):
-        run(serve())
+        uvloop.run(serve())
 
 
 def bytes_of(size: int, seed: bytes = b"") -> bytes:
@@ -209,17 +210,15 @@ def test_file_that_is_replaced_while_it_is_read(small: Settings) -> None:
     on_site(small, test)
 
 
-def test_open_files_are_few(tmp_path: Path) -> None:
+@in_a_loop
+async def test_open_files_are_few(tmp_path: Path) -> None:
     files = FileBodies(str(tmp_path), bytes_max=4 * OPEN_FILE_BYTES)
 
-    async def test() -> None:
-        before = len(os.listdir("/proc/self/fd"))
-        for number in range(20):
-            path = tmp_path / f"{number}.json"
-            with path.open("wb") as file:
-                file.truncate(IN_MEMORY_BYTES_MAX + 1)
-            body = await files.get(path.name, "application/json", "list")
-            assert len(body.plain.body) == IN_MEMORY_BYTES_MAX + 1
-        assert len(os.listdir("/proc/self/fd")) <= before + 4
-
-    run(test())
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(20):
+        path = tmp_path / f"{number}.json"
+        with path.open("wb") as file:
+            file.truncate(IN_MEMORY_BYTES_MAX + 1)
+        body = await files.get(path.name, "application/json", "list")
+        assert len(body.plain.body) == IN_MEMORY_BYTES_MAX + 1
+    assert len(os.listdir("/proc/self/fd")) <= before + 4

@@ -19,7 +19,7 @@ from tests.server.running import (
     App,
     Client,
     error_of,
-    run,
+    in_a_loop,
     running,
     until,
 )
@@ -33,109 +33,97 @@ from tests.support.servers import (
 )
 
 
-def test_connections_of_an_address() -> None:
-    async def test() -> None:
-        limits = NEVER._replace(per_network=3)
-        async with running(App(), limits) as server:
-            held = [await server.connect() for _ in range(3)]
-            await until(lambda: server.connections.total == 3)
-            for _ in range(5):
-                assert error_of(await server.ask(b""), 429) == "rate_limited"
-            assert server.connections.total == 3
-            other = await server.connect("127.0.0.2")
-            assert b" 200 OK" in await (await other.send(GET + b"\r\n")).read()
-            held[0].close()
-            await until(lambda: server.connections.total == 3)
-            again = await server.connect()
-            assert b" 200 OK" in await (await again.send(GET + b"\r\n")).read()
-
-    run(test())
+@in_a_loop
+async def test_connections_of_an_address() -> None:
+    limits = NEVER._replace(per_network=3)
+    async with running(App(), limits) as server:
+        held = [await server.connect() for _ in range(3)]
+        await until(lambda: server.connections.total == 3)
+        for _ in range(5):
+            assert error_of(await server.ask(b""), 429) == "rate_limited"
+        assert server.connections.total == 3
+        other = await server.connect("127.0.0.2")
+        assert b" 200 OK" in await (await other.send(GET + b"\r\n")).read()
+        held[0].close()
+        await until(lambda: server.connections.total == 3)
+        again = await server.connect()
+        assert b" 200 OK" in await (await again.send(GET + b"\r\n")).read()
 
 
-def test_an_idle_connection_makes_way_for_a_new_one() -> None:
+@in_a_loop
+async def test_an_idle_connection_makes_way_for_a_new_one() -> None:
     async def ask(client: Client, more: bytes = b"") -> None:
         await client.send(GET + b"\r\n" + more)
         assert b" 200 OK" in await client.read()
 
-    async def test() -> None:
-        app = App()
-        async with running(app, NEVER._replace(per_network=4)) as server:
-            slow, begun, first, second = [await server.connect() for _ in range(4)]
-            for client in (first, second, first):
-                await ask(client)
-            await ask(begun, b"GET /")
-            await until(lambda: server.connections.total == 4)
-            await ask(third := await server.connect())
-            assert await second.read_to_end() == b""
-            await ask(fourth := await server.connect())
-            assert await first.read_to_end() == b""
-            # Two owe a head, and two wait for an answer now.
-            app.may_answer.clear()
-            asked = len(app.requests)
-            for client in (third, fourth):
-                await client.send(GET + b"\r\n")
-            await until(lambda: len(app.requests) == asked + 2)
-            assert error_of(await server.ask(b""), 429) == "rate_limited"
-            app.may_answer.set()
-            await slow.send(GET + b"\r\n")
-            await begun.send(b" HTTP/1.1\r\n\r\n")
-            for client in (slow, begun, third, fourth):
-                assert b" 200 OK" in await client.read()
-
-    run(test())
-
-
-def test_an_idle_connection_makes_way_for_no_more_than_one() -> None:
-    async def test() -> None:
-        async with running(App()) as server:
-            client = await server.connect()
+    app = App()
+    async with running(app, NEVER._replace(per_network=4)) as server:
+        slow, begun, first, second = [await server.connect() for _ in range(4)]
+        for client in (first, second, first):
+            await ask(client)
+        await ask(begun, b"GET /")
+        await until(lambda: server.connections.total == 4)
+        await ask(third := await server.connect())
+        assert await second.read_to_end() == b""
+        await ask(fourth := await server.connect())
+        assert await first.read_to_end() == b""
+        # Two owe a head, and two wait for an answer now.
+        app.may_answer.clear()
+        asked = len(app.requests)
+        for client in (third, fourth):
             await client.send(GET + b"\r\n")
+        await until(lambda: len(app.requests) == asked + 2)
+        assert error_of(await server.ask(b""), 429) == "rate_limited"
+        app.may_answer.set()
+        await slow.send(GET + b"\r\n")
+        await begun.send(b" HTTP/1.1\r\n\r\n")
+        for client in (slow, begun, third, fourth):
             assert b" 200 OK" in await client.read()
-            (connection,) = server.server.server_state.connections
-            assert connection.is_idle()
-            connection.transport.close()
-            # Until the loop tells its end, it counts.
-            assert server.connections.total == 1 and not connection.is_idle()
-
-    run(test())
 
 
-def test_an_answer_that_is_not_taken_makes_no_way() -> None:
-    async def test() -> None:
-        app = App(b"x" * LARGE_BYTES)
-        limits = NEVER._replace(per_network=1)
-        async with running(app, limits, send_buffer_bytes=4096) as server:
-            client = await server.connect()
-            await client.send(GET + b"\r\n")
-            await until(lambda: sum(server.unsent_bytes()))
-            assert error_of(await server.ask(b""), 429) == "rate_limited"
+@in_a_loop
+async def test_an_idle_connection_makes_way_for_no_more_than_one() -> None:
+    async with running(App()) as server:
+        client = await server.connect()
+        await client.send(GET + b"\r\n")
+        assert b" 200 OK" in await client.read()
+        (connection,) = server.server.server_state.connections
+        assert connection.is_idle()
+        connection.transport.close()
+        # Until the loop tells its end, it counts.
+        assert server.connections.total == 1 and not connection.is_idle()
 
-    run(test())
+
+@in_a_loop
+async def test_an_answer_that_is_not_taken_makes_no_way() -> None:
+    app = App(b"x" * LARGE_BYTES)
+    limits = NEVER._replace(per_network=1)
+    async with running(app, limits, send_buffer_bytes=4096) as server:
+        client = await server.connect()
+        await client.send(GET + b"\r\n")
+        await until(lambda: sum(server.unsent_bytes()))
+        assert error_of(await server.ask(b""), 429) == "rate_limited"
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "127.0.0.0/24", "*"])
-def test_connections_of_a_proxy(proxy: str) -> None:
-    async def test() -> None:
-        limits = NEVER._replace(per_network=1)
-        async with running(App(), limits, 5, (proxy, "not an address")) as server:
-            for _ in range(5):
-                client = await server.connect()
-                assert b" 200 OK" in await (await client.send(GET + b"\r\n")).read()
-            # The limit of all connections includes those of proxies.
-            assert error_of(await server.ask(b""), 503) == "unavailable"
-
-    run(test())
+@in_a_loop
+async def test_connections_of_a_proxy(proxy: str) -> None:
+    limits = NEVER._replace(per_network=1)
+    async with running(App(), limits, 5, (proxy, "not an address")) as server:
+        for _ in range(5):
+            client = await server.connect()
+            assert b" 200 OK" in await (await client.send(GET + b"\r\n")).read()
+        # The limit of all connections includes those of proxies.
+        assert error_of(await server.ask(b""), 503) == "unavailable"
 
 
-def test_connections_in_all() -> None:
-    async def test() -> None:
-        async with running(App(), NEVER, 4) as server:
-            for number in range(4):
-                await server.connect(f"127.0.0.{number + 1}")
-            await until(lambda: server.connections.total == 4)
-            assert error_of(await server.ask(b"", "127.0.0.9"), 503) == "unavailable"
-
-    run(test())
+@in_a_loop
+async def test_connections_in_all() -> None:
+    async with running(App(), NEVER, 4) as server:
+        for number in range(4):
+            await server.connect(f"127.0.0.{number + 1}")
+        await until(lambda: server.connections.total == 4)
+        assert error_of(await server.ask(b"", "127.0.0.9"), 503) == "unavailable"
 
 
 def test_networks_of_ipv6_count_as_one() -> None:

@@ -1,7 +1,6 @@
 """A live server whose site is rebuilt, damaged or gone."""
 
 import shutil
-import subprocess
 import threading
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from tests.server.test_app import check_error
 from tests.support.catalogues import moment, write_owner, write_version
 from tests.support.servers import (
     DEADLINE_SECONDS,
-    HUBCTL,
     Server,
-    clean_environment,
     serving,
     wait_until,
 )
@@ -24,28 +21,6 @@ from tests.support.servers import (
 def rebuild(server: Server) -> None:
     """As the publish service does: in another process than the server's, the same options."""
     build(server.settings._replace(base_url=server.url, queries=True))
-
-
-def test_rebuild_by_another_process_is_seen_at_once(small: Settings) -> None:
-    with serving(small) as server:
-        assert server.get("/api/v1/repos?q=hasten").json()["meta"]["total"] == 0
-        write_version(small.content, "ann", "story", "1.0.1", "Hasten slowly.\n", tags=["fresh"])
-        write_version(small.content, "eve", "first", "1.0.0", "Hasten.\n", tags=["fresh", "code"])
-        subprocess.run(
-            [HUBCTL, "build", "--content", small.content, "--out", small.out,
-             "--state", small.state, "--base-url", server.url, "--queries"],
-            check=True, capture_output=True, env=clean_environment(),
-        )  # fmt: skip
-        assert server.get("/api/v1/repos/ann/story/raw").text == "Hasten slowly.\n"
-        assert server.get("/api/v1/repos/ann/story").json()["data"]["latest_version"] == "1.0.1"
-        assert server.get("/api/v1/repos/ann/story/versions").json()["meta"]["total"] == 2
-        assert server.get("/api/v1/repos/ann/story/raw?version=1.0.0").text == "Tell a story.\n"
-        assert server.get("/api/v1/repos/eve/first").status_code == 200
-        assert server.get("/api/v1/repos").json()["meta"]["total"] == 4
-        assert server.get("/api/v1/repos?tag=fresh").json()["meta"]["total"] == 2
-        assert server.get("/api/v1/repos?tag=fresh,code").json()["meta"]["total"] == 1
-        assert server.get("/api/v1/repos?q=hasten").json()["meta"]["total"] == 2
-        assert server.get("/eve").status_code == 200
 
 
 def test_no_stale_answer_in_the_same_second_and_size(small: Settings) -> None:

@@ -31,16 +31,6 @@ def run_serve(settings: Settings, *options: str) -> subprocess.CompletedProcess[
     )  # fmt: skip
 
 
-def test_busy_port(live: Server, small: Settings) -> None:
-    done = run_serve(small, "--port", str(live.port))
-    assert done.returncode == 1
-    assert f"127.0.0.1:{live.port}" in done.stderr
-    assert "--port" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert not Path(small.out).exists()
-
-
 def test_unknown_host(small: Settings) -> None:
     done = run_serve(small, "--host", "no-such-host.invalid")
     assert done.returncode == 1
@@ -68,12 +58,6 @@ def test_faults_without_a_site(small: Settings) -> None:
     assert done.returncode == 1
     assert "bob/sql/1.0.0.md" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_no_content_folder(small: Settings) -> None:
-    done = run_serve(small._replace(content=f"{small.content}/nowhere"))
-    assert done.returncode == 1
-    assert "--content" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
