@@ -7,7 +7,6 @@ from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import (
     edit_record,
     read_tree,
-    write_label,
 )
 from tests.support.servers import SAMPLE
 
@@ -38,28 +37,6 @@ def test_check_names_every_fault(small: Settings) -> None:
     ]  # fmt: skip
     assert "7 faults" in done.stderr
     assert read_tree(content) == before
-
-
-def test_check_names_what_is_wrong_with_labels(small: Settings) -> None:
-    for number, (label, version) in enumerate([("a", "1.0.0"), ("a", "1.1.0"), ("a", None)], 1):
-        write_label(small.content, "ann/review", number, label, version)
-    done = hubctl("check", "--content", small.content)
-    assert (done.exit_code, done.stdout) == (0, "")
-    write_label(small.content, "ann/review", 4, "a", None)
-    done = hubctl("check", "--content", small.content)
-    assert done.exit_code == 0
-    assert done.stdout.startswith("Warning: ann/review/labels/4.json: ")
-    write_label(small.content, "ann/review", 5, "latest", "1.0.0")
-    write_label(small.content, "ann/review", 6, "a", "9.9.9")
-    Path(small.content, "ann/review/labels/notes.txt").write_text("left here")
-    done = hubctl("check", "--content", small.content)
-    assert done.exit_code == 1
-    named = [line.partition(": ")[0] for line in done.stdout.splitlines()]
-    assert named == [
-        "ann/review/labels/notes.txt", "ann/review/labels/5.json", "Warning",
-        "ann/review/labels/6.json",
-    ]  # fmt: skip
-    assert "3 faults" in done.stderr
 
 
 def test_check_without_content(tmp_path: Path) -> None:

@@ -98,17 +98,26 @@ def test_without_an_address_it_is_that_of_the_running_hub(small: Settings):
     assert f"No hub answers at {server.url}" in gone.stderr and "hubctl serve" in gone.stderr
 
 
+class Other(BaseHTTPRequestHandler):
+    """Answers each request with ``body``."""
+
+    body = b"1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class OneHub(Other):
+    body = b'{"serial":1}'
+
+
 def test_what_answers_there_must_be_a_hub(small: Settings):
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "1")
-            self.end_headers()
-            self.wfile.write(b"1")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
     url = f"http://127.0.0.1:{server.server_port}"
     build(small._replace(base_url=url), index=False)
@@ -120,17 +129,6 @@ def test_what_answers_there_must_be_a_hub(small: Settings):
 def test_a_certificate_of_a_bundle_of_its_own(
     small: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b'{"serial":1}'
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
     certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -138,7 +136,7 @@ def test_a_certificate_of_a_bundle_of_its_own(
          "-keyout", key, "-out", certificate],
         check=True, capture_output=True,
     )  # fmt: skip
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OneHub)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)

@@ -29,27 +29,6 @@ def made(*args: str) -> str:
     return run("token", "create", "ann", "--name", "ci", *args).stdout.removesuffix("\n")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "owner",
-        "owner add",
-        "owner invite",
-        "owner list",
-        "owner lock",
-        "owner unlock",
-        "token",
-        "token create",
-        "token list",
-        "token revoke",
-    ],
-)
-def test_help(folder: Path, command: str):
-    done = run(*command.split(), "--help")
-    assert done.exit_code == 0 and f" {command} [OPTIONS]" in done.stdout
-    assert [path.name for path in folder.iterdir()] == ["content"]
-
-
 def test_owners(folder: Path):
     empty = run("owner", "list")
     assert (empty.exit_code, empty.stdout) == (0, "") and "hubctl owner invite" in empty.stderr

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.site.browser import DESKTOP, PHONE
-from tests.site.catalogue import HOSTILE, INVISIBLE, PAGES, SQL_REVIEW
+from tests.site.catalogue import HOSTILE, PAGES, SQL_REVIEW
 from tests.support.depth import rotating
 
 TABS_MAX = 400
@@ -169,12 +169,3 @@ def test_what_others_write_does_nothing(visits, kind):
         expect(page.locator(element)).to_have_count(0)
     hrefs = page.eval_on_selector_all("[href]", "all => all.map((one) => one.protocol)")
     assert set(hrefs) <= {"http:", "https:", None}
-
-
-@pytest.mark.parametrize("path", [f"/{INVISIBLE}", f"/{INVISIBLE}/1.1.0"])
-def test_invisible_characters_are_shown(visits, path):
-    page = visits.open(path)
-    titles = page.locator("#prompt .invisible").evaluate_all("all => all.map((one) => one.title)")
-    assert titles == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
-    # The override ends where its element does.
-    expect(page.locator("#prompt .invisible").first).to_be_visible()

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from builder.text.prompts import fill, parse_document
 from builder.write.catalogue import HOME_ROWS
 from tests.site.browser import keep_notes
-from tests.site.catalogue import CHANGED, FRONT, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
+from tests.site.catalogue import CHANGED, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
@@ -196,9 +196,3 @@ def test_the_search_form_without_scripts_goes_there(static_visits):
     page.locator("#q").fill("sql review")
     page.locator("#q").press("Enter")
     page.wait_for_url("**/prompts/search?q=sql+review")
-
-
-def test_front_matter_unfolds_without_scripts(static_visits):
-    page = static_visits.open(f"/{FRONT}", scripts=False)
-    page.locator("details.front-matter summary").click()
-    expect(page.locator("details.front-matter pre")).to_be_visible()

@@ -23,14 +23,6 @@ from tests.support.catalogues import (
 pytestmark = pytest.mark.usefixtures("settled")
 
 
-def test_without_the_counts_all_is_null_again(small):
-    before = build_files(small)
-    count(small, {"ann/story": 2})
-    build_files(small)
-    remove_pulls(small)
-    assert build_files(small, changed=[]) == before
-
-
 def restore_and_count(settings: Settings, backup: bytes) -> None:
     pulls_path(settings).write_bytes(backup)
     # Now the serial is that which the site shows, or higher.

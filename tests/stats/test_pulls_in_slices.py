@@ -142,14 +142,6 @@ def leave_in_a_pass(settings: Settings) -> None:
                 return
 
 
-def test_counts_that_come_in_the_middle_of_a_pass_follow_it(small):
-    build_files(small)
-    leave_in_a_pass(small)
-    count(small, {"ann/story": 1})
-    assert build(small, changed=[], index=False).is_settled
-    assert read_tree(small.out) == freshly_built(small)
-
-
 def test_what_lost_its_object_stays_for_a_build_of_two_passes(small):
     build_files(small)
     leave_in_a_pass(small)
