@@ -179,7 +179,7 @@ def _paired_rows(
     old: list[str], new: list[str], old_number: int, new_number: int,
     pairs: list[tuple[int, int]], budget: _Budget,
 ) -> Iterator[Row]:  # fmt: skip
-    """The rows for lines of which some became others: what is between two pairs is removed, or
+    """The rows for lines where some became others: lines between two pairs are removed, or
     added.
     """
     at_old = at_new = 0

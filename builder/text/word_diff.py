@@ -54,9 +54,9 @@ def mark_words(old: str, new: str, steps: Steps) -> list[Piece] | None:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple[int, int]]:
-    """The positions of lines and of those that each became, in order: two lines that end alike, of
-    which the longer has half of the other's words. Of all such pairs, those with the most words in
-    common; none if that takes too many steps.
+    """The positions of lines and of those that each became, in order: pairs of lines that end
+    alike, where the longer one has half of the other's words, chosen for the most words in common;
+    none if that takes too many steps.
     """
     if not steps.take(len(old) * len(new)):
         return []
