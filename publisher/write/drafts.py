@@ -26,7 +26,7 @@ from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
 from publisher.accounts.token_text import find_token
 from publisher.write.characters import check_characters
-from publisher.write.fields import GRAMMAR, decode_field, suggest
+from publisher.write.fields import GRAMMAR, decode, decoder_of, suggest
 from publisher.write.folders import IS_POINTER, LFS_POINTER, parse_files
 from publisher.write.zips import read_zip
 
@@ -168,7 +168,7 @@ def _decode_field(kind: type[Struct], field: str, value: Any) -> Any:
     bytes_max = _BYTES_MAX.get(field)
     if bytes_max and isinstance(value, str) and len(value.encode("utf-8", "replace")) > bytes_max:
         raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
-    parsed = decode_field(kind, field, value)
+    parsed = decode(decoder_of(kind, field), field, value)
     if field == "content":
         return _check_content(parsed)
     if field == "token":  # no error may quote it

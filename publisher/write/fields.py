@@ -37,14 +37,10 @@ _length = re.compile(r"Expected `(str|array)` of length (>=|<=) (\d+)")
 
 
 @cache
-def _decoder(kind: type[Struct], field: str) -> msgspec.json.Decoder:
+def decoder_of(kind: type[Struct], field: str) -> msgspec.json.Decoder:
+    """Returns the decoder of a field, by the schema of ``kind``."""
     (found,) = (one for one in msgspec.structs.fields(kind) if one.name == field)
     return msgspec.json.Decoder(found.type)
-
-
-def decode_field(kind: type[Struct], field: str, value: Any) -> Any:
-    """Returns ``value`` as the schema of ``kind`` reads it in ``field``. Raises as decode."""
-    return decode(_decoder(kind, field), field, value)
 
 
 def decode(decoder: msgspec.json.Decoder, field: str, value: Any) -> Any:
@@ -68,9 +64,9 @@ def decode(decoder: msgspec.json.Decoder, field: str, value: Any) -> Any:
 
 def parse_field(field: str, value: Any) -> Any:
     """Returns ``value`` as a publication has it in ``field``, one of METADATA. Raises as
-    decode_field, and for characters that metadata cannot have.
+    decode, and for characters that metadata cannot have.
     """
-    parsed = decode_field(Draft, field, value)
+    parsed = decode(decoder_of(Draft, field), field, value)
     check_characters(field, msgspec.to_builtins(parsed))
     return parsed
 

@@ -6,12 +6,13 @@ contradicts the record.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.records import VariableType
 from builder.model.request_bodies import Draft
 from builder.text.prompts import Document, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
@@ -134,7 +135,7 @@ def _variable(row: VariableRow, errors: Errors) -> dict[str, Any]:
     return fields
 
 
-TYPES = ("string", "integer", "number", "boolean", "array", "object")
+TYPES = get_args(VariableType)
 
 
 def _parameters(writing: Writing, base: Base | None, errors: Errors) -> dict[str, Any]:

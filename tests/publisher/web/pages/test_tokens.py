@@ -195,10 +195,8 @@ def test_rubbish_in_the_place_of_an_id(owner: Visitor, given: str) -> None:
         ({"expires": "366"}, "Not a valid choice"),
         ({"expires": "soon"}, "Invalid Choice"),
         ({"name": None}, "Enter a name for the token"),
-        ({"name": "   "}, "Enter a name for the token"),
         ({"name": "x" * 65}, "64 characters"),
         ({"name": "ci\u202etoken"}, "printable characters only"),
-        ({"name": "a\nb"}, "printable characters only"),
         ({"name": f"ci {make_token()}"}, "This is a token"),
     ],
 )
