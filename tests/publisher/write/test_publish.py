@@ -203,25 +203,6 @@ def test_preview_writes_nothing(tmp_path: Path):
     assert put(tmp_path, "One.") == previewed.decision.answer
 
 
-@given(st.lists(st.sampled_from(names.BUMPS), min_size=1, max_size=12))
-def test_bumps(bumps: list[str]):
-    with tempfile.TemporaryDirectory() as root:
-        before: Published | None = None
-        for number, bump in enumerate(bumps):
-            done = put(root, f"Text {number}.", bump=bump)
-            if before is None:
-                assert done.version == "1.0.0" and done.previous_version is None
-            else:
-                assert done.previous_version == before.version
-                old, new = Version.parse(before.version), Version.parse(done.version)
-                place = names.BUMPS.index(bump)
-                assert new[:place] == old[:place] and new[place] == old[place] + 1
-                assert not any(new[place + 1 :])
-            before = done
-        assert len(versions_of(root)) == len(bumps)
-        assert list(check(root)) == []
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 pieces = st.sampled_from(["{{a}}", "---\n", "tags: [a, B c]\n", "title: x\n", "\ufeff", "\r\n"])
 
