@@ -18,11 +18,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
 from publisher.accounts.people import locks
-from publisher.accounts.people.invitations import (
-    INVITATION_DAYS_MAX,
-    Invitations,
-    invitation_link,
-)
+from publisher.accounts.people.invitations import INVITATION_DAYS_MAX, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.postgres_url import is_postgres_url
@@ -72,11 +68,7 @@ def add(accounts: str, handle: str) -> None:
     "days.",
 )
 def invite(
-    state: str,
-    database_url: str | None,
-    base_url: str | None,
-    handles: tuple[str, ...],
-    days: int,
+    state: str, database_url: str | None, base_url: str | None, handles: tuple[str, ...], days: int
 ) -> None:
     """Create a link with which HANDLE sets a password and signs in; one for each HANDLE.
 

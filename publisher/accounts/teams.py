@@ -151,12 +151,7 @@ class Teams:
         return True
 
     def remove(
-        self,
-        team: str,
-        person: str,
-        *,
-        by: str | None = None,
-        now: datetime | None = None,
+        self, team: str, person: str, *, by: str | None = None, now: datetime | None = None
     ) -> None:
         """Removes a member. Each may remove themselves. Raises as ``put``; ``not_found`` also for
         one who is no member.

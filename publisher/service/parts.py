@@ -37,11 +37,7 @@ from server.throttle import Throttle
 log = logging.getLogger("hub.publish")
 
 # The names of changes in the log of the service.
-_LOGGED: dict[Kind, str] = {
-    "published": "publish",
-    "label_moved": "label",
-    "withdrawn": "withdraw",
-}
+_LOGGED: dict[Kind, str] = {"published": "publish", "label_moved": "label", "withdrawn": "withdraw"}
 
 
 class Service:

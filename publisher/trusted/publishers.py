@@ -64,12 +64,7 @@ class TrustedPublishers:
         self._events = Events(database)
 
     def add(
-        self,
-        owner: str,
-        issuer: Issuer,
-        entered: Entered,
-        *,
-        now: datetime | None = None,
+        self, owner: str, issuer: Issuer, entered: Entered, *, now: datetime | None = None
     ) -> TrustedPublisher:
         """Trusts the jobs of a workflow file, for a repo, which need not exist, or for all.
 
@@ -125,12 +120,7 @@ class TrustedPublishers:
         return publisher
 
     def set_labels(
-        self,
-        owner: str,
-        publisher_id: str,
-        labels: str,
-        *,
-        now: datetime | None = None,
+        self, owner: str, publisher_id: str, labels: str, *, now: datetime | None = None
     ) -> TrustedPublisher:
         """Lets its jobs move exactly these labels; as for ``add``. Where that takes a label away,
         the tokens of its jobs are revoked at once.

@@ -119,12 +119,7 @@ class Sessions:
         self._database.execute("DELETE FROM session WHERE hash = ?", (hash_secret(secret),))
 
     def end_all(
-        self,
-        owner: str,
-        *,
-        but: str | None = None,
-        note: bool = False,
-        now: datetime | None = None,
+        self, owner: str, *, but: str | None = None, note: bool = False, now: datetime | None = None
     ) -> int:
         """Ends all sessions of an owner, except the one with the secret ``but``; returns how many
         ended.

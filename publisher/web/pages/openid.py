@@ -193,10 +193,7 @@ class _OpenID:
             frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
-                frame.service.database,
-                frame.service.settings.content,
-                handle,
-                *identity,
+                frame.service.database, frame.service.settings.content, handle, *identity
             )
         except RequestError as error:
             if is_counted:

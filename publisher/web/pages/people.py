@@ -97,20 +97,18 @@ def _do(frame: Frame, whom: str, action: str) -> str:
     database = frame.service.database
     g.event = "person"
     g.fields |= {"person": whom, "action": action if action in ("end", "lock") else "unlock"}
-    if action == "end":
-        kept = locks.end_access(database, whom)
-        done = f"{whom} is locked, and has no password, identity or token any more."
-        if kept:
-            done += (
-                f" {whom} is still the only maintainer of {', '.join(kept)}: add another with "
-                f"`hubctl team add {kept[0]} PERSON --role maintainer`, then end it again."
-            )
-    elif action == "lock":
+    if action == "lock":
         locks.lock(database, whom)
-        done = f"{whom} is locked: no sign-in, no token."
-    else:
+        return f"{whom} is locked: no sign-in, no token."
+    if action != "end":
         locks.unlock(database, whom)
-        done = f"{whom} is unlocked."
+        return f"{whom} is unlocked."
+    done = f"{whom} is locked, and has no password, identity or token any more."
+    if kept := locks.end_access(database, whom):
+        done += (
+            f" {whom} is still the only maintainer of {', '.join(kept)}: add another with "
+            f"`hubctl team add {kept[0]} PERSON --role maintainer`, then end it again."
+        )
     return done
 
 

@@ -161,10 +161,7 @@ def signup(frame: Frame) -> Response:
         frame.limit(frame.service.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up(
-                frame.service.database,
-                frame.service.settings.content,
-                handle,
-                form.password.data,
+                frame.service.database, frame.service.settings.content, handle, form.password.data
             )
         except RequestError as error:
             frame.limit(frame.service.attempts.signup_failed(address), TOO_MANY_SIGNUPS)

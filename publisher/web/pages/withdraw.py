@@ -41,8 +41,7 @@ class WithdrawForm(FlaskForm):
         "and programs that read them fail.",
     )
     note = TextAreaField(
-        "Note",
-        description="For readers: what they should do now. Do not repeat what you withdraw.",
+        "Note", description="For readers: what they should do now. Do not repeat what you withdraw."
     )
 
 
