@@ -141,8 +141,8 @@ class Guard:
             self._known[key] = until, found
         return found
 
-    def _refused(self, error: RequestError, scope: dict[str, Any] | None = None) -> Answer:
-        if scope and error.status == 401:
+    def _refused(self, error: RequestError, scope: dict[str, Any]) -> Answer:
+        if error.status == 401:
             below = scope["path"].removeprefix(self._root) or "/"
             if scope["method"] in ("GET", "HEAD") and is_page_path(below):
                 return self._to_login(scope)
