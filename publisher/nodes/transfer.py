@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import psycopg
 
-from builder.model.content_tree import FILE, HUB_FILES, LABEL, OWNER_FILE, RECORD, TEXT, WHOLE
-from builder.model.content_tree import WITHDRAWAL as WITHDRAWAL_FILE
+from builder.model import content_tree as tree
 from builder.model.errors import OperatorError
 from builder.model.records import LabelFile, OwnerFile, VersionFile, WithdrawnFile
 from builder.store import content
@@ -46,8 +45,9 @@ _LAST_SERIAL = 2**62
 
 _HASHES = """SELECT serial, request, repo, kind, name, sha256(record), sha256(text) FROM change
 WHERE {} AND (kind <> 'version' OR text IS NOT NULL) ORDER BY serial LIMIT ?"""
-_RECORDS = """SELECT serial, repo, kind, name, record FROM change
-WHERE serial > ? AND kind IN ('version', 'withdrawal', 'restored.json') ORDER BY serial LIMIT 500"""
+_RECORDS = f"""SELECT serial, repo, kind, name, record FROM change
+WHERE serial > ? AND kind IN ('version', 'withdrawal', '{tree.RESTORED_FILE}') ORDER BY serial
+LIMIT 500"""
 
 _decoders = {
     kind: msgspec.json.Decoder(record).decode
@@ -171,7 +171,7 @@ def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[
         for row in page:
             if mark.serial and row.serial != mark.serial + 1:
                 yield f"change {mark.serial + 1}: it is missing; restore the database"
-            gone = (withdrawn.get((row.repo, name), 0) for name in (row.name, WHOLE))
+            gone = (withdrawn.get((row.repo, name), 0) for name in (row.name, tree.WHOLE))
             if fault := _fault_of(row, is_withdrawn=max(gone) > row.serial):
                 yield f"change {row.serial}, {path_of(row.repo, row.kind, row.name)}: {fault}"
             mark = row.mark
@@ -188,7 +188,7 @@ def _fault_of(row: Row, is_withdrawn: bool) -> str | None:
                 "that have it"
             )
         return None
-    if row.kind in HUB_FILES:
+    if row.kind in tree.HUB_FILES:
         return None
     if row.kind not in _decoders:
         return f"this release does not know its kind, {row.kind!r}; upgrade"
@@ -225,29 +225,30 @@ def _files_of(root: str, owner: str) -> Iterator[File]:
     versions.
     """
     if not owner:
-        for name in HUB_FILES:
+        for name in tree.HUB_FILES:
             if os.path.lexists(f"{root}/{name}"):
                 yield File("", name, uuid.uuid4().hex, _read(f"{root}/{name}"))
         return
-    if os.path.lexists(f"{root}/{owner}/{OWNER_FILE}"):
-        yield File(owner, PROFILE, uuid.uuid4().hex, _read(f"{root}/{owner}/{OWNER_FILE}"))
+    if os.path.lexists(f"{root}/{owner}/{tree.OWNER_FILE}"):
+        yield File(owner, PROFILE, uuid.uuid4().hex, _read(f"{root}/{owner}/{tree.OWNER_FILE}"))
     for name in content.list_repos(root, owner):
         repo, folder = f"{owner}/{name}", content.repo_path(root, owner, name)
         listing = content.list_versions(root, owner, name)
         for version in listing.versions:
-            record, text = (_read(f"{folder}/{kind.file(version)}") for kind in (RECORD, TEXT))
+            record, text = (
+                _read(f"{folder}/{kind.file(version)}") for kind in (tree.RECORD, tree.TEXT)
+            )
             try:
                 paths = paths_of(record)
             except msgspec.DecodeError as error:
-                raise OperatorError(
-                    f"Cannot read {folder}/{RECORD.file(version)}: {error}. Run `hubctl check`."
-                ) from error
-            data = (_read(f"{folder}/{FILE.file(version, path)}") for path in paths)
+                file = f"{folder}/{tree.RECORD.file(version)}"
+                raise OperatorError(f"Cannot read {file}: {error}. Run `hubctl check`.") from error
+            data = (_read(f"{folder}/{tree.FILE.file(version, path)}") for path in paths)
             yield File(repo, VERSION, str(version), record, join(text, data))
         for number in listing.events:
-            yield File(repo, EVENT, str(number), _read(f"{folder}/{LABEL.file(number)}"))
+            yield File(repo, EVENT, str(number), _read(f"{folder}/{tree.LABEL.file(number)}"))
         for what in listing.withdrawn.files:
-            yield File(repo, WITHDRAWAL, what, _read(f"{folder}/{WITHDRAWAL_FILE.file(what)}"))
+            yield File(repo, WITHDRAWAL, what, _read(f"{folder}/{tree.WITHDRAWAL.file(what)}"))
 
 
 def _read(path: str) -> bytes:

@@ -22,7 +22,9 @@ from tests.test_packages import modules
 # The names of the table's files and folders, alone or at the start or end of a longer path, and the
 # ends of names after a value.
 _FIXED = [kind.path for kind in KINDS if "{" not in kind.path] + [PROFILE.file()]
-_NAMES = re.compile(rf"(.*/)?({'|'.join(map(re.escape, [*_FIXED, '.restoring']))})")
+_NAMES = re.compile(
+    rf"(.*[/'])?({'|'.join(map(re.escape, [*_FIXED, '.restoring']))})('.*)?", re.DOTALL
+)
 _FOLDERS = re.compile(r"/?(labels|withdrawn)/(%s\.json)?")
 _ENDS = re.compile(r"\.(md|json|files)\b.*")
 # These name files of other trees: of clients, exports, downloads, and repositories of CI jobs.
