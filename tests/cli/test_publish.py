@@ -141,13 +141,6 @@ def test_import(folder: Path):
     assert read_version("content", "team", "a", Version(1, 0, 0))[0].tags == []
 
 
-def test_import_tells_what_is_rejected(folder: Path):
-    (folder / "some.csv").write_text("title,prompt\nA,one\nB,\n")
-    done = run("import", "some.csv")
-    assert done.exit_code == 1 and done.stdout.startswith("1 prompt created")
-    assert "Rejected: row 3: " in done.stderr and "1 prompt not imported" in done.stderr
-
-
 def test_import_sums_up_placeholders(folder: Path):
     (folder / "some.csv").write_text("title,prompt\nA,${x:1}\nB,{{#b}}\n")
     told = "Placeholders: ${name} would become {{name}} in 1 prompt (dollar); 1 prompt would keep "

@@ -1,8 +1,6 @@
 """Prompts as the protocol's own prompts: listed, filled in, completed."""
 
-import contextlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from tests.mcp.catalogue import (
     Refused,
     check_error,
 )
+from tests.mcp.test_half_copied import damaged, remove
 
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
@@ -215,7 +214,7 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
     file = BY_NAME["repo"].file_for(owner="one-of-a-kind", name="review")
     path = Path(hostile.settings.out, file)
     whole = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
-    with away(path):
+    with damaged(path, remove):
         left = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
     assert left == [name for name in whole if name != "one-of-a-kind/review"] != whole
 
@@ -224,7 +223,7 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
 def test_a_damaged_list_is_reported_and_forgotten(hostile: Hub, method: str):
     path = Path(hostile.settings.out, BY_NAME["list"].file_for(sort="top", page=1))
     before = json.dumps(hostile.ask(method))
-    with away(path):
+    with damaged(path, remove):
         for content in (b"", b"{", b'{"data":[1]}'):
             path.write_bytes(content)
             with pytest.raises(Refused, match="ry again in a moment") as refused:
@@ -234,13 +233,3 @@ def test_a_damaged_list_is_reported_and_forgotten(hostile: Hub, method: str):
         # The state has its contents, too.
         assert json.dumps(hostile.ask(method)) == before
     assert json.dumps(hostile.ask(method)) == before
-
-
-@contextlib.contextmanager
-def away(path: Path):
-    """Without a file of the site; puts it back."""
-    os.rename(path, f"{path}.away")
-    try:
-        yield
-    finally:
-        os.replace(f"{path}.away", path)

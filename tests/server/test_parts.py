@@ -200,13 +200,6 @@ class Life:
         return [answer["type"].removeprefix("lifespan.") for answer in self.answers]
 
 
-def test_life_of_an_application() -> None:
-    life, mcp = Life(), Mcp()
-    asyncio.run(run_lifespan(life.receive, life.send, mcp.running()))
-    assert life.told() == ["startup.complete", "shutdown.complete"]
-    assert mcp.events == ["start", "end"]
-
-
 @pytest.mark.parametrize(
     ("failing", "told"),
     [("start", ["startup.failed"]), ("end", ["startup.complete", "shutdown.failed"])],

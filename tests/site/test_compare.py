@@ -16,13 +16,11 @@ from builder.text.hidden_chars import MARKS_MAX
 from tests.conformance.nginx import started_nginx
 from tests.site.browser import PHONE, Visits
 from tests.site.catalogue import (
-    ALERT,
     CALLED,
     CUT,
     FOLDER,
     INVISIBLE,
     LEFT,
-    MARKUP,
     RELEASED,
     SQL_REVIEW,
     WITHDRAWN,
@@ -147,13 +145,6 @@ def test_one_version_has_none_to_compare_it_with(on_each_host):
     page = on_each_host.open(f"/{LEFT}/compare?to=1.0.1")
     expect(page.locator("#told.faults")).to_contain_text("only one version that can be read")
     expect(page.locator("select")).to_have_count(0)
-
-
-def test_what_others_write_is_text(on_each_host):
-    page = on_each_host.open(f"/{MARKUP}/compare?from=1.0.0&to=1.1.0")
-    expect_compared(page, "1.0.0", "1.1.0")
-    expect(page.locator(".changes")).to_contain_text(ALERT)
-    expect(page.locator("main :is(img, script, iframe)")).to_have_count(0)
 
 
 def test_invisible_characters_are_shown(on_each_host):

@@ -6,13 +6,9 @@ import os
 import re
 import shutil
 import sqlite3
-from urllib.parse import urlsplit
 
-import pytest
-
-from builder.model import matching, routes
+from builder.model import routes
 from builder.model.matching import match_file
-from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.pipeline.context import Visible
 from builder.store.state import State
@@ -27,7 +23,6 @@ from tests.support.catalogues import (
     settings_in,
     write_label,
     write_owner,
-    write_small_catalogue,
     write_version,
     write_withdrawn,
 )
@@ -119,59 +114,6 @@ def test_the_report_counts(small):
     assert (report.repos, report.versions, report.rendered, report.indexed) == (3, 4, 3, 3)
     assert report.written == len(read_tree(small.out))
     assert (report.unchanged, report.removed) == (0, 0)
-
-
-LINK = re.compile(r'(?:href|src|action)="([^"]*)"')
-# What an owner links to, and assistants that open with a text.
-ELSEWHERE = (
-    "https://ann.example", "https://claude.ai/new?q=", "https://chatgpt.com/?q=",
-    "https://www.perplexity.ai/search?q=",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("base_url", ["https://hub.example/a/prompts", "http://127.0.0.1:8000"])
-def test_every_link_starts_with_the_base_url(tmp_path, base_url):
-    settings = settings_in(tmp_path, base_url)
-    write_small_catalogue(settings.content)
-    for number in range(60):
-        write_version(settings.content, "cyd", f"r{number}", "1.0.0", "x", tags=["many"])
-    site = build_files(settings)
-    files = {"/" + file for file in site}
-    for file, data in site.items():
-        if file.endswith(".html"):
-            for link in LINK.findall(data.decode()):
-                assert_leads_somewhere(link, settings, files)
-        elif file.endswith(".json") and file != "api/v1/openapi.json":
-            for key, link in urls_in(json.loads(data)):
-                if key not in ("publish_url", "base_url"):
-                    assert_leads_somewhere(link, settings, files)
-                assert link.startswith(base_url)
-    hub = answer(settings, "api/v1/hub.json")["data"]
-    assert hub["base_url"] == base_url
-
-
-def assert_leads_somewhere(link: str, settings: Settings, files: set[str]) -> None:
-    if link.startswith("#") or link in ELSEWHERE:
-        return
-    origin = settings.base_url.removesuffix(settings.base_path)
-    path = link.removeprefix(origin)
-    assert path.startswith(settings.base_path + "/"), link
-    path = urlsplit(path.removeprefix(settings.base_path)).path
-    found = matching.match_url(path)
-    assert found is not None, link
-    assert "/" + found.file in files, link
-
-
-def urls_in(value):
-    """Each (key, URL) of a JSON value, but for the profile's own."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key.endswith("url") and item and item != "https://ann.example":
-                yield key, item
-            yield from urls_in(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from urls_in(item)
 
 
 def test_hostile_text_stays_text_on_every_page(empty):

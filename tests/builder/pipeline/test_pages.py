@@ -83,18 +83,6 @@ def test_pages_hold_every_repo_once_in_order(paged, folder, total, sort):
     assert not Path(paged.out, f"{folder}/{sort}/{last + 1}.json").exists()
 
 
-def test_pages_for_people_link_to_their_neighbours(paged):
-    def neighbours(file):
-        return re.findall(r'rel="(prev|next)" href="([^"]*)"', Path(paged.out, file).read_text())
-
-    assert neighbours("new.html") == [("next", "/new/2")]
-    assert neighbours("new/2.html") == [("prev", "/new"), ("next", "/new/3")]
-    assert neighbours("new/3.html") == [("prev", "/new/2")]
-    assert neighbours("tags/many.html") == [("next", "/tags/many/top/2")]
-    assert neighbours("tags/many/top/2.html") == [("prev", "/tags/many")]
-    assert neighbours("tags/many/new/2.html") == [("prev", "/tags/many/new")]
-
-
 def test_pages_past_a_shortened_end_go(paged):
     shutil.rmtree(f"{paged.content}/ann/r000")
     for number in range(1, 21):

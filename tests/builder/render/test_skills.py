@@ -21,13 +21,14 @@ from tests.support.catalogues import settings_in, write_small_catalogue, write_v
 LINKS = Links("https://hub.example/base")
 
 
-def skill(name: str, body: str = "Say so.") -> skills.Skill:
+def skill(name: str, body: str = "Say so.", front: str = "", description: str = "") -> skills.Skill:
     about = {
         "publisher": "ann", "published_at": "2026-01-01T00:00:00Z", "sha256": "0" * 64,
-        "title": name.title(), "description": "",
+        "title": name.title(), "description": description,
     }  # fmt: skip
     record = msgspec.convert(about, VersionFile)
-    stored = Stored("ann", name, Version.parse("1.2.0"), record, body, body)
+    content = f"---\n{front}\n---\n{body}" if front else body
+    stored = Stored("ann", name, Version.parse("1.2.0"), record, content, body)
     return skills.skill_of(stored, [], LINKS)
 
 
@@ -57,14 +58,7 @@ def test_archives_have_the_same_bytes_at_any_time():
     ],
 )
 def test_a_description_in_front_matter_goes_without_the_title(front: str, is_described: bool):
-    body = "description: no\n"
-    about = {
-        "publisher": "ann", "published_at": "2026-01-01T00:00:00Z", "sha256": "0" * 64,
-        "title": "Greet", "description": "Greets.",
-    }  # fmt: skip
-    record = msgspec.convert(about, VersionFile)
-    version, content = Version.parse("1.2.0"), f"---\n{front}\n---\n{body}"
-    made = skills.skill_of(Stored("ann", "greet", version, record, content, body), [], LINKS)
+    made = skill("greet", "description: no\n", front, "Greets.")
     expected = "Greets." if is_described else "Use for: Greet. Greets."
     assert made.entry.description == expected
     assert parse_document(made.text.decode()).front["description"] == expected
@@ -87,16 +81,9 @@ def test_a_description_in_front_matter_goes_without_the_title(front: str, is_des
     ],
 )
 def test_a_text_that_is_a_skill_already_stays_byte_for_byte(front: str, is_kept: bool):
-    about = {
-        "publisher": "ann", "published_at": "2026-01-01T00:00:00Z", "sha256": "0" * 64,
-        "title": "Greet", "description": "Greets.",
-    }  # fmt: skip
-    record = msgspec.convert(about, VersionFile)
     body = "Greet {{who}}.\n"
-    content = f"---\n{front}\n---\n{body}"
-    stored = Stored("ann", "greet", Version.parse("1.2.0"), record, content, body)
-    made = skills.skill_of(stored, [], LINKS)
-    assert (made.text.decode() == stored.content) is is_kept
+    made = skill("greet", body, front, "Greets.")
+    assert (made.text.decode() == f"---\n{front}\n---\n{body}") is is_kept
     assert made.entry.digest == f"sha256:{hashlib.sha256(made.text).hexdigest()}"
 
 

@@ -1,6 +1,5 @@
 """Answers that are kept, and what ends that."""
 
-import asyncio
 import contextlib
 import os
 
@@ -9,8 +8,6 @@ import pytest
 from builder.model.settings import SEARCH_ENGINES
 from builder.pipeline.build import build
 from builder.search.kept import ENTRY_BYTES, KeptAnswers, Watch
-from builder.search.queries import ListQuery, Queries
-from builder.search.query_thread import QueryThread
 from builder.store.state import State
 from tests.support.catalogues import write_version
 
@@ -62,24 +59,3 @@ def test_version_differs_after_each_build(small, engine):
         build(small)
         seen.append(watch.version())
     assert len(set(seen)) == 3
-
-
-def test_an_answer_is_given_again_until_a_build(small):
-    build(small)
-    calls = []
-
-    def find(queries: Queries, query: ListQuery) -> list[bytes]:
-        calls.append(query)
-        return queries.find(query, 0, 10).rows
-
-    async def ask() -> None:
-        with contextlib.closing(QueryThread(small)) as thread:
-            first = await thread.run(find, ListQuery(q="walruses"))
-            assert await thread.run(find, ListQuery(q="walruses")) == first == []
-            assert len(calls) == 1
-            write_version(small.content, "ada", "new", "1.0.0", "A text about walruses.\n")
-            build(small)
-            assert len(await thread.run(find, ListQuery(q="walruses"))) == 1
-            assert len(calls) == 2
-
-    asyncio.run(ask())
