@@ -244,11 +244,16 @@ class Builds(Contents):
     def build_in_full(self):
         self.build(None, full=True)
 
-    def build(self, hint: set[tuple[str, str]] | None, full: bool = False) -> None:
+    @rule(number=numbers, is_hinted=st.booleans())
+    def build_after_a_file_was_lost(self, number, is_hinted):
+        files = sorted(path for path in Path(self.settings.out).rglob("*.*") if path.is_file())
+        self.pick(files, number).unlink()
+        self.build(self.touched if is_hinted and self.is_hint_complete else None, check_seconds=60)
+
+    def build(self, hint: set[tuple[str, str]] | None, **options: object) -> None:
         wait_for_tick(self.folder)
-        build(
-            self.settings, changed=hint, edited=self.is_edited(), full=full, index=self.is_indexed
-        )
+        edited, index = self.is_edited(), self.is_indexed
+        build(self.settings, changed=hint, edited=edited, index=index, **options)
         self.after_build()
 
     def after_build(self) -> None:
