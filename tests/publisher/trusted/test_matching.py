@@ -76,7 +76,7 @@ def test_of_several_branches_one_fits(publishers: TrustedPublishers):
 def test_a_use_ties_the_name_to_the_project(database: Database, publishers: TrustedPublishers):
     added = publishers.add("ann", GITHUB, Entered("octo/prompts", "publish.yml"), now=NOW)
     later = NOW + timedelta(minutes=1)
-    publishers.note_use(added, JOB, address="192.0.2.1", now=later)
+    publishers.note_use(added, JOB, now=later)
     used = added._replace(project_id="74", used_at=NOW_SECONDS + 60)
     assert publishers.of("ann") == [used]
     assert publishers.matching(JOB) == [used]
