@@ -176,9 +176,13 @@ def _changed_rows(
 
 
 def _paired_rows(
-    old: list[str], new: list[str], old_number: int, new_number: int,
-    pairs: list[tuple[int, int]], budget: _Budget,
-) -> Iterator[Row]:  # fmt: skip
+    old: list[str],
+    new: list[str],
+    old_number: int,
+    new_number: int,
+    pairs: list[tuple[int, int]],
+    budget: _Budget,
+) -> Iterator[Row]:
     """The rows for lines where some became others: lines between two pairs are removed, or
     added.
     """

@@ -65,10 +65,8 @@ def pair_lines(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tup
     most = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in reversed(range(len(old))):
         for j in reversed(range(len(new))):
-            most[i][j] = max(
-                most[i + 1][j], most[i][j + 1],
-                _common(words[i], others[j]) + most[i + 1][j + 1],
-            )  # fmt: skip
+            left_out = max(most[i + 1][j], most[i][j + 1])
+            most[i][j] = max(left_out, _common(words[i], others[j]) + most[i + 1][j + 1])
     pairs = []
     i = j = 0
     while i < len(old) and j < len(new):
