@@ -25,6 +25,7 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
         "prompts/tool/run.sh": b"#!/bin/sh\n",
         "prompts/tool/a/README.md": "Read.",
         "prompts/tool/.env": "SECRET=1",
+        "prompts/tool/node_modules/a.js": "x",
         "prompts/plain.md": "P",
         "prompts/README.md": "Read.",
         "prompts/other/PROMPT.md": "O.",
@@ -34,13 +35,14 @@ def test_folders_are_prompts_with_files(trusting: Trusting, trusted: TrustedProj
     empty = trusted.push_files("Begin", {"README.md": ""})
     first = trusted.push_files("Begin", files)
     said = trusted.check(platform, first, empty)
-    assert "hub: leaves out prompts/tool/.env: hidden\n" in said.output
+    left = "hub: leaves out prompts/tool/node_modules/: made by a tool\n"
+    assert "hub: leaves out prompts/tool/.env: hidden\n" in said.output and left in said.output
     assert said.status == 0 and f"{trusted.owner}/tool" in said.output + said.summary.replace(
         "\\", ""
     )
     done = trusted.run(platform, NOTHING, first)
     assert done.status == 0, done.output
-    assert "hub: leaves out prompts/tool/.env: hidden\n" in done.output
+    assert "hub: leaves out prompts/tool/.env: hidden\n" in done.output and left in done.output
     assert text(hub, trusted, "tool") == b"Run it."
     kept = {"run.sh": (b"#!/bin/sh\n", True), "a/README.md": (b"Read.", False)}
     assert files_of(hub, trusted, "tool") == kept
