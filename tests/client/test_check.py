@@ -83,6 +83,7 @@ def test_a_folder(each: Client, publishing: Hub) -> None:
         (["prompts/none.md"], "ada", 5, "'prompts/none.md' is not a file"),
         (["."], "ada", 0, "prompts/broken.md: warning: not the file of a prompt"),
         (["nothing"], "ada", 2, "no file in 'nothing'"),
+        (["nowhere"], "ada", 5, "'nowhere' is not a file"),
         (["con/x", "prompts/young.md"], "", 5, "prompts/young.md: error: "),
     ],
 )
