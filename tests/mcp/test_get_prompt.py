@@ -4,12 +4,10 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builder.model.routes import BY_NAME
 from builder.text.filling import FILLED_CHARS_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill
@@ -101,32 +99,6 @@ def test_a_variable_of_the_front_matter_is_not_left_in_the_text(hostile: Hub):
     assert "missing" not in hostile.get("get_prompt", id="eve/in-front")
     filled = hostile.get("get_prompt", id="eve/in-front", arguments={"what": MARK})
     assert filled["text"] == BODIES["in-front"]
-
-
-def test_every_sample_prompt_is_the_published_text(sample: Hub):
-    for page in sample.walk("search_prompts", limit=50):
-        for prompt in page:
-            got = sample.get("get_prompt", id=prompt["id"])
-            owner, name = prompt["id"].split("/")
-            raw = BY_NAME["version_raw"].file_for(owner=owner, name=name, version=got["version"])
-            published = Path(sample.settings.out, raw).read_bytes()
-            assert got["sha256"] == hashlib.sha256(published).hexdigest()
-            assert published.decode().endswith(got["text"])
-            assert not got["text"].startswith("---\n")
-            assert (got["version"], got["is_latest"]) == (prompt["latest_version"], True)
-            filled = sample.get(
-                "get_prompt", id=prompt["id"],
-                arguments={
-                    variable["name"]: example(variable) for variable in got["variables"]
-                },
-            )  # fmt: skip
-            assert "missing" not in filled
-
-
-def example(variable: dict[str, Any]) -> Any:
-    """A value that a variable takes."""
-    plain = {"integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}}
-    return next(iter(variable.get("enum", [])), plain.get(variable["type"], "x"))
 
 
 @pytest.mark.parametrize(

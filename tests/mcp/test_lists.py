@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.routes import BY_NAME
 from builder.pipeline.build import build
 from mcp_app.cursors import make_cursor
 from mcp_app.selection import WHOLE
@@ -39,11 +38,6 @@ def test_versions_are_newest_first_with_what_changed(hostile: Hub):
         row["version"] for page in hostile.walk("list_versions", id="eve/often") for row in page
     ]
     assert listed == VERSIONS[::-1]
-
-
-def test_tags_are_those_of_the_site(sample: Hub):
-    site = json.loads(Path(sample.settings.out, BY_NAME["tags"].file).read_text())["data"]
-    assert sample.get("list_tags", limit=500) == {"tags": site}
 
 
 def test_tags_by_their_beginning(hostile: Hub):

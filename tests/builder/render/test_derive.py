@@ -6,13 +6,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET, structs
 
 from builder.model import answers
 from builder.model.links import Links
 from builder.model.names import Version
-from builder.model.records import DAY_SECONDS, OwnerFile, StoredFile, VersionFile
-from builder.model.settings import Settings
+from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.render import derive, envelopes
 from builder.render.derive import epoch_seconds, trend
 from tests.support.catalogues import moment
@@ -115,58 +113,6 @@ def stored(version: str, **fields) -> derive.Stored:
     return derive.Stored("ann", "n", Version.parse(version), record, "Größe\r\n", "Größe\r\n")
 
 
-def test_a_first_version_has_no_previous_and_no_diff():
-    version = derive.version_record(stored("1.0.0"), None, 1, LINKS)
-    assert (version.previous, version.diff_url) == (None, None)
-    assert version.size == len("Größe\r\n".encode())
-    assert version.raw_url == ("https://hub.example/prompts/api/v1/repos/ann/n/versions/1.0.0.txt")
-
-
-def test_a_later_version_names_the_one_below():
-    version = derive.version_record(stored("1.1.0"), Version(1, 0, 0), 7, LINKS)
-    assert (version.previous, version.ordinal) == ("1.0.0", 7)
-    assert version.diff_url == "https://hub.example/prompts/api/v1/repos/ann/n/versions/1.1.0.diff"
-    entry = derive.version_entry(version)
-    shared = answers.VersionEntry.__struct_fields__
-    assert [getattr(entry, key) for key in shared] == [getattr(version, key) for key in shared]
-    assert not entry.withdrawn and not entry.labels
-
-
-def test_messages_are_those_of_the_body_without_front_matter():
-    text = '---\ntitle: T\n---\n{{role "user"}}\nHello {{name}}\n'
-    chat = stored("1.0.0")._replace(content=text, body=text[17:])
-    expected = [answers.Message("user", "Hello {{name}}")]
-    version = derive.version_record(chat, None, 1, LINKS)
-    repo = derive.repo_record(chat, [derive.version_entry(version)], None, LINKS)
-    assert version.messages == repo.messages == expected
-    labelled = derive.labelled_version(version, "production", moment(1))
-    assert labelled.messages == expected
-    assert derive.version_record(stored("1.0.0"), None, 1, LINKS).messages is None
-
-
-def test_a_repo_shows_its_latest_version():
-    latest = stored("1.1.0", published_at=moment(5), tags=["a"], license="MIT", changelog="Why.")
-    versions = [
-        derive.version_record(stored("1.0.0", published_at=moment(2)), None, 1, LINKS),
-        derive.version_record(latest, Version(1, 0, 0), 2, LINKS),
-    ]
-    repo = derive.repo_record(latest, [derive.version_entry(one) for one in versions], None, LINKS)
-    assert (repo.latest_version, repo.versions_count, repo.pulls) == ("1.1.0", 2, None)
-    assert (repo.created_at, repo.updated_at) == (moment(2), moment(5))
-    assert (repo.tags, repo.license, repo.changelog) == (["a"], "MIT", "Why.")
-    assert repo.url == "https://hub.example/prompts/ann/n"
-    pulled = derive.repo_record(latest, [derive.version_entry(versions[1])], 12, LINKS)
-    assert pulled.pulls == derive.repo_summary(pulled).pulls == 12
-    assert repo.raw_url == "https://hub.example/prompts/api/v1/repos/ann/n/raw.txt"
-    assert derive.repo_summary(repo).url == repo.url
-    line = derive.catalogue_line(repo, "some words")
-    assert (line.sha256, line.words) == (repo.sha256, "some words")
-    skill = structs.replace(repo, files=[StoredFile("a", 1, "0" * 64, "text/plain", False)])
-    chat = structs.replace(repo, messages=[answers.Message("user", "Hi.")])
-    kinds = [derive.catalogue_line(one, "").kind for one in (repo, skill, chat)]
-    assert kinds == [UNSET, "skill", "chat"]
-
-
 @pytest.mark.parametrize(
     "time", ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0800-06-01T00:00:00Z", moment(7)]
 )
@@ -174,13 +120,6 @@ def test_an_owner_without_a_profile_joined_with_the_first_repo(time):
     user = derive.user_record("ann", None, epoch_seconds(time), 3, None)
     assert (user.handle, user.name, user.bio, user.url) == ("ann", "ann", "", None)
     assert (user.joined_at, user.repos_count, user.pulls) == (time, 3, None)
-
-
-def test_an_owner_with_a_profile():
-    profile = OwnerFile("Ann", moment(1), bio="Bio", url="https://ann.example")
-    user = derive.user_record("ann", profile, epoch_seconds(moment(0)), 0, 7)
-    assert (user.name, user.joined_at, user.url) == ("Ann", moment(1), "https://ann.example")
-    assert user.pulls == 7
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -203,30 +142,3 @@ def test_pages_hold_all_rows_and_none_is_empty(total):
     pages = envelopes.page_count(total)
     assert (pages - 1) * 50 < max(total, 1) <= pages * 50
     assert envelopes.list_meta(1, total, "top").pages == pages
-
-
-def test_meta_says_which_filters_were_applied():
-    assert json.loads(envelopes.json_bytes(envelopes.list_meta(2, 120, "new", "sql"))) == {
-        "page": 2, "pages": 3, "total": 120, "page_size": 50, "sort": "new", "tag": "sql",
-        "q": None,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("count", [0, 1, 200])
-def test_a_whole_list_has_one_page(count):
-    answer = json.loads(envelopes.whole_list([{}] * count))
-    assert len(answer["data"]) == answer["meta"]["total"] == count
-    assert (answer["meta"]["page"], answer["meta"]["pages"]) == (1, 1)
-
-
-def test_the_hub_describes_itself():
-    hub = derive.hub_record(Settings(base_url=LINKS.base_url, site_name="H", queries=True), 2, 9)
-    assert (hub.name, hub.base_url, hub.serial, hub.repos_count) == ("H", LINKS.base_url, 9, 2)
-    assert hub.publish_url == LINKS.base_url + "/api/v1/repos/{owner}/{name}/versions"
-    assert hub.queries is True
-    assert hub.paths.list == "/api/v1/repos/_/{sort}/{page}.json"
-    assert hub.paths.raw == "/api/v1/repos/{owner}/{name}/raw.txt"
-
-
-def test_json_is_compact_and_not_escaped():
-    assert envelopes.json_bytes({"b": "字 é", "a": 1}) == '{"b":"字 é","a":1}'.encode()
