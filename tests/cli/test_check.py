@@ -4,10 +4,7 @@ from pathlib import Path
 
 from builder.model.settings import Settings
 from tests.cli.test_hubctl import hubctl
-from tests.support.catalogues import (
-    edit_record,
-    read_tree,
-)
+from tests.support.catalogues import edit_record, read_tree
 from tests.support.servers import SAMPLE
 
 

@@ -17,12 +17,7 @@ from click.testing import CliRunner, Result
 
 from builder.model.settings import Settings
 from cli.hubctl import COMMANDS, MODULES, main
-from tests.support.catalogues import (
-    read_tree,
-    settings_in,
-    write_small_catalogue,
-    write_version,
-)
+from tests.support.catalogues import read_tree, settings_in, write_small_catalogue, write_version
 from tests.support.progress import without_progress
 from tests.support.servers import HUBCTL, PROJECT, SAMPLE, clean_environment
 

@@ -139,11 +139,7 @@ def test_an_api(folder: Path, example_api: FakeApi):
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
-        (
-            ["--from", "langsmith", "https://api.example"],
-            1,
-            "Example has no API to import from",
-        ),
+        (["--from", "langsmith", "https://api.example"], 1, "Example has no API to import from"),
         (["--from", "langfuse", "content", "--save", "x"], 2, "Leave out --save"),
         (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "langfuse", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),

@@ -22,13 +22,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.tokens import Accounts, format_time
 from tests.cli.command import run
 from tests.cli.test_token import TIME
-from tests.support.servers import (
-    DEADLINE_SECONDS,
-    HUBCTL,
-    clean_environment,
-    in_thread,
-    serving,
-)
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, clean_environment, in_thread, serving
 
 pytestmark = pytest.mark.usefixtures("folder")
 

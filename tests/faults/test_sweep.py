@@ -78,8 +78,7 @@ def test_the_trace_is_complete(writers: Writers, situation: Situation, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("fault", "kinds"),
-    [(KILL, {"torn", "retry", "build"}), (EIO, {"lost", "torn"})],
+    ("fault", "kinds"), [(KILL, {"torn", "retry", "build"}), (EIO, {"lost", "torn"})]
 )
 def test_the_sweep_bites(writers: Writers, fault: str, kinds: set[str], tmp_path: Path):
     for name in ("second", "first label", "withdrawn"):

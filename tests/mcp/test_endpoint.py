@@ -43,10 +43,7 @@ def test_elsewhere_are_the_reads(wire: Wire, path: str):
 
 def test_a_base_url_with_a_path(catalogue: Settings, tmp_path: Path):
     own = catalogue._replace(out=f"{tmp_path}/site", state=f"{tmp_path}/state")
-    with (
-        serving(own, "--base-url", "https://example.org/prompts") as server,
-        Wire(server) as wire,
-    ):
+    with serving(own, "--base-url", "https://example.org/prompts") as server, Wire(server) as wire:
         for path in ("/prompts/mcp", "/prompts/mcp/"):
             for host in ("example.org", "example.org:443", "localhost"):
                 assert wire.ask(*PING._replace(headers={"Host": host}), path=path).result == {}

@@ -13,15 +13,7 @@ from typing import Any
 import pytest
 
 from builder.model.names import Version
-from tests.mcp.wire import (
-    HANDSHAKE,
-    STATELESS,
-    Message,
-    Wire,
-    built_catalogue,
-    call,
-    message,
-)
+from tests.mcp.wire import HANDSHAKE, STATELESS, Message, Wire, built_catalogue, call, message
 from tests.support.servers import Server, add_publisher, serving, wait_until
 
 VERSIONS = 10
@@ -87,10 +79,7 @@ def test_builds_while_it_is_asked(tmp_path: Path):
     """No request fails, none is answered from before what its sender knows."""
     settings = built_catalogue(tmp_path)
     token = add_publisher(settings, "ann")
-    with (
-        serving(settings, "--publish-limit", "0", "--rate-limit", "0") as hub,
-        Wire(hub) as wire,
-    ):
+    with serving(settings, "--publish-limit", "0", "--rate-limit", "0") as hub, Wire(hub) as wire:
         publish(hub, token, "1.0.0")
         wait_until(
             lambda: wire.ask(*call("search_prompts", query="grows")).given["prompts"],

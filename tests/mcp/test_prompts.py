@@ -11,16 +11,7 @@ from hypothesis import strategies as st
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from mcp_app.top_prompts import TOP_MAX
 from tests.conftest import YamlWork
-from tests.mcp.catalogue import (
-    BODIES,
-    LONG_TEXT,
-    MARK,
-    TYPED,
-    VERSIONS,
-    Hub,
-    Refused,
-    check_error,
-)
+from tests.mcp.catalogue import BODIES, LONG_TEXT, MARK, TYPED, VERSIONS, Hub, Refused, check_error
 from tests.mcp.test_half_copied import damaged, remove
 
 INVALID_PARAMS = -32602

@@ -134,8 +134,7 @@ def test_a_cursor_does_not_lead_into_another_part(hostile: Hub):
 
 
 @pytest.mark.parametrize(
-    "part",
-    ["owner=gone", "tags=gone", "owner=eve&tags=gone", "tags=bulk,gone", "tags=busy,bulk"],
+    "part", ["owner=gone", "tags=gone", "owner=eve&tags=gone", "tags=bulk,gone", "tags=busy,bulk"]
 )
 def test_a_part_that_has_lost_its_last_prompt_is_empty(hostile: Hub, part: str):
     empty = {"prompts": [], "total": 0}

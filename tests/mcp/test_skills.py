@@ -109,13 +109,7 @@ def test_results_say_how_long_they_hold_where_the_revision_knows_that(hostile: H
 
 WRONG: dict[str, list[Any]] = {
     "eve/often": ["skill://eve/oftn/SKILL.md"],
-    "Resources are": [
-        "skill://eve/front",
-        "skill://eve/front/",
-        "skill://SKILL.md",
-        MARK,
-        "",
-    ],
+    "Resources are": ["skill://eve/front", "skill://eve/front/", "skill://SKILL.md", MARK, ""],
     "The URI of a skill is": [
         "skill://eve/front/skill.md",
         "skill://eve/front/1.0.0/SKILL.md",

@@ -13,9 +13,7 @@ import uvloop
 
 from server.app import Receive, Scope, Send
 from server.connections import ConnectionLimits, Connections
-from tests.support.servers import (
-    DEADLINE_SECONDS,
-)
+from tests.support.servers import DEADLINE_SECONDS
 
 GET = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
 # Ticks that end soon, and ticks that no test lives to see.

@@ -13,12 +13,7 @@ import uvloop
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from server.answers import (
-    IN_MEMORY_BYTES_MAX,
-    OPEN_FILE_BYTES,
-    PIECE_BYTES,
-    FileBodies,
-)
+from server.answers import IN_MEMORY_BYTES_MAX, OPEN_FILE_BYTES, PIECE_BYTES, FileBodies
 from server.app import ReadApp, Receive, Scope, Send
 from tests.server.running import NEVER, Running, in_a_loop, running, until
 

@@ -15,9 +15,7 @@ from builder.pipeline.build import build
 from server.app import ReadApp, Receive, Scope, Send
 from server.lifespan import run_lifespan
 from server.mount import REQUESTS, Hub
-from tests.support.servers import (
-    DEADLINE_SECONDS,
-)
+from tests.support.servers import DEADLINE_SECONDS
 
 
 class Mcp:

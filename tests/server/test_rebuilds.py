@@ -10,12 +10,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.server.test_app import check_error
 from tests.support.catalogues import moment, write_owner, write_version
-from tests.support.servers import (
-    DEADLINE_SECONDS,
-    Server,
-    serving,
-    wait_until,
-)
+from tests.support.servers import DEADLINE_SECONDS, Server, serving, wait_until
 
 
 def rebuild(server: Server) -> None:

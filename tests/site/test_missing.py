@@ -38,10 +38,7 @@ def test_a_wrong_name_leads_to_its_owner_s_prompts_on_any_host(request, host):
 @pytest.mark.parametrize("host", ["visits", "ignoring_visits"])
 @pytest.mark.parametrize(
     ("path", "repo", "sign"),
-    [
-        ("mara-okafor/sql-reviw", SQL_REVIEW, "prompt {}"),
-        (f"{FOLDER}s", FOLDER, "skill /"),
-    ],
+    [("mara-okafor/sql-reviw", SQL_REVIEW, "prompt {}"), (f"{FOLDER}s", FOLDER, "skill /")],
 )
 def test_similar_prompts_have_the_sign_of_their_kind_on_any_host(request, host, path, repo, sign):
     page = request.getfixturevalue(host).open(f"/{path}")

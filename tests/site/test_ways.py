@@ -77,8 +77,7 @@ def test_the_home_page_searches_tries_a_prompt_and_lists_new_and_top_ones(start)
 
 
 @pytest.mark.parametrize(
-    ("sort", "time"),
-    [("new", "created_at"), ("top", "updated_at"), ("trending", "updated_at")],
+    ("sort", "time"), [("new", "created_at"), ("top", "updated_at"), ("trending", "updated_at")]
 )
 def test_a_list_shows_the_times_that_sort_it(visits, hub, sort, time):
     rows = hub.get(f"/api/v1/repos?sort={sort}").json()["data"]

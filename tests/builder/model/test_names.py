@@ -10,13 +10,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import RESERVED_OWNERS, Version
 from builder.model.routes import ROUTES, SORTS
-from builder.model.service_urls import (
-    ACCOUNT_URL,
-    HEALTH_URL,
-    MCP_URL,
-    PUBLISH_URL,
-    READY_URL,
-)
+from builder.model.service_urls import ACCOUNT_URL, HEALTH_URL, MCP_URL, PUBLISH_URL, READY_URL
 from tests.support.depth import searching
 
 CONTRACT_RESERVED = """

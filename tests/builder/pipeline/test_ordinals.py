@@ -5,13 +5,7 @@ import pytest
 from builder.model.errors import ContentError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from tests.support.catalogues import (
-    build_files,
-    freshly_built,
-    moment,
-    read_tree,
-    write_version,
-)
+from tests.support.catalogues import build_files, freshly_built, moment, read_tree, write_version
 
 
 def write(settings: Settings, version: str, hour: int, **fields: int) -> None:

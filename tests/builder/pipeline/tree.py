@@ -9,10 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from builder.model.errors import ContentError, Fault
 from builder.store.labels import read_labels
-from tests.support.catalogues import (
-    settings_in,
-    write_json,
-)
+from tests.support.catalogues import settings_in, write_json
 
 
 class Tree(RuleBasedStateMachine):

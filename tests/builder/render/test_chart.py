@@ -8,14 +8,7 @@ import pytest
 
 from builder.model.answers import LabelMove, ListedVersion, Withdrawal
 from builder.model.labels import Labels
-from builder.render.chart import (
-    DATES_APART,
-    LABELS_MAX,
-    VERSIONS_MAX,
-    chart,
-    left_out,
-    shown_moves,
-)
+from builder.render.chart import DATES_APART, LABELS_MAX, VERSIONS_MAX, chart, left_out, shown_moves
 
 
 def version(number: str, at: str) -> ListedVersion:

@@ -26,12 +26,7 @@ from builder.store.content import (
     read_version,
 )
 from tests.support.calls import once, watched
-from tests.support.catalogues import (
-    edit_record,
-    moment,
-    write_small_catalogue,
-    write_version,
-)
+from tests.support.catalogues import edit_record, moment, write_small_catalogue, write_version
 
 
 @pytest.fixture
