@@ -141,9 +141,9 @@ def hub(environment: Path, tmp_path: Path) -> Iterator[str]:
 def test_a_hub_from_the_wheel(hub: str) -> None:
     with requests.Session() as session:
         for path, part in (
-            ("/api/v1/repos/ann/summarize/raw", "{{text}}"),
-            ("/ann/summarize", "Summarize a text"),
-            ("/api/v1/repos?q=summarize", '"name":"summarize"'),
+            ("/api/v1/repos/ann/summarize-for-a-busy-reader/raw", "{{text}}"),
+            ("/ann/summarize-for-a-busy-reader", "Summarize a text"),
+            ("/api/v1/repos?q=summarize", '"name":"summarize-for-a-busy-reader"'),
             ("/clients/hub_prompts.py", "class Hub"),
             ("/clients/hub.js", "class Hub"),
             ("/cli/releases/v1.0.0/hub", "#!/bin/sh"),
