@@ -85,17 +85,6 @@ def test_gzip_is_the_same_each_time(live: Server) -> None:
 # Ranges
 
 
-def test_range_that_is_ignored(live: Server) -> None:
-    for path in (f"{DIFF_REVIEW}/raw?version=1.0.0&x", "/api/v1/tags", "/", DIFF_REVIEW):
-        answer = live.get(
-            path, headers={"Range": "bytes=0-1,3-4" if "raw" in path else "bytes=0-1"}
-        )
-        assert (answer.status_code, answer.content) == (200, live.get(path).content)
-    head = live.request("HEAD", f"{DIFF_REVIEW}/raw", headers={"Range": "bytes=0-1"})
-    assert head.status_code == 200
-    assert head.headers["Content-Length"] == str(len(live.get(f"{DIFF_REVIEW}/raw").content))
-
-
 def test_if_range(live: Server) -> None:
     path = f"{DIFF_REVIEW}/raw"
     whole = live.get(path)
@@ -110,17 +99,6 @@ def test_if_range(live: Server) -> None:
 
 
 # Errors
-
-
-def test_a_parameter_elsewhere_names_the_address_that_takes_it(live: Server) -> None:
-    for path, told in {
-        f"{DIFF_REVIEW}?version=1.0.0": f"{DIFF_REVIEW}/versions/1.0.0 ",
-        f"{DIFF_REVIEW}/raw.txt?version=1.0.0": f"{DIFF_REVIEW}/raw?version=1.0.0)",
-        f"{DIFF_REVIEW}.json?label=production": f"{DIFF_REVIEW}/labels/production ",
-        f"{DIFF_REVIEW}?version=../1": f"{DIFF_REVIEW}/versions/X.Y.Z ",
-        "/api/v1/repos?label=production": "/api/v1/repos/OWNER/NAME/raw?label=production)",
-    }.items():
-        assert told in check_error(live.get(path), 400, "invalid_parameter")
 
 
 # Hostile requests
