@@ -70,27 +70,6 @@ def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     assert {route.name for route in routes.ROUTES} - found == {"list_pages", "tag_pages"}
 
 
-def test_the_diff_of_a_version_has_its_files(small):
-    for version, files in (("1.1.0", {"a.md": b"1\n", "b": b"\0"}), ("1.2.0", {"a.md": b"2\n"})):
-        write_version(small.content, "ann", "files", version, "Same.\n", files)
-    files = build_files(small)
-    diff = files["api/v1/repos/ann/files/versions/1.2.0.diff"].decode()
-    assert (
-        diff
-        == """\
-diff --git a/a.md b/a.md
---- a/a.md
-+++ b/a.md
-@@ -1 +1 @@
--1
-+2
-diff --git a/b b/b
-deleted file mode 100644
-Binary files a/b and /dev/null differ
-"""
-    )
-
-
 def test_nothing_changed_nothing_written(small, settled):
     build(small)
     before = stat_tree(small.out)

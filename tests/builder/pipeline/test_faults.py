@@ -7,12 +7,10 @@ import pytest
 
 from builder.model.errors import ContentError
 from builder.pipeline.build import build, compare
-from tests.builder.pipeline.sites import answer
 from tests.support.calls import once, watched
 from tests.support.catalogues import (
     build_files,
     edit_record,
-    freshly_built,
     read_tree,
     write_version,
     write_withdrawn,
@@ -74,53 +72,6 @@ def test_with_a_fault_in_the_content_the_site_stays_as_it_was(small, tmp_path, b
     shutil.rmtree(small.content)
     (tmp_path / "sound").rename(small.content)
     assert build_files(small) == before
-
-
-def test_a_fault_in_one_repo_does_not_change_what_others_show_in_lists(small):
-    before = build_files(small)
-    BREAKS["hash"](small.content)
-    write_version(small.content, "bob", "sql", "1.1.0", "New.\n", title="New title")
-    with pytest.raises(ContentError):
-        build(small, index=False)
-    after = read_tree(small.out)
-    same = {file for file in before if after[file] == before[file]}
-    assert {file for file in before if "sql" not in file} <= same
-    write_version(small.content, "ann", "review", "1.1.0", "Mended.\n", tags=["code", "careful"])
-    assert build_files(small) == freshly_built(small)
-
-
-@pytest.mark.parametrize("kind", ["hash", "profile", "name"])
-def test_the_error_names_all_faults(small, kind):
-    build_files(small)
-    if kind == "hash":
-        paths = ["ann/review/1.0.0.md", "ann/story/1.0.0.md", "bob/sql/1.0.0.md"]
-        for path in paths:
-            Path(small.content, path).write_text("Edited.\n")
-    elif kind == "profile":
-        paths = ["ann/owner.json", "bob/owner.json"]
-        for path in paths:
-            Path(small.content, path).write_text("{}")
-    else:
-        paths = ["ann/Worse", "bob/Bad"]
-        for path in paths:
-            Path(small.content, path).mkdir()
-    with pytest.raises(ContentError) as caught:
-        build(small, index=False)
-    assert sorted(fault.path for fault in caught.value.faults) == paths
-    assert all(path in str(caught.value) for path in paths)
-
-
-def test_with_names_what_has_no_fault_is_built(small):
-    build(small, index=False)
-    Path(small.content, "ann/review/1.1.0.md").rename(f"{small.content}/aside")
-    write_version(small.content, "bob", "sql", "1.1.0", "New.\n")
-    with pytest.raises(ContentError):
-        build(small, changed=[("ann", "review"), ("bob", "sql")], index=False)
-    assert answer(small, "api/v1/repos/bob/sql.json")["data"]["latest_version"] == "1.1.0"
-    assert answer(small, "api/v1/repos/ann/review.json")["data"]["latest_version"] == "1.1.0"
-    Path(small.content, "aside").rename(f"{small.content}/ann/review/1.1.0.md")
-    build(small, changed=[("ann", "review")], index=False)
-    assert read_tree(small.out) == freshly_built(small)
 
 
 def test_the_faults_that_several_processes_find_are_named(empty, monkeypatch):

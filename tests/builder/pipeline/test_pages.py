@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from builder.write import files
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
     build_files,
-    freshly_built,
     moment,
     read_tree,
     settings_in,
@@ -81,18 +79,6 @@ def test_pages_hold_every_repo_once_in_order(paged, folder, total, sort):
     # All were published once: each order is newest first.
     assert names == [f"r{number:03}" for number in reversed(range(total))]
     assert not Path(paged.out, f"{folder}/{sort}/{last + 1}.json").exists()
-
-
-def test_pages_past_a_shortened_end_go(paged):
-    shutil.rmtree(f"{paged.content}/ann/r000")
-    for number in range(1, 21):
-        shutil.rmtree(f"{paged.content}/ann/r{number:03}")
-    site = build_files(paged)
-    assert "api/v1/repos/_/top/3.json" in site
-    site = build_files(paged)
-    assert "api/v1/repos/_/top/3.json" not in site
-    assert "api/v1/tags/many/top/2.json" not in site
-    assert site == freshly_built(paged)
 
 
 def test_an_empty_catalogue_is_a_site(empty):

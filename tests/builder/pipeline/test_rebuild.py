@@ -15,35 +15,11 @@ from tests.builder.pipeline.rebuilds import rebuilding
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 
-def test_a_publication_is_visible_when_that_is_said(built):
-    with rebuilding(built) as hub:
-        for number in range(1, 6):
-            version = f"1.0.{number}"
-            assert hub.publish("ann/story", version) == 4 + number
-            assert hub.latest("ann/story") == version
-            listed = {
-                repo["name"]: repo["latest_version"] for repo in hub.read("repos/_/new/1.json")
-            }
-            assert listed["story"] == version
-        hub.wait_until_settled()
-        assert hub.serial == hub.health["serial"] == 4 + 5
-    hub.check_site()
-
-
 def test_a_full_build_is_waited_for(small):
     with rebuilding(small) as hub:
         assert hub.health["serial"] is None  # nothing is built yet
         assert hub.show("ann/story") == 4
         hub.wait_until_settled()
-    hub.check_site()
-
-
-def test_everything_is_looked_at_on_request(built):
-    with rebuilding(built) as hub:
-        hub.write("ann/story", "1.0.1")
-        hub.write("zoe/repo")
-        hub.rebuilder.request(None)
-        wait_until(lambda: hub.health["serial"] == 6, "the build")
     hub.check_site()
 
 
