@@ -9,15 +9,8 @@ from cli.options import accounts_options
 from cli.standard_error import say
 from cli.table import echo_list
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import (
-    ALL_RIGHTS,
-    EXPIRES_DAYS_DEFAULT,
-    RIGHTS,
-    Accounts,
-    Grant,
-    Token,
-    format_time,
-)
+from publisher.accounts.token import ALL_RIGHTS, RIGHTS, Grant, Token
+from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts, format_time
 
 _UNIT_DAYS = {"d": 1, "w": 7, "y": 365}
 

@@ -1,11 +1,8 @@
 """The person who acts, the owner for whom, and the way."""
 
-from __future__ import annotations
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from publisher.accounts.tokens import Token
+from publisher.accounts.token import Token
 
 # The roles of a team's members. People are maintainers of their own prompts.
 MAINTAINER, WRITER = "maintainer", "writer"

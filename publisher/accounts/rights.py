@@ -12,7 +12,8 @@ from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.teams import Teams
-from publisher.accounts.tokens import LABEL, PUBLISH, Accounts
+from publisher.accounts.token import LABEL, PUBLISH
+from publisher.accounts.tokens import Accounts
 
 _NAMES_SHOWN = 5
 

@@ -12,7 +12,6 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +25,18 @@ from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.teams import Teams
-from publisher.accounts.token_text import is_token, make_token
+from publisher.accounts.token import (
+    ALL_RIGHTS,
+    ANY,
+    EVERYTHING,
+    LABEL,
+    PUBLISH,
+    READ,
+    Grant,
+    Token,
+    is_token,
+    make_token,
+)
 
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90
@@ -43,15 +53,8 @@ USE_NOTED_EVERY_SECONDS = 60
 # The token of a job of a trusted publisher expires after this time.
 TRUSTED_SECONDS = 15 * 60
 
-# The rights of a token. Each token reads a private hub; READ is for those that may do nothing else.
-READ, PUBLISH, LABEL = "read", "publish", "label"
-RIGHTS = (PUBLISH, LABEL)
-ALL_RIGHTS = (READ, *RIGHTS)
-
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
-# In a scope, stands for all repos of an owner, or for all owners for whom the person may act.
-ANY = "*"
 # The role of the person ?1 in the team ?2, unless that is locked.
 _ROLE_OF = (
     "SELECT role FROM member JOIN owner ON handle = team "
@@ -59,74 +62,6 @@ _ROLE_OF = (
 )
 
 
-class Token(NamedTuple):
-    """A token without its text. ``id`` is public. ``repos``: where it publishes, each as ``story``
-    or ``*`` of the owner, or as ``team/story``, ``team/*`` or ``*/*``; empty for all of the
-    owner's.
-
-    ``rights`` are of ALL_RIGHTS. With LABEL it moves ``labels``, or if that is empty all that are
-    not protected. ``trusted_publisher``: the ids, joined by spaces, of the trusted publishers that
-    match the job of this token; None for a personal token. ``source``: that job.
-    """
-
-    id: str
-    owner: str
-    name: str
-    repos: tuple[str, ...]
-    created_at: int
-    expires_at: int
-    last_used_at: int | None
-    revoked_at: int | None
-    trusted_publisher: str | None
-    rights: tuple[str, ...] = RIGHTS
-    labels: tuple[str, ...] = ()
-    source: Source | None = None
-
-    def state(self, now: datetime | None = None) -> str:
-        """Returns ``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
-        if self.revoked_at is not None:
-            return "revoked"
-        return "expired" if clock.seconds(now) >= self.expires_at else "active"
-
-    @property
-    def only_reads(self) -> bool:
-        """True if the token only reads a private hub, all of it."""
-        return self.rights == (READ,)
-
-    @property
-    def scopes(self) -> list[tuple[str, str]]:
-        """The owner and the repo of all to which it may publish; ``*`` stands for any."""
-        split = (repo.rpartition("/") for repo in self.repos or ("*",))
-        return [(owner or self.owner, repo) for owner, _, repo in split]
-
-    def reaches(self, owner: str, repo: str = "") -> bool:
-        """True if it may publish to a repo of an owner; without ``repo``, to any."""
-        return any(
-            whose in ("*", owner) and (one in ("*", repo) or not repo) for whose, one in self.scopes
-        )
-
-    def scope(self) -> str:
-        """The repos to which it may publish, for people: ``ann/*``, or some repos."""
-        return "nothing" if self.only_reads else ", ".join(map("/".join, self.scopes))
-
-    def abilities(self) -> str:
-        """Its rights, for people: ``publishes, moves production``."""
-        moves = f"moves {', '.join(self.labels)}" if self.labels else "moves unprotected labels"
-        verbs = {READ: "reads", PUBLISH: "publishes", LABEL: moves}
-        return ", ".join(verbs[right] for right in self.rights)
-
-
-class Grant(NamedTuple):
-    """The scope and the rights of a new token. ``repos`` as Token has them; those of the owner may
-    have the handle, too. ``rights`` and ``labels`` as Token has them.
-    """
-
-    repos: Sequence[str] = ()
-    rights: Sequence[str] = RIGHTS
-    labels: Sequence[str] = ()
-
-
-EVERYTHING = Grant()
 # Each is stored as one text, joined by spaces.
 _JOINED = ("repos", "rights", "labels")
 _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"

@@ -6,7 +6,8 @@ from datetime import datetime
 from builder.model.errors import RequestError
 from publisher.accounts import clock
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import Accounts, Token
+from publisher.accounts.token import Token
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.claims import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 

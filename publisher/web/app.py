@@ -21,7 +21,7 @@ from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.render.pages import CompiledTemplates
 from publisher.accounts.database import Database
-from publisher.accounts.token_text import find_token
+from publisher.accounts.token import find_token
 from publisher.limits import DEFAULT_LIMITS, Limits
 from publisher.log import log_event
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn

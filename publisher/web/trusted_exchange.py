@@ -11,7 +11,8 @@ from builder.model.service_urls import TRUSTED_URL
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.events import written_by
 from publisher.accounts.people.attempts import FAILED_SIGN_INS
-from publisher.accounts.tokens import Token, format_time
+from publisher.accounts.token import Token
+from publisher.accounts.tokens import format_time
 from publisher.service.parts import Service
 from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange

@@ -24,7 +24,7 @@ from builder.model.request_bodies import (
 )
 from builder.model.withdrawn import BECAUSE
 from builder.text.json_keys import only_once
-from publisher.accounts.token_text import find_token
+from publisher.accounts.token import find_token
 from publisher.write.characters import check_characters
 from publisher.write.fields import GRAMMAR, decode, decoder_of, suggest
 from publisher.write.folders import IS_POINTER, LFS_POINTER, parse_files

@@ -17,7 +17,7 @@ from builder.model.plural import counted
 from builder.model.records import StoredFile
 from builder.model.request_bodies import Draft, DraftFile
 from builder.model.version_files import BYTES_MAX, media_type
-from publisher.accounts.token_text import find_token
+from publisher.accounts.token import find_token
 from publisher.write.fields import decode
 
 _file = msgspec.json.Decoder(DraftFile)

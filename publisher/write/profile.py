@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from builder.model.errors import ContentError, Detail, RequestError, validation_failed
 from builder.model.records import OwnerFile
 from builder.store.content import read_owner
-from publisher.accounts.token_text import find_token
+from publisher.accounts.token import find_token
 from publisher.write.characters import check_characters
 from publisher.write.rendering import render
 from publisher.write.store_protocol import Store

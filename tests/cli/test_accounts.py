@@ -21,7 +21,8 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.accounts.teams import Teams
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

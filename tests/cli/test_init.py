@@ -18,7 +18,7 @@ from builder.store.content import read_version
 from cli.config import read_config
 from cli.hubctl import main
 from cli.init import FIRST_PROMPT
-from publisher.accounts.token_text import is_token
+from publisher.accounts.token import is_token
 from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import read_tree
 from tests.support.servers import DEADLINE_SECONDS, HUBCTL, SAMPLE, clean_environment

@@ -12,7 +12,7 @@ import pytest
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token_text import is_token
+from publisher.accounts.token import is_token
 from publisher.accounts.tokens import Accounts
 from tests.cli.command import run
 from tests.support.servers import HUBCTL, clean_environment

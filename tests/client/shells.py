@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from builder.render.clients import SHELL_CLIENT
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from tests.support.servers import DEADLINE_SECONDS
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from publisher.accounts.database import Database
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

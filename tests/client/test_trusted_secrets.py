@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from tests.client.ci_job import (
     ID_TOKEN,
     PUSH,

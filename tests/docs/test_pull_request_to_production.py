@@ -10,7 +10,8 @@ from builder.model.service_urls import CHECK_URL
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.teams import Teams
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 from tests.docs.ci import NOTHING, SHELLS, Done, TrustedProject, Trusting, git, versions
 from tests.support.catalogues import settings_in
 from tests.support.servers import Server, serving

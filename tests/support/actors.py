@@ -2,7 +2,8 @@
 
 from publisher.accounts.actors import MAINTAINER, Actor
 from publisher.accounts.rights import Rights
-from publisher.accounts.tokens import Accounts, Token
+from publisher.accounts.token import Token
+from publisher.accounts.tokens import Accounts
 
 
 def holder(token: Token, owner: str) -> Actor:

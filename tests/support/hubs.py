@@ -17,7 +17,8 @@ from builder.model.errors import STATUS
 from builder.model.settings import Settings
 from builder.store import content
 from publisher.accounts.database import Database
-from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts
 from publisher.limits import Limits
 from publisher.log import configure_logging
 from publisher.openid.provider import DEFAULT_SIGN_IN, SignIn

@@ -27,7 +27,8 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.database import Database
 from publisher.accounts.teams import Teams
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 from tests.support.catalogues import write_files, write_json
 from tests.support.forks import Fork
 

@@ -30,7 +30,8 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.saved_drafts import SavedDrafts
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.issuers import DEFAULT_ISSUERS
 from publisher.trusted.publisher_fields import Entered
 from publisher.trusted.publishers import TrustedPublishers

@@ -19,18 +19,8 @@ from wtforms.validators import DataRequired, InputRequired, Length
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
-from publisher.accounts.token_text import find_token
-from publisher.accounts.tokens import (
-    ANY,
-    EXPIRES_DAYS_DEFAULT,
-    LABEL,
-    PUBLISH,
-    READ,
-    RIGHTS,
-    TOKEN_NAME_CHARS_MAX,
-    Grant,
-    Token,
-)
+from publisher.accounts.token import ANY, LABEL, PUBLISH, READ, RIGHTS, Grant, Token, find_token
+from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX
 from publisher.trusted.publisher_fields import parse_labels
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import errors_shown

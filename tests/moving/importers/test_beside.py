@@ -8,7 +8,7 @@ import pytest
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store import content
 from moving.importers.run import Outcome
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from tests.moving.importers.bringing import SKILL, bring, latest, paths, reasons, write_all
 from tests.support.folder_cases import CASES, told
 

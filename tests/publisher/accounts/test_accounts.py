@@ -13,8 +13,8 @@ from builder.model.errors import OperatorError, RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.owners import Owner
 from publisher.accounts.people.locks import lock, unlock
-from publisher.accounts.token_text import make_token
-from publisher.accounts.tokens import Accounts, Grant, Token
+from publisher.accounts.token import Grant, Token, make_token
+from publisher.accounts.tokens import Accounts
 from tests.publisher.accounts.conftest import NOW, NOW_SECONDS, refusal
 from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite

@@ -19,7 +19,7 @@ from publisher.accounts.people.signup import sign_up
 from publisher.accounts.people.ways import ways_to_sign_in
 from publisher.accounts.schema import SCHEMA_VERSION
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
 

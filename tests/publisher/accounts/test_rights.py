@@ -13,8 +13,8 @@ from publisher.accounts.protected import PROTECTED_MAX, ProtectedLabels
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
-from publisher.accounts.token_text import make_token
-from publisher.accounts.tokens import RIGHTS, Accounts, Grant, Token
+from publisher.accounts.token import RIGHTS, Grant, Token, make_token
+from publisher.accounts.tokens import Accounts
 from tests.support.actors import holder, rights_of
 from tests.support.postgres import only_sqlite
 

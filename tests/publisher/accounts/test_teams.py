@@ -16,7 +16,8 @@ from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.rights import Rights
 from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.teams import LINK_SECONDS, LINKS_MAX, Teams
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -13,7 +13,8 @@ import pytest
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.accounts.tokens import Accounts, Token
+from publisher.accounts.token import Token
+from publisher.accounts.tokens import Accounts
 from publisher.trusted.exchange import exchange
 from publisher.trusted.id_tokens import LEEWAY_SECONDS, verify
 from publisher.trusted.issuers import Issuer

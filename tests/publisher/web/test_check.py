@@ -18,8 +18,7 @@ from werkzeug.test import TestResponse, encode_multipart
 
 from builder.model.request_bodies import WithdrawalDraft
 from builder.model.routes import API
-from publisher.accounts.token_text import make_token
-from publisher.accounts.tokens import LABEL, PUBLISH, READ
+from publisher.accounts.token import LABEL, PUBLISH, READ, make_token
 from publisher.limits import Quotas
 from publisher.write.drafts import make_change
 from publisher.write.store_protocol import Folder

@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse, encode_multipart
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store.check import check
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from tests.support.folder_cases import CASES, told
 from tests.support.hubs import URL, Hub, code_of, fields_of
 

@@ -9,7 +9,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from builder.model.service_urls import TRUSTED_URL
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from publisher.limits import Limits
 from publisher.openid.provider import SignIn
 from publisher.trusted.issuers import Issuer

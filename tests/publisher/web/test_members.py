@@ -13,7 +13,8 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.accounts.tokens import PUBLISH, READ, Accounts, Grant
+from publisher.accounts.token import PUBLISH, READ, Grant
+from publisher.accounts.tokens import Accounts
 from publisher.web.members import reader_check
 from publisher.web.pages.places import site_page
 from tests.publisher.web.pages.conftest import PASSWORD, People

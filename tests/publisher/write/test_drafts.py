@@ -12,7 +12,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import CHANGELOG_BYTES_MAX, CONTENT_BYTES_MAX, Variable
 from builder.model.request_bodies import Draft, LabelDraft, LabelRemoval, WithdrawalDraft
-from publisher.accounts.token_text import find_token, is_token, make_token
+from publisher.accounts.token import find_token, is_token, make_token
 from publisher.write.drafts import make_change, make_draft, parse_draft
 
 

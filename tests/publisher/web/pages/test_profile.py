@@ -8,7 +8,7 @@ import pytest
 from builder.model.content_tree import OWNER_FILE
 from builder.store.check import check
 from builder.store.content import read_owner
-from publisher.accounts.token_text import make_token
+from publisher.accounts.token import make_token
 from publisher.write.profile import chars_max
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import moment, write_owner

@@ -9,7 +9,8 @@ import requests
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.teams import Teams
-from publisher.accounts.tokens import Accounts, Grant
+from publisher.accounts.token import Grant
+from publisher.accounts.tokens import Accounts
 from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
 from tests.publisher.web.pages.editor import NEW, fields_of, publish, send
 

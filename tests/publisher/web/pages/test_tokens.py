@@ -13,8 +13,8 @@ import yaml
 
 from builder.model.settings import Settings
 from publisher.accounts.database import Database
-from publisher.accounts.token_text import find_token, make_token
-from publisher.accounts.tokens import Accounts, Token
+from publisher.accounts.token import Token, find_token, make_token
+from publisher.accounts.tokens import Accounts
 from publisher.web.pages.repos import OFFERED_MAX
 from publisher.web.pages.tokens import ACTIVE_MAX, ENDED_SHOWN, EXPIRES_DAYS
 from tests.publisher.web.pages.conftest import Page, People, Visitor
