@@ -1,8 +1,8 @@
 """An access token: its text, its scope and its rights.
 
-The text is ``hub_``, 32 random base62 characters, and 6 that check them: the CRC-32 (as in zlib) of the 36
-characters before, as a number in base62, most significant digit first, padded with zeros. The
-digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner recognises a token, and a
+The text is ``hub_``, 32 random base62 characters, and 6 that check them: the CRC-32 (as in zlib) of
+the 36 characters before, as a number in base62, most significant digit first, padded with zeros.
+The digits of base62 are 0-9, A-Z, a-z, in this order. So a secret scanner recognises a token, and a
 typo is found without a look into the database.
 """
 
