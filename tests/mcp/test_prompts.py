@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.model.routes import BY_NAME, PAGE_SIZE
-from mcp_app.top_prompts import TOP_MAX
+from builder.model.routes import BY_NAME
 from tests.conftest import YamlWork
 from tests.mcp.catalogue import BODIES, LONG_TEXT, MARK, TYPED, VERSIONS, Hub, Refused, check_error
 from tests.mcp.test_half_copied import damaged, remove
@@ -34,16 +33,6 @@ def refusal(hub: Hub, method: str, params: dict[str, Any]) -> str:
     assert refused.value.code == INVALID_PARAMS
     assert "OBEY" not in str(refused.value)
     return str(refused.value)
-
-
-def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
-    pages = list(hostile.pages("prompts/list"))
-    assert [len(page) for page in pages] == [PAGE_SIZE] * (TOP_MAX // PAGE_SIZE)
-    top = [row["id"] for page in hostile.walk("search_prompts", limit=50) for row in page]
-    assert len(top) > TOP_MAX
-    assert [prompt["name"] for page in pages for prompt in page] == top[:TOP_MAX]
-    # The others are there all the same.
-    assert fill(hostile, top[-1]) == "Hello.\n"
 
 
 def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):

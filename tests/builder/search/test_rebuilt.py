@@ -12,8 +12,7 @@ from builder.model.routes import QUERY_CHARS_MAX
 from builder.pipeline.build import build
 from builder.search.queries import ListQuery, Queries
 from builder.store.state import State
-from tests.builder.search.asking import ask, refused
-from tests.support.catalogues import moment, write_owner, write_version
+from tests.builder.search.asking import refused
 
 
 @pytest.mark.parametrize(
@@ -31,33 +30,6 @@ def test_q_is_echoed_as_it_was(live, q):
     assert answer.json()["meta"]["q"] == q
     assert answer.json()["meta"]["sort"] is None
     assert answer.headers["Cache-Control"] == "public, max-age=60"
-
-
-def test_answers_follow_a_rebuild(small, queries):
-    build(small)
-    assert ask(queries, q="care")[0] == ["ann/review"]
-    assert ask(queries, tags=("code", "careful"))[0] == ["ann/review"]
-    write_version(
-        small.content, "bob", "sql", "1.1.0", "Take care.", tags=["code", "careful", "x-ray"]
-    )
-    assert ask(queries, q="care")[0] == ["ann/review"]
-    build(small)
-    assert sorted(ask(queries, q="care")[0]) == ["ann/review", "bob/sql"]
-    rows, meta = ask(queries, tags=("code", "careful"), sort="new")
-    assert rows == ["ann/review", "bob/sql"]
-    assert meta["total"] == 2
-    assert ask(queries, tags=("x-ray", "code"))[0] == ["bob/sql"]
-    write_version(small.content, "ann", "review", "1.2.0", "Look.", tags=[])
-    write_owner(small.content, "zed")
-    write_version(small.content, "zed", "new", "1.0.0", "Care.", published_at=moment(9000))
-    build(small)
-    assert ask(queries, q="care", sort="new")[0] == ["zed/new", "bob/sql"]
-    for path in sorted(Path(small.content, "bob", "sql").iterdir()):
-        path.unlink()
-    build(small)
-    assert ask(queries, q="care")[0] == ["zed/new"]
-    with refused("tag_not_found"):
-        ask(queries, tags=("x-ray", "code"))
 
 
 READS: list[Callable[[Queries], object]] = [
