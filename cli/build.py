@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from cli.standard_error import say, say_some, say_waiting
 if TYPE_CHECKING:
     from builder.pipeline.build import Built, Difference
 
-# A build looks so long for files that the site has lost; the next one goes on from there.
-CHECK_SECONDS = 0.25
 SHOWN_FILES = 20
 ON_WAIT = partial(say_waiting, "build")
 
@@ -75,7 +74,7 @@ def build(
             difference = compare(settings, progress)
         else:
             index = settings.queries if index is None else index
-            options = {"full": full, "index": index, "check_seconds": CHECK_SECONDS}
+            options = {"full": full, "index": index, "check_seconds": math.inf}
             report = build_site(settings, progress=progress, on_wait=ON_WAIT, **options)
     if is_check:
         tell_difference(difference, settings)
