@@ -268,3 +268,20 @@ def test_equal_files_of_a_repo_are_links_and_a_replaced_one_is_a_second_newer(tm
     os.utime(latest, ns=(0, 0))
     put("1.2.0", b"Three.")
     assert latest.samefile(folder / "versions/1.2.0.txt")
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_file_system_without_links_gets_files_of_equal_bytes(root, monkeypatch, is_there):
+    def refuse(*paths: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    if is_there:
+        write_old(root / "api/v1/repos/ann/x/raw.txt", b"Old.")
+    site = Site(str(root))
+    site.put({"owner": "ann", "name": "x", "version": "1.0.0"}, [("version_raw", b"One.")])
+    site.put({"owner": "ann", "name": "x"}, [("raw", b"One.")])
+    folder = root / "api/v1/repos/ann/x"
+    assert names_in(folder) == ["raw.txt", "versions"]
+    latest, first = folder / "raw.txt", folder / "versions/1.0.0.txt"
+    assert latest.read_bytes() == first.read_bytes() == b"One." and not latest.samefile(first)
