@@ -40,7 +40,7 @@ from builder.search.engine import engine_named
 from builder.search.entries import entry_of
 from builder.search.index import index_folder
 from builder.search.language import STOP_STEMS
-from builder.search.plan import Scope, make_plan
+from builder.search.plan import RepoFilter, make_plan
 from builder.search.queries import REACHED_MAX, ListQuery, Queries
 from builder.search.rules import search_rules
 from builder.store import content
@@ -368,7 +368,7 @@ def measure_commits(engine_name: str, commits: int, folder: str) -> None:
             chosen = chance.sample(entries, chance.randint(1, 2))
             engine.write(index, [one._replace(digest=str(done)) for one in chosen], [])
             reader.follow()
-            reader.find(make_plan("write a story", reader), Scope(), 0, PAGE)
+            reader.find(make_plan("write a story", reader), RepoFilter(), 0, PAGE)
     print_table(
         f"{engine_name}: commits of one or two of 1,000 repos",
         ["commits", "files", "MB", "memory MB", "CPU seconds"],

@@ -17,7 +17,7 @@ from builder.model.request_bodies import Draft  # noqa: E402
 from builder.model.settings import Settings  # noqa: E402
 from builder.pipeline.build import build  # noqa: E402
 from publisher.write.publish import publish  # noqa: E402
-from publisher.write.store_protocol import Folder  # noqa: E402
+from publisher.write.store_protocol import FolderStore  # noqa: E402
 
 BUILDER = f"{PROJECT / 'builder'}/"
 # The packages that decide and create; the others provide their types, reading and writing.
@@ -61,7 +61,7 @@ def main() -> None:
     with scratch_folder(None) as folder:
         settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state")
         Path(settings.content).mkdir()
-        store = Folder(settings.content)
+        store = FolderStore(settings.content)
         for name in ("a", "b"):
             publish(
                 store, "ada", name, Draft(content="Hello {{name}}", tags=["x"]), publisher="ada"

@@ -7,7 +7,7 @@ from cli.options import content_option
 from cli.progress import Progress
 from cli.standard_error import say
 from moving.export.listing import FORMATS
-from moving.export.run import Report
+from moving.export.run import ExportReport
 from moving.export.run import export as export_content
 
 KEPT_SHOWN = 20
@@ -50,7 +50,7 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
         raise click.ClickException(f"{counted(failed, 'file')} not exported.")
 
 
-def _report(report: Report, folder: str, format: str) -> None:
+def _report(report: ExportReport, folder: str, format: str) -> None:
     """Print the result on standard output, and files left alone and losses on standard error."""
     for fault in report.faults[:KEPT_SHOWN]:
         say(f"Fault: {fault}")

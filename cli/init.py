@@ -27,7 +27,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 PARTS = Path(__file__).parent / "new_hub"
 # The first import of a collection must not meet this name.
@@ -144,7 +144,7 @@ def _create_content(content: str, owner: str, sample: bool) -> None:
         else:
             text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
             draft = make_draft({"content": text, "changelog": "First version"})
-            publish(Folder(new), owner, FIRST_PROMPT, draft, publisher=owner)
+            publish(FolderStore(new), owner, FIRST_PROMPT, draft, publisher=owner)
     owners = tree.list_owners(content)
     count = sum(len(tree.list_repos(content, each)) for each in owners)
     click.echo(f"Created {content} with {counted(count, 'prompt')}.")

@@ -26,7 +26,7 @@ from builder.model.names import Version
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.model.search_records import Correction, SearchMatch
 from builder.model.settings import Settings
-from builder.search.queries import Found, ListQuery, Queries
+from builder.search.queries import ListPart, ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
 from mcp_app.selection import WHOLE, Selection
@@ -163,7 +163,7 @@ class Reader:
             listed = await self._listed(query, start, count)
             if listed:
                 return Part(*listed)
-        found: Found = await self._query(Queries.find, query, start, count)
+        found: ListPart = await self._query(Queries.find, query, start, count)
         decode = _decoder(RepoSummary).decode
         rows = [decode(row) for row in found.rows]
         return Part(rows, found.total, found.match, found.corrected, found.matches)

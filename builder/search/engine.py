@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from builder.model.search_records import Facet, Facets
 from builder.search.entries import Entry
-from builder.search.plan import QueryPlan, Scope, Vocabulary
+from builder.search.plan import QueryPlan, RepoFilter, Vocabulary
 
 FACETS_MAX = 12
 # An engine counts the repos of this many tags or owners and one more. With more of them, those that
@@ -18,7 +18,7 @@ FACETS_MAX = 12
 COUNTED_MAX = 1_000
 
 
-class Found(NamedTuple):
+class Hits(NamedTuple):
     """The ids of a page of results, and the count of all results."""
 
     ids: list[str]
@@ -31,16 +31,16 @@ class Reader(Vocabulary, Protocol):
     """
 
     def find(
-        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
-    ) -> Found:
+        self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
+    ) -> Hits:
         """The matching repos, by score or in an order of lists, then by id: ``count`` of them from
         ``start``.
         """
 
-    def total(self, plan: QueryPlan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
         """The number of matching repos."""
 
-    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+    def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         """The most frequent tags and owners of all matching repos."""
 
     def has(self, repo_id: str, plan: QueryPlan) -> bool:

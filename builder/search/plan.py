@@ -77,7 +77,7 @@ class QueryPlan(NamedTuple):
     is_complete: bool
 
 
-class Scope(NamedTuple):
+class RepoFilter(NamedTuple):
     """The searched repos: with all of these tags, of an owner (None: of any)."""
 
     tags: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.index import OpenIndex
 from builder.search.matches import find_matches
-from builder.search.plan import Scope, make_plan, parse_query, strict
+from builder.search.plan import RepoFilter, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
@@ -63,7 +63,7 @@ class ListQuery(NamedTuple):
         return list_api(self.tags[0] if self.tags else None, self.sort or SORTS[0], self.page)
 
 
-class Found(NamedTuple):
+class ListPart(NamedTuple):
     """A part of a list: summaries as JSON, and the number of repos in the whole list. With ``q``
     also ``match`` and ``corrected``, and with ``explain`` also ``matches`` and ``facets``, as in
     ``answers.ListMeta``.
@@ -215,7 +215,7 @@ class Queries:
             meta.matches, meta.facets = found.matches, found.facets
         return envelope(found.rows, meta)
 
-    def find(self, query: ListQuery, start: int, count: int) -> Found:
+    def find(self, query: ListQuery, start: int, count: int) -> ListPart:
         """``count`` rows of a list, at most PAGE_SIZE, from position ``start``, counted from 0.
 
         Ignores the query's own page. Raises RequestError ``invalid_parameter``, also for a search
@@ -229,9 +229,9 @@ class Queries:
                 return self._search(query, start, count, state)
             sort = query.sort or SORTS[0]
             if query.owner is not None and not _can_be_name(query.owner):
-                return Found([], 0)
+                return ListPart([], 0)
             ids, total = state.ids.fitting(query.tags, query.owner, sort, count, start)
-            return Found(state.repos.summaries(ids), total)
+            return ListPart(state.repos.summaries(ids), total)
 
     def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
         """Tags with their counts among the repos of an owner (None: all owners) that have all of
@@ -288,13 +288,13 @@ class Queries:
         if words.query_words(repo):
             with self._open_index().reading() as reader:
                 plan = make_plan(repo[:QUERY_CHARS_MAX], reader)
-                ids = reader.find(plan._replace(needed=1), Scope(), 0, PAGE_SIZE).ids
+                ids = reader.find(plan._replace(needed=1), RepoFilter(), 0, PAGE_SIZE).ids
             meant = " ".join([repo, *(one.nearest for one in plan.corrected)])
             yield _named_by(meant, state.repos.summaries(ids))
 
-    def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
+    def _search(self, query: ListQuery, start: int, count: int, state: State) -> ListPart:
         parse_query(query.q)
-        scope = Scope(query.tags, query.owner)
+        scope = RepoFilter(query.tags, query.owner)
         with self._open_index().reading() as reader:
             plan = make_plan(query.q, reader)
             if start >= REACHED_MAX:
@@ -316,7 +316,7 @@ class Queries:
         if query.explain:
             kinds = state.repos.kinds_of(ids)
             matches = find_matches(plan, map(_decode_summary, rows), kinds, self._settings.out)
-        return Found(rows, total, match, plan.corrected or None, matches, facets)
+        return ListPart(rows, total, match, plan.corrected or None, matches, facets)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:

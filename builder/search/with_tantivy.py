@@ -17,7 +17,7 @@ from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema
 
 from builder.model.routes import SORTS
 from builder.model.search_records import Facets
-from builder.search.engine import COUNTED_MAX, Engine, Found, most_frequent
+from builder.search.engine import COUNTED_MAX, Engine, Hits, most_frequent
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -30,7 +30,7 @@ from builder.search.plan import (
     BEGINNING_VALUE,
     WHOLE_SCORE,
     QueryPlan,
-    Scope,
+    RepoFilter,
     Target,
 )
 
@@ -52,7 +52,7 @@ EVERY = "_"
 _DIGITS = str.maketrans({char: chr(digit) for digit, char in enumerate(ID_CHARS)})
 _MUST, _SHOULD = Occur.Must, Occur.Should
 
-EVERYWHERE = Scope()
+EVERYWHERE = RepoFilter()
 
 # A hit's score, or its position in an order: greater ones come first.
 Hit = tuple[float, DocAddress]
@@ -170,10 +170,10 @@ class TantivyReader:
         return [word for word, _ in self._searcher.terms_with_prefix("word", prefix, limit=limit)]
 
     def find(
-        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
-    ) -> Found:
+        self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
+    ) -> Hits:
         if not plan.targets:
-            return Found([], 0)
+            return Hits([], 0)
         end = start + count
         query = _within([_found(plan)], scope) if sort else _scored(plan, scope)
         result = self._searcher.search(query, end + TIES, order_by_field=sort)
@@ -181,7 +181,7 @@ class TantivyReader:
         # Further hits may have the same score and lower ids.
         if len(hits) == end + TIES and hits[-1][0] == hits[end - 1][0]:
             hits = self._with_all_ties(hits, query, end, sort)
-        return Found(self._page(hits, start, end), result.count)
+        return Hits(self._page(hits, start, end), result.count)
 
     def _with_all_ties(
         self, hits: list[Hit], query: Query, end: int, sort: str | None
@@ -251,10 +251,10 @@ class TantivyReader:
             count -= taken
         return offsets
 
-    def total(self, plan: QueryPlan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
         return self._count(_within([_found(plan)], scope)) if plan.targets else 0
 
-    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+    def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         if not plan.targets:
             return Facets([], [])
         wanted = {"size": COUNTED_MAX + 1, "segment_size": SEGMENT_NAMES_MAX}
@@ -311,7 +311,7 @@ def _all(queries: list[Query]) -> Query:
     return Query.boolean_query([(_MUST, query) for query in queries])
 
 
-def _within(queries: list[Query], scope: Scope = EVERYWHERE) -> Query:
+def _within(queries: list[Query], scope: RepoFilter = EVERYWHERE) -> Query:
     """The intersection of the queries and the scope, with the score of the first query."""
     scored, *others = queries
     others += [_term("tag", tag) for tag in scope.tags]
@@ -359,7 +359,7 @@ def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
     return weights, needed
 
 
-def _scored(plan: QueryPlan, scope: Scope) -> Query:
+def _scored(plan: QueryPlan, scope: RepoFilter) -> Query:
     """The matching repos, with their scores."""
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
     whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from whoosh import fields, index, writing
 
 from builder.model.search_records import Facets
-from builder.search.engine import Engine, Found, most_frequent
+from builder.search.engine import Engine, Hits, most_frequent
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -21,7 +21,7 @@ from builder.search.plan import (
     BEGINNING_VALUE,
     WHOLE_SCORE,
     QueryPlan,
-    Scope,
+    RepoFilter,
     Target,
 )
 
@@ -114,20 +114,20 @@ class WhooshReader:
         found = self._reader.expand_prefix("word", prefix)
         return [word.decode() for word, _ in zip(found, range(limit), strict=False)]
 
-    def total(self, plan: QueryPlan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
         return len(self._scores(plan, scope))
 
     def find(
-        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
-    ) -> Found:
+        self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
+    ) -> Hits:
         found = []
         for number, score in self._scores(plan, scope).items():
             stored = self._reader.stored_fields(number)
             found.append((-(stored["order"][sort] if sort else score), stored["id"]))
         found.sort()
-        return Found([repo_id for _, repo_id in found[start : start + count]], len(found))
+        return Hits([repo_id for _, repo_id in found[start : start + count]], len(found))
 
-    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+    def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         tags: Counter[str] = Counter()
         owners: Counter[str] = Counter()
         for number in self._scores(plan, scope):
@@ -137,7 +137,7 @@ class WhooshReader:
         return Facets(most_frequent(tags.items()), most_frequent(owners.items()))
 
     def has(self, repo_id: str, plan: QueryPlan) -> bool:
-        return not self._scores(plan, Scope()).keys().isdisjoint(self._holding("id", repo_id))
+        return not self._scores(plan, RepoFilter()).keys().isdisjoint(self._holding("id", repo_id))
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         if among is None:
@@ -147,7 +147,7 @@ class WhooshReader:
             stored = map(self._reader.stored_fields, numbers)
         return {one["id"]: one["digest"] for one in stored}
 
-    def _scores(self, plan: QueryPlan, scope: Scope) -> dict[int, float]:
+    def _scores(self, plan: QueryPlan, scope: RepoFilter) -> dict[int, float]:
         weights: dict[int, int] = defaultdict(int)
         scores: dict[int, float] = defaultdict(float)
         for target in plan.targets:

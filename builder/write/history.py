@@ -73,7 +73,7 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     refs: list[str] = []
 
 
-class Place(NamedTuple):
+class ListedPlace(NamedTuple):
     """A version in the folder, and its mark. ``is_current``: its files on the site are known to be
     up to date.
     """
@@ -90,7 +90,7 @@ class History(NamedTuple):
     publication. ``moved``: the labels whose moves have changed since the last build.
     """
 
-    places: list[Place]
+    places: list[ListedPlace]
     known: dict[str, Remembered]
     gone: WithdrawnParts
     numbers: dict[Version, int]
@@ -181,7 +181,7 @@ def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked
     return events
 
 
-def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[Place]:
+def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[ListedPlace]:
     """The versions of a repo. The files of each depend on it and on the version below (diff,
     previous).
     """
@@ -197,14 +197,14 @@ def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[Pl
             mark = content.version_mark(root, task.owner, task.name, version)
             is_same = bool(old and mark and mark == old.mark)
         is_current = is_same and is_below_same and below_known[name] == below
-        found.append(Place(version, name, mark, is_current))
+        found.append(ListedPlace(version, name, mark, is_current))
         below, is_below_same = name, is_same
     return found
 
 
 def _read_ahead(
     read_record: ReadRecord,
-    places: list[Place],
+    places: list[ListedPlace],
     known: dict[str, Remembered],
     remembered: list[Marked],
 ) -> tuple[list[Move], list[Counted]]:

@@ -44,7 +44,7 @@ from builder.text.summary import summarize
 from builder.write import files, langfuse_files
 from builder.write.history import (
     History,
-    Place,
+    ListedPlace,
     ReadRecord,
     Remembered,
     Task,
@@ -246,7 +246,7 @@ class Prompt:
             rows.append(row)
         return rows, renewed
 
-    def _write_version(self, place: Place, labels: list[str], ordinal: int) -> Remembered:
+    def _write_version(self, place: ListedPlace, labels: list[str], ordinal: int) -> Remembered:
         previous = self._previous(place.version)
         older = self.read(previous) if previous else None
         stored = self.read(place.version)

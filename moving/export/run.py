@@ -34,7 +34,7 @@ _TEMPORARY = ".hub-export.tmp"
 _AGAIN = "Fix that, and export again."
 
 
-class Report(NamedTuple):
+class ExportReport(NamedTuple):
     """The result of an export. ``losses``: the number of files that lack what their format cannot
     hold. ``kept``: files that were not replaced or removed, because no export wrote their bytes.
     """
@@ -54,7 +54,7 @@ def export(
     *,
     owner: str | None = None,
     progress: Callable[[str, int, int], None],
-) -> Report:
+) -> ExportReport:
     """Write the latest version of each prompt to ``folder``.
 
     ``owner``: export only this owner's; files of others stay. ``progress`` gets the kind of work,
@@ -149,8 +149,8 @@ class _Task:
         self._kept: dict[str, None] = {}  # ordered, without duplicates
         self._faults: list[str] = []
 
-    def report(self) -> Report:
-        return Report(
+    def report(self) -> ExportReport:
+        return ExportReport(
             len(self._done),
             self._written,
             self._removed,

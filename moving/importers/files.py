@@ -31,7 +31,7 @@ from moving.importers.folders import (
     ASSISTANT_SUFFIXES,
     MESSAGE_SUFFIXES,
     SUFFIXES,
-    Found,
+    PromptFile,
     find_prompts,
 )
 from moving.importers.foreign import check_connection, translate
@@ -63,7 +63,7 @@ def read_files(
     if not os.path.isdir(source):
         path = Path(source)
         tool = agents.find_tool(path.absolute())
-        for one in _read_prompt(Found(path, path.name, tool=tool), Path("/"), None):
+        for one in _read_prompt(PromptFile(path, path.name, tool=tool), Path("/"), None):
             is_item = isinstance(one, Item)
             yield one._replace(warnings=one.warnings + _tell_alone(path)) if is_item else one
         return
@@ -81,14 +81,14 @@ def read_files(
         yield Rejection(LIST_FILE, str(error).removesuffix("."))
     listed = exported.files if exported else ()
     for one in find_prompts(root, listed, own, markdown=markdown, instructions=instructions):
-        if isinstance(one, Found):
+        if isinstance(one, PromptFile):
             yield from _read_prompt(one, root, exported)
         else:
             yield one
 
 
 def _read_prompt(
-    found: Found, root: Path, exported: Exported | None
+    found: PromptFile, root: Path, exported: Exported | None
 ) -> Iterator[Item | Rejection | PassedOver]:
     """The prompt of a file, with the user's message from the file beside it."""
     items: list[Item] = []
@@ -133,7 +133,7 @@ def _with_title(item: Item) -> Item:
     )
 
 
-def _read(found: Found, root: Path, exported: Exported | None) -> Item | Rejection:
+def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Rejection:
     path, where, _, beside, *_ = found
     name = path.name.lower()
     tool, tool_name = found.tool or ("", "")

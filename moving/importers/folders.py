@@ -57,14 +57,14 @@ PLAIN = (
 )
 
 
-class Found(NamedTuple):
+class PromptFile(NamedTuple):
     """A file that is a prompt. ``user``: the file with the user's message. ``beside``: the other
     files of a folder that is a prompt. ``tool`` as find_tool. ``name``: if the file's is another.
     """
 
     path: Path
     where: str
-    user: "Found | None" = None
+    user: "PromptFile | None" = None
     beside: Beside | None = None
     tool: tuple[str, str] | None = None
     name: str = ""
@@ -77,7 +77,7 @@ def find_prompts(
     *,
     markdown: bool,
     instructions: bool = False,
-) -> Iterator[Found | Rejection | PassedOver]:
+) -> Iterator[PromptFile | Rejection | PassedOver]:
     """The prompts below a folder in the order of their paths; and other files, with the reason.
 
     A folder with a SKILL.md or PROMPT.md is one prompt, and has the files beside and below that.
@@ -85,9 +85,9 @@ def find_prompts(
     prompts whatever their names. ``markdown``: plain Markdown files are prompts, too.
     ``instructions``: so are those about the repository, by the name of their folder.
     """
-    found: list[Found] = []
+    found: list[PromptFile] = []
     for one in _walk(root, own):
-        if not isinstance(one, Found):
+        if not isinstance(one, PromptFile):
             yield one
         elif one.path.name in _INSTRUCTIONS:
             named = one._replace(name=_repository_of(one.path).name)
@@ -100,10 +100,10 @@ def find_prompts(
 
 
 def _sort(
-    found: list[Found], listed: Container[str], *, markdown: bool
-) -> Iterator[Found | Rejection | PassedOver]:
+    found: list[PromptFile], listed: Container[str], *, markdown: bool
+) -> Iterator[PromptFile | Rejection | PassedOver]:
     """The prompts among files that can be prompts, by the other files in their folders."""
-    folders: dict[Path, dict[str, Found]] = {}
+    folders: dict[Path, dict[str, PromptFile]] = {}
     for one in found:
         folders.setdefault(one.path.parent, {})[one.path.name.lower()] = one
     # Only a folder of just these two files is a prompt; among others, they may be any two
@@ -147,7 +147,7 @@ def _has_form(name: str) -> bool:
     return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE or name == PROMPT_FILE
 
 
-def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | PassedOver]:
+def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection | PassedOver]:
     """The files below a folder with names of prompts, in the order of their paths. If the folder
     itself is a prompt, yields it and the folders below it that are prompts.
     """
@@ -177,12 +177,12 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                         entries.insert(0, text)
                     else:
                         beside = within_limits(find_beside(text, has_others=path == root))
-                        yield Found(text, text.relative_to(root).as_posix(), beside=beside)
+                        yield PromptFile(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
             elif path.is_file() and not is_one:
                 tool = find_tool(path)
                 if tool or path.name in _INSTRUCTIONS or path.name.lower().endswith(SUFFIXES):
-                    yield Found(path, where, tool=tool)
+                    yield PromptFile(path, where, tool=tool)
                 else:
                     endings[path.suffix.lower() or "without an ending"] += 1
         # RuntimeError: links in a circle; ValueError: rules that cannot be read

@@ -42,7 +42,7 @@ _LOST = {"prompts": "prompts", "owners": "accounts", "pulled": "counts of pulls"
 _THEN = "Fix that, and back up again. Older backups are whole."
 
 
-class Report(NamedTuple):
+class BackupReport(NamedTuple):
     """``file``: the path of the backup, or STREAM. ``thinned``: the number of old files that were
     removed. ``skipped``: as of ``add_content``.
     """
@@ -63,7 +63,7 @@ def back_up(
     apart_from: Iterable[str] = (),
     database_url: str | None = None,
     on_wait: Callable[[], None] = lambda: None,
-) -> Report:
+) -> BackupReport:
     """Back up a hub to a file, into a folder, or to standard output (STREAM), while others publish.
 
     ``database_url``: of the accounts, if they are not in the state folder. ``apart_from``: folders
@@ -89,7 +89,7 @@ def back_up(
         with _created(last_backup_file(state)) as note:
             Writer(note, last_backup_file(state)).end(summary)
         thinned = _thin([*older, path]) if folder else 0
-    return Report(path, prompts, writer.files, writer.bytes, thinned, skipped)
+    return BackupReport(path, prompts, writer.files, writer.bytes, thinned, skipped)
 
 
 def backups_in(folder: str) -> list[str]:

@@ -86,7 +86,7 @@ class Options(NamedTuple):
     dry_run: bool = False
 
 
-class Report(NamedTuple):
+class DeployReport(NamedTuple):
     """The steps of a deployment, in order, and the numbers of objects that are current, and that
     are not the site's or not to be deleted.
     """
@@ -126,7 +126,7 @@ class Deployment:
         self._objects: dict[str, str] = {}
         self._files: dict[str, File] = {}
 
-    def run(self, touched: Mapping[int, frozenset[str] | None]) -> Report:
+    def run(self, touched: Mapping[int, frozenset[str] | None]) -> DeployReport:
         """Bring the destination up to date, without a listing if ``touched`` has the files that
         each build since the last run has changed. Raises OperatorError.
         """
@@ -163,7 +163,7 @@ class Deployment:
         with explained("read", self._site, "Deploy as the user who builds it.", is_inside=True):
             return wanted(self._site, names, self._files)
 
-    def _plan(self, names: set[str] | None, files: Mapping[str, File]) -> Report:
+    def _plan(self, names: set[str] | None, files: Mapping[str, File]) -> DeployReport:
         steps, current, left, keys = [], 0, 0, set()
         for key, name, route in self._keys(files):
             keys.add(key)
@@ -185,7 +185,7 @@ class Deployment:
                 steps.append(Step(key, None, found.route.name, "", False))
             else:
                 left += 1
-        return Report(sorted(steps, key=lambda step: (step.place, step.key)), current, left)
+        return DeployReport(sorted(steps, key=lambda step: (step.place, step.key)), current, left)
 
     def _keys(self, files: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         for name in files:

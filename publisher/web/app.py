@@ -45,7 +45,7 @@ from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.readiness import Readiness
 from publisher.web.token_check import TokenCheck
-from publisher.write.store_protocol import Folder, Store
+from publisher.write.store_protocol import FolderStore, Store
 
 PUBLICATIONS = Counter(
     "hub_publications_total",
@@ -103,7 +103,7 @@ def create_app(
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
-    store = store or Folder(settings.content)
+    store = store or FolderStore(settings.content)
     service = Service(settings, rebuilder, database, store, limits, sign_in)
     frame = Frame(app, service)
     app.register_error_handler(Exception, partial(error_answer, frame))

@@ -26,7 +26,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 IS_POINTER = "is a pointer of Git LFS, not the file itself: run `git lfs pull`, and send it again"
 
 
-class Folder:
+class VersionFolder:
     """A version's text and files: the entries of its record, with their bytes."""
 
     def __init__(self, text: str, stored: Sequence[StoredFile], data: Sequence[bytes]) -> None:

@@ -24,7 +24,7 @@ from builder.store.labels import read_moves
 from publisher.write import gone, labels
 from publisher.write.decision import USUAL, Decision, Terms, decide
 from publisher.write.durable import NewVersion
-from publisher.write.folders import Folder, tell_kept
+from publisher.write.folders import VersionFolder, tell_kept
 from publisher.write.idempotency import KeptAnswer
 from publisher.write.next_version import NO_STEP, Step, check_ordinal, step_after, take_step
 from publisher.write.quotas import Quotas
@@ -71,7 +71,7 @@ class Preview(NamedTuple):
     """
 
     decision: Decision[Published]
-    folder: Folder
+    folder: VersionFolder
     metadata: Metadata
     previous: tuple[VersionFile, str] | None
     step: Step | None
@@ -300,7 +300,7 @@ def _decide(repo: Repo, draft: Draft, publisher: str, terms: Terms) -> Preview:
 def _decide_version(
     repo: Repo,
     draft: Draft,
-    folder: Folder,
+    folder: VersionFolder,
     metadata: Metadata,
     warnings: list[str],
     stamp: _Stamp,

@@ -14,7 +14,7 @@ from builder.store.kept_records import read_kept
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import gone
-from publisher.write.folders import Folder
+from publisher.write.folders import VersionFolder
 from publisher.write.next_version import next_version
 
 
@@ -35,7 +35,7 @@ class Repo:
         self.previous = (
             content.read_version(root, owner, name, self.versions[-1]) if self.versions else None
         )
-        self._added: Folder | None = None
+        self._added: VersionFolder | None = None
         self.is_new = not self.versions and not self.withdrawn
         if self.is_new:
             names.check_new("prompt", name, "name")
@@ -61,16 +61,16 @@ class Repo:
         stored += [one.remains.ordinal or 0 for one in self.withdrawn]
         return next_ordinal(len(stored), stored, self.floor)
 
-    def folder_of(self, draft: Draft) -> Folder:
+    def folder_of(self, draft: Draft) -> VersionFolder:
         """The text and files of a draft, or its text with the latest version's files if it names
         none. Raises ContentError.
         """
         record = self.previous[0] if self.previous else None
         if draft.files is not UNSET or not record or not record.files:
-            return Folder.of(draft)
+            return VersionFolder.of(draft)
         data = self._added and [*self._added.files.values()]
         data = data or content.read_files(self.root, self.owner, self.name, self.latest, record)
-        return Folder(draft.content, record.files, data)
+        return VersionFolder(draft.content, record.files, data)
 
     def next_version(self, bump: str) -> Version:
         # A withdrawn version's number is never given again.
@@ -78,7 +78,7 @@ class Repo:
         count = len(self.versions) + len(self.withdrawn)
         return next_version(max(taken, default=None), count, bump, self.floor)
 
-    def add(self, version: Version, record: VersionFile, text: str, folder: Folder) -> None:
+    def add(self, version: Version, record: VersionFile, text: str, folder: VersionFolder) -> None:
         """Adds a version that has just been stored, without reading the folder again."""
         self._added = folder
         self.versions.append(version)

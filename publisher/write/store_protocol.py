@@ -125,7 +125,7 @@ class Store(Protocol):
         """
 
 
-class Folder:
+class FolderStore:
     """A folder on a disk of this machine (see ``durable``)."""
 
     decided_serial = None
@@ -195,10 +195,10 @@ class Folder:
         durable.sync_repo(self.root, owner, name)
 
 
-def open_folder(content_root: str) -> Folder:
+def open_folder(content_root: str) -> FolderStore:
     """Returns a folder as a store of its own. Raises OperatorError if it is a copy of another."""
     check_is_no_copy(content_root)
-    return Folder(content_root)
+    return FolderStore(content_root)
 
 
 def check_is_no_copy(content_root: str) -> None:

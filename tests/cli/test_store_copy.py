@@ -19,7 +19,7 @@ from publisher.accounts.tokens import Accounts
 from publisher.nodes.store import Shared
 from publisher.write.decision import Terms
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.postgres import Postgres
 from tests.support.servers import HUBCTL, wait_until
 
@@ -83,7 +83,7 @@ class Hub:
 
     def write(self, text: str, name: str) -> None:
         """Publish without a command."""
-        root = Folder(str(self.folder / "old" / "content"))
+        root = FolderStore(str(self.folder / "old" / "content"))
         owner, _, repo = name.partition("/")
         publish(root, owner, repo, Draft(content=text), publisher=owner, terms=Terms(sync=False))
 
@@ -101,7 +101,9 @@ def hub(tmp_path: Path, postgres: Postgres) -> Hub:
         hub.publish(text)
     files = [DraftFile(path="a/run.sh", content="hi"), DraftFile(path="b", base64="AP8=")]
     draft = Draft(content="With files.\n", files=files)
-    publish(Folder(str(content)), "ann", "folder", draft, publisher="ann", terms=Terms(sync=False))
+    publish(
+        FolderStore(str(content)), "ann", "folder", draft, publisher="ann", terms=Terms(sync=False)
+    )
     hub.publish("gone\n", "ann/gone")
     hub.publish("empty profile\n", "bob/other")
     hub.run("label", "set", "ann/story", "live", "1.0.1")

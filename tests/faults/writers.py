@@ -34,7 +34,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")
@@ -56,18 +56,25 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
     if work.startswith("-"):
         why = WithdrawalDraft(reason="secret")
         return withdraw(
-            Folder(root), *REPO, work[1:] or None, why, by=REPO[0], terms=Terms(now=NOW, sync=sync)
+            FolderStore(root),
+            *REPO,
+            work[1:] or None,
+            why,
+            by=REPO[0],
+            terms=Terms(now=NOW, sync=sync),
         )
     text, _, version = work.partition("@")
     if not text:
         draft = LabelDraft(version=version)
         return change_label(
-            Folder(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
+            FolderStore(root), *REPO, LABEL, draft, by=REPO[0], terms=Terms(now=NOW, sync=sync)
         )
     labels = {"labels": [LABEL]} if "@" in work else {}
     files = {"files": [*FILES] if "+" in text else []}
     draft = make_draft({"content": text} | labels | files)
-    return publish(Folder(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync))
+    return publish(
+        FolderStore(root), *REPO, draft, publisher=REPO[0], terms=Terms(now=NOW, sync=sync)
+    )
 
 
 def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:

@@ -23,7 +23,7 @@ from builder.model.matching import match_file
 from builder.model.routes import ROUTES
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
-from builder.search.queries import Found, ListQuery, Queries
+from builder.search.queries import ListPart, ListQuery, Queries
 from builder.search.rules import search_rules
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
@@ -340,7 +340,7 @@ class IndexedBuilds(Builds):
         for query in ("one", "two", "other", "zoe x", "sql", "body", "code", "start"):
             assert self.found(self.settings, query) == self.found(self.fresh_settings(), query)
 
-    def found(self, where: Settings, query: str) -> Found:
+    def found(self, where: Settings, query: str) -> ListPart:
         queries = Queries(where)
         try:
             return queries.find(ListQuery(q=query), 0, 1000)

@@ -10,7 +10,7 @@ from builder.search.plan import (
     BEGINNING_VALUE,
     WHOLE_SCORE,
     QueryPlan,
-    Scope,
+    RepoFilter,
     Target,
 )
 
@@ -29,18 +29,18 @@ class Model:
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word in self.words if word.startswith(prefix)][:limit]
 
-    def total(self, plan: QueryPlan, scope: Scope) -> int:
+    def total(self, plan: QueryPlan, scope: RepoFilter) -> int:
         return len(self.scores(plan, scope))
 
     def best(
-        self, plan: QueryPlan, scope: Scope, start: int, count: int, sort: str | None = None
+        self, plan: QueryPlan, scope: RepoFilter, start: int, count: int, sort: str | None = None
     ) -> list[str]:
         scores = self.scores(plan, scope)
         if sort:
             scores = {one: self.entries[one].order[sort] for one in scores}
         return sorted(scores, key=lambda one: (-scores[one], one))[start : start + count]
 
-    def facets(self, plan: QueryPlan, scope: Scope) -> Facets:
+    def facets(self, plan: QueryPlan, scope: RepoFilter) -> Facets:
         found = [self.entries[one] for one in self.scores(plan, scope)]
         tags = Counter(tag for entry in found for tag in entry.tags)
         owners = Counter(entry.owner for entry in found)
@@ -54,7 +54,7 @@ class Model:
             )
         )
 
-    def scores(self, plan: QueryPlan, scope: Scope) -> dict[str, float]:
+    def scores(self, plan: QueryPlan, scope: RepoFilter) -> dict[str, float]:
         found = {}
         for entry in self.entries.values():
             values = [value_of(entry, target) for target in plan.targets]

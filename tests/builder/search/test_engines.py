@@ -23,7 +23,7 @@ from builder.search import engine as engine_module
 from builder.search import with_tantivy, with_whoosh
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
-from builder.search.plan import Scope, make_plan, strict
+from builder.search.plan import RepoFilter, make_plan, strict
 from builder.text import words
 from tests.builder.search.model import Model
 from tests.support.depth import searching, some_of
@@ -62,7 +62,7 @@ _queries = st.one_of(
     st.text(max_size=20),
 ).filter(words.query_words)
 _scopes = st.builds(
-    Scope,
+    RepoFilter,
     st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
     st.sampled_from([None, *OWNERS, "nobody"]),
 )
@@ -87,7 +87,7 @@ def opened(engine: Engine, folder: str) -> Iterator[Reader]:
         yield reader
 
 
-def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
+def check_same(reader: Reader, model: Model, q: str, scope: RepoFilter) -> None:
     plan = make_plan(q, model)
     assert make_plan(q, reader) == plan
     for one in (plan, strict(plan)):
@@ -98,7 +98,7 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
             assert reader.find(one, scope, at, 1) == (expected[at : at + 1], len(expected))
         assert reader.facets(one, scope) == model.facets(one, scope)
         assert [repo for repo in model.entries if reader.has(repo, one)] == [
-            repo for repo in model.entries if repo in model.scores(one, Scope())
+            repo for repo in model.entries if repo in model.scores(one, RepoFilter())
         ]
         for sort in SORTS:
             in_order = model.best(one, scope, 0, 100, sort)
@@ -144,9 +144,9 @@ def test_engine_finds_the_cases(engine, folder):
     with opened(engine, folder) as reader:
         for case in CASES:
             tags = tuple(filter(None, case.tags.split(",")))
-            check_same(reader, model, case.q, Scope(tags))
+            check_same(reader, model, case.q, RepoFilter(tags))
             plan = make_plan(case.q, reader)
-            assert {*reader.find(plan, Scope(tags), 0, 100).ids} == {*case.found.split()}
+            assert {*reader.find(plan, RepoFilter(tags), 0, 100).ids} == {*case.found.split()}
 
 
 def test_facets_of_more_names_than_are_counted(engine, folder, monkeypatch):
@@ -162,7 +162,7 @@ def test_facets_of_more_names_than_are_counted(engine, folder, monkeypatch):
     ]
     engine.write(folder, entries, [])
     with opened(engine, folder) as reader:
-        found = reader.facets(make_plan("story", reader), Scope())
+        found = reader.facets(make_plan("story", reader), RepoFilter())
     assert found == Facets([], [Facet("o00", 3), Facet("o01", 3), Facet("o05", 2)])
 
 
@@ -195,10 +195,10 @@ def test_many_repos_with_equal_scores(engine, folder, monkeypatch):
         for q in ("story", "s", "the", "sql review", "write a story poem prompt", "po"):
             plan = make_plan(q, reader)
             for sort in (None, *SORTS):
-                expected = model.best(plan, Scope(), 0, 1000, sort)
+                expected = model.best(plan, RepoFilter(), 0, 1000, sort)
                 assert len(expected) > 150
                 for start in (0, 50, 100, len(expected) - 30, len(expected)):
-                    found = reader.find(plan, Scope(), start, 50, sort).ids
+                    found = reader.find(plan, RepoFilter(), start, 50, sort).ids
                     assert found == expected[start : start + 50], (q, sort)
 
 
@@ -311,4 +311,4 @@ def test_many_commits_do_not_pile_up_files(engine, folder):
     engine.write(folder, [made[0]], [])
     assert most < 250
     with opened(engine, folder) as reader:
-        check_same(reader, Model(made), "story", Scope())
+        check_same(reader, Model(made), "story", RepoFilter())

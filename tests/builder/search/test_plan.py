@@ -15,7 +15,7 @@ from builder.search.plan import (
     TARGETS_MAX,
     WHOLE_SCORE,
     QueryPlan,
-    Scope,
+    RepoFilter,
     make_plan,
 )
 from builder.text import words
@@ -34,7 +34,7 @@ def model_of(*texts: str, **titles: str) -> Model:
 
 def found(model: Model, q: str) -> list[str]:
     plan = make_plan(q, model)
-    return [one.removeprefix("ann/") for one in model.best(plan, Scope(), 0, 100)]
+    return [one.removeprefix("ann/") for one in model.best(plan, RepoFilter(), 0, 100)]
 
 
 def weights(plan: QueryPlan) -> dict[str, int]:
@@ -76,7 +76,7 @@ def test_a_whole_title_or_name_comes_first():
     assert found(model, "code review")[0] == "b"
     assert found(model, "ann/code")[0] == "code"
     plan = make_plan("code review", model)
-    assert model.scores(plan, Scope())["ann/b"] > WHOLE_SCORE
+    assert model.scores(plan, RepoFilter())["ann/b"] > WHOLE_SCORE
 
 
 @pytest.mark.parametrize(

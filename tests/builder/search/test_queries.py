@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from builder.model.routes import PAGE_SIZE, SORTS
 from builder.search.engine import FACETS_MAX
-from builder.search.plan import Scope, make_plan
-from builder.search.queries import Found, ListQuery, Queries
+from builder.search.plan import RepoFilter, make_plan
+from builder.search.queries import ListPart, ListQuery, Queries
 from tests.builder.search.asking import NO_NAMES, ask, refused
 from tests.builder.search.model import Model
 
@@ -31,7 +31,7 @@ def with_words(repos: list[dict], q: str | None) -> list[dict]:
     if q is None:
         return repos
     model = Model(repo["entry"] for repo in repos)
-    found = model.scores(make_plan(q, model), Scope())
+    found = model.scores(make_plan(q, model), RepoFilter())
     return [repo for repo in repos if repo["id"] in found]
 
 
@@ -72,7 +72,7 @@ def of_owner(repos: list[dict], owner: str | None, tags: tuple[str, ...]) -> lis
     ]
 
 
-def ids_of(found: Found) -> list[str]:
+def ids_of(found: ListPart) -> list[str]:
     return ["{owner}/{name}".format(**json.loads(row)) for row in found.rows]
 
 

@@ -16,7 +16,7 @@ from builder.model.routes import QUERY_CHARS_MAX
 from builder.model.search_records import Correction
 from builder.render.clients import search_program
 from builder.search.entries import entry_of
-from builder.search.plan import Scope, make_plan, strict
+from builder.search.plan import RepoFilter, make_plan, strict
 from builder.search.rules import search_rules
 from builder.text import words
 from tests.builder.search.model import Model
@@ -55,8 +55,8 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[s
         for line in lines
     )
     plan = make_plan(q, model)
-    found = model.best(plan, Scope(tuple(tags)), 0, len(lines))
-    has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), Scope())
+    found = model.best(plan, RepoFilter(tuple(tags)), 0, len(lines))
+    has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), RepoFilter())
     return found, "all" if has_all else "some", plan.corrected or None
 
 

@@ -7,11 +7,11 @@ from builder.model.records import VersionFile
 from builder.store import content
 from builder.store.check import check
 from moving.importers.run import Options, Outcome, import_source
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 
 def bring(root: str, source: Path, **options: Any) -> Outcome:
-    outcome = import_source(str(source), Folder(root), Options(**options), lambda *_: None)
+    outcome = import_source(str(source), FolderStore(root), Options(**options), lambda *_: None)
     if outcome.created or not options.get("dry_run"):
         assert all(fault.is_warning for fault in check(root))
     return outcome

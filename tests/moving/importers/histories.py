@@ -12,7 +12,7 @@ from moving.importers.items import History, Rejection, Revision
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 
@@ -32,7 +32,7 @@ def texts(*found: str, **more: Any) -> History:
 
 
 def bring(root: str, *found: History | Rejection, **options: Any) -> Outcome:
-    outcome = import_found(found, "Vendor", Folder(root), Options(**options), lambda *_: None)
+    outcome = import_found(found, "Vendor", FolderStore(root), Options(**options), lambda *_: None)
     assert not [fault for fault in check(root) if not fault.is_warning]
     return outcome
 
@@ -54,7 +54,13 @@ def labels_of(root: str) -> dict[str, str]:
 def move_here(root: str, label: str, version: str) -> None:
     draft = LabelDraft(version=version, note="Rolled back")
     change_label(
-        Folder(root), "imported", "greeting", label, draft, by="imported", terms=Terms(sync=False)
+        FolderStore(root),
+        "imported",
+        "greeting",
+        label,
+        draft,
+        by="imported",
+        terms=Terms(sync=False),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from builder.model.records import Variable
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.builder.text.test_summary import CASES
 from tests.moving.importers.bringing import (
     DOTPROMPT,
@@ -37,7 +37,7 @@ def test_titles_and_descriptions_of_files(root, body, title, description):
 
 def test_a_title_that_was_written_in_the_hub_stays(root):
     bring_text(root, "lib/weigh-sql.md", "Weigh it.")
-    publish(Folder(root), "imported", "weigh-sql", make_draft({"content": "Weigh it.",
+    publish(FolderStore(root), "imported", "weigh-sql", make_draft({"content": "Weigh it.",
             "title": "Mine"}), publisher="imported")  # fmt: skip
     assert len(bring_text(root, "lib/weigh-sql.md", "Weigh it.").unchanged) == 1
     assert bring_text(root, "lib/weigh-sql.md", "Weigh all.").updated

@@ -19,7 +19,7 @@ from moving.importers.placeholding import Counts
 from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.moving.importers.histories import (
     UNCHANGED,
     bring,
@@ -166,7 +166,13 @@ def test_a_label_that_was_moved_here_stays(root):
     move_here(root, "production", "1.0.1")
     terms = Terms(sync=False)
     change_label(
-        Folder(root), "imported", "greeting", "staging", LabelRemoval(), by="imported", terms=terms
+        FolderStore(root),
+        "imported",
+        "greeting",
+        "staging",
+        LabelRemoval(),
+        by="imported",
+        terms=terms,
     )
     outcome = bring(root, labelled(("production", "staging"), ("beta",)))
     assert (outcome.updated, outcome.labels) == (["imported/greeting with 1 label"], 1)
@@ -264,7 +270,7 @@ def test_a_broken_record_is_reported_and_the_rest_is_imported(root):
     saved = record.read_bytes()
     record.write_text("{")
     found = [texts("one", "two"), texts("b", name="other")]
-    outcome = import_found(found, "Vendor", Folder(root), Options(), lambda *_: None)
+    outcome = import_found(found, "Vendor", FolderStore(root), Options(), lambda *_: None)
     assert "imported/greeting/1.0.0.json" in dict(outcome.rejected)["greeting.json"]
     assert outcome.created == ["imported/other with 1 version"]
     record.write_bytes(saved)
@@ -288,7 +294,7 @@ def test_a_long_history_is_looked_at_once(root, settled):
         return import_found(
             found,
             "Vendor",
-            Folder(root),
+            FolderStore(root),
             Options(),
             lambda _, done, total: progress.append((done, total)),
         )

@@ -21,7 +21,7 @@ from moving.importers.run import Options, Outcome, import_found
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.moving.importers.histories import (
     UNCHANGED,
@@ -40,14 +40,25 @@ from tests.support.calls import at, watched
 def publish_here(root: str, text: str, **fields: Any) -> None:
     draft = make_draft({"content": text} | fields)
     publish(
-        Folder(root), "imported", "greeting", draft, publisher="imported", terms=Terms(sync=False)
+        FolderStore(root),
+        "imported",
+        "greeting",
+        draft,
+        publisher="imported",
+        terms=Terms(sync=False),
     )
 
 
 def withdraw_here(root: str, version: str | None) -> None:
     draft = make_change(WithdrawalDraft, {"reason": "secret"})
     withdraw(
-        Folder(root), "imported", "greeting", version, draft, by="imported", terms=Terms(sync=False)
+        FolderStore(root),
+        "imported",
+        "greeting",
+        version,
+        draft,
+        by="imported",
+        terms=Terms(sync=False),
     )
 
 
@@ -273,7 +284,7 @@ def test_an_import_that_is_cut_off_goes_on(root, error, monkeypatch):
 
     for number in range(1, 300):
         with watched(at(number, fail)), contextlib.suppress(HubError, KeyboardInterrupt):
-            import_found([found], "Vendor", Folder(root), Options(), lambda *_: None)
+            import_found([found], "Vendor", FolderStore(root), Options(), lambda *_: None)
         if len(cut_off) < number:
             break
         left = {fault.reason.partition(";")[0] for fault in check(root)}

@@ -11,7 +11,7 @@ from builder.store import content
 from moving.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.moving.importers.bringing import bring_text, latest, reasons
 from tests.support.calls import watched
 
@@ -49,7 +49,7 @@ def test_a_broken_repo_stops_no_other(root):
     Path(root, "imported/a/1.0.0.md").write_text("edited")
     source = Path(root).parent / "a.csv"
     source.write_text("title,prompt\nA,y\nB,y\n")
-    outcome = import_source(str(source), Folder(root), Options(), lambda *_: None)
+    outcome = import_source(str(source), FolderStore(root), Options(), lambda *_: None)
     assert outcome.created == ["imported/b 1.0.0"] and "hash differs" in reasons(outcome)["row 2"]
 
 
@@ -82,7 +82,9 @@ def test_what_an_owner_publishes_during_an_import_is_not_updated(root):
         # The import waits for the lock of the repo, which was free when it looked.
         if call == "flock" and not is_published:
             is_published.append(True)
-            publish(Folder(root), "ann", "chef", make_draft({"content": "Mine."}), publisher="ann")
+            publish(
+                FolderStore(root), "ann", "chef", make_draft({"content": "Mine."}), publisher="ann"
+            )
 
     with watched(publish_first):
         outcome = bring_text(root, "a.csv", "title,prompt,owner\nChef,Theirs.,ann\n")
@@ -141,4 +143,4 @@ def test_an_import_adds_no_version_to_a_prompt_that_came_from_elsewhere(root):
 
 def publish_here(root, name, text):
     draft = make_draft({"content": text, "changelog": "First version"})
-    publish(Folder(root), "imported", name, draft, publisher="imported")
+    publish(FolderStore(root), "imported", name, draft, publisher="imported")

@@ -11,7 +11,7 @@ from moving.importers.items import Document, History, Rejection
 from moving.importers.run import Options, Outcome, import_found
 from moving.vendors.api import download_to
 from moving.vendors.documents import read_documents, read_export
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 
 def read(module: ModuleType, *values: Any) -> list[History | Rejection]:
@@ -54,7 +54,7 @@ class Importing(NamedTuple):
         )  # fmt: skip
         found = self.module.read_histories(read_documents(export))
         outcome = import_found(
-            found, self.module.TITLE, Folder(str(root)), Options(owner="ada"), lambda *_: None
+            found, self.module.TITLE, FolderStore(str(root)), Options(owner="ada"), lambda *_: None
         )
         assert all(fault.is_warning for fault in check(str(root)))
         return outcome

@@ -15,7 +15,7 @@ from moving.importers.run import Options, import_found
 from moving.vendors import langfuse
 from moving.vendors.api import ApiError, download_to
 from moving.vendors.documents import read_export
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.moving.vendors import importing
 from tests.moving.vendors.langfuse_server import (
     AUTHOR,
@@ -99,7 +99,9 @@ def test_a_hub_has_what_langfuse_has(server, tmp_path):
         download(server, tmp_path / "export")
         found = read_export(langfuse, str(tmp_path / "export"))
         options = Options(owner="mover")
-        outcome = import_found(found, "export", Folder(settings.content), options, lambda *_: None)
+        outcome = import_found(
+            found, "export", FolderStore(settings.content), options, lambda *_: None
+        )
         assert (outcome.rejected, outcome.refused) == ([], [])
         assert all("{{größe}}" in warning for warning in outcome.warnings)
         return read_tree(settings.content)

@@ -10,7 +10,7 @@ import pytest
 from builder.model.request_bodies import LabelDraft, WithdrawalDraft
 from builder.model.settings import Settings
 from operate.backup.restore import restore
-from operate.backup.take import Report, back_up
+from operate.backup.take import BackupReport, back_up
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.tokens import Accounts
@@ -18,7 +18,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_change, make_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.support.catalogues import read_tree, settings_in
 
@@ -33,7 +33,7 @@ class Hub(NamedTuple):
     def publish(self, name: str, text: str, **fields: Any) -> Published:
         draft = make_draft({"content": text, **fields})
         return publish(
-            Folder(self.settings.content),
+            FolderStore(self.settings.content),
             "ann",
             name,
             draft,
@@ -44,7 +44,7 @@ class Hub(NamedTuple):
     def label(self, name: str, label: str, version: str) -> None:
         draft = make_change(LabelDraft, {"version": version})
         change_label(
-            Folder(self.settings.content),
+            FolderStore(self.settings.content),
             "ann",
             name,
             label,
@@ -56,7 +56,7 @@ class Hub(NamedTuple):
     def withdraw(self, name: str, version: str | None) -> None:
         draft = make_change(WithdrawalDraft, {"reason": "secret", "note": "Use another."})
         withdraw(
-            Folder(self.settings.content),
+            FolderStore(self.settings.content),
             "ann",
             name,
             version,
@@ -65,7 +65,7 @@ class Hub(NamedTuple):
             terms=Terms(sync=False),
         )
 
-    def back_up(self, destination: str | Path, **options: Any) -> Report:
+    def back_up(self, destination: str | Path, **options: Any) -> BackupReport:
         return back_up(self.settings.content, self.settings.state, str(destination), **options)
 
     def restore(self, source: str | Path, **options: Any) -> list[str]:

@@ -8,12 +8,12 @@ from publisher.write.decision import Terms
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LONG, Nodes
 
 
-def put(store: Shared | Folder, text: str, name: str = "story", owner: str = "ann", **more):
+def put(store: Shared | FolderStore, text: str, name: str = "story", owner: str = "ann", **more):
     draft = Draft(content=text, **more.pop("draft", {}))
     return publish(store, owner, name, draft, publisher=owner, terms=Terms(**more))
 

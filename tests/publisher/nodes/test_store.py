@@ -22,7 +22,7 @@ from publisher.write.labels import change_label
 from publisher.write.profile import read_profile, write_profile
 from publisher.write.publish import Past, Published, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.publisher.nodes.conftest import Nodes
 from tests.publisher.nodes.publishing import (
@@ -73,7 +73,7 @@ def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
         DraftFile(path="b", base64="AP8="),
         DraftFile(path="empty", content=""),
     ]
-    for store in (one, Folder(str(tmp_path / "plain"))):
+    for store in (one, FolderStore(str(tmp_path / "plain"))):
         put(store, "first\n", now=now)
         put(store, "second\n", now=now, draft={"labels": ["beta"], "files": files})
         put(store, "second\n", now=now, draft={"labels": ["gamma", "live"]})

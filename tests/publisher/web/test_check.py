@@ -21,7 +21,7 @@ from builder.model.routes import API
 from publisher.accounts.token import LABEL, PUBLISH, READ, make_token
 from publisher.limits import Quotas
 from publisher.write.drafts import make_change
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from server import throttle
 from server.bodies import PUBLICATION_BYTES_MAX
@@ -149,7 +149,7 @@ def test_files_that_a_withdrawal_removes_between_two_reads(hub: Hub, sent: dict[
     def withdraw_it() -> None:
         draft = make_change(WithdrawalDraft, {"reason": "secret"})
         done.append(
-            withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
+            withdraw(FolderStore(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
         )
 
     with watched(once("open", "ann/story/1.0.1.files/run.sh", withdraw_it)):
@@ -163,7 +163,7 @@ def test_a_withdrawal_between_two_reads_is_seen(hub: Hub):
 
     def withdraw_it() -> None:
         draft = make_change(WithdrawalDraft, {"reason": "secret"})
-        withdraw(Folder(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
+        withdraw(FolderStore(hub.settings.content), "ann", "story", "1.0.1", draft, by="ann")
 
     with watched(once("open", "ann/story/1.0.1.md", withdraw_it)):
         data = check(hub, {"content": "Three."}).json["data"]

@@ -11,7 +11,7 @@ from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft, parse_change
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 REPO = ("ann", "story")
 
@@ -21,7 +21,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def put(root: str, text: str, **fields: object) -> Published:
     draft = make_draft({"content": text} | fields)
-    return publish(Folder(root), *REPO, draft, publisher="ann", terms=Terms(now=NOON))
+    return publish(FolderStore(root), *REPO, draft, publisher="ann", terms=Terms(now=NOON))
 
 
 def move(root: str, version: str | None, label: str = "production", **options) -> LabelChange:
@@ -30,7 +30,7 @@ def move(root: str, version: str | None, label: str = "production", **options) -
     raw = json.dumps(fields if version is None else {"version": version} | fields).encode()
     draft = parse_change(LabelRemoval, raw) if version is None else parse_change(LabelDraft, raw)
     return change_label(
-        Folder(root), *REPO, label, draft, by=options.pop("by", "ann"),
+        FolderStore(root), *REPO, label, draft, by=options.pop("by", "ann"),
         terms=Terms(**{"now": NOON} | options),
     )  # fmt: skip
 

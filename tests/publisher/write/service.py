@@ -15,7 +15,7 @@ from publisher.write.drafts import parse_change, parse_draft
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.publisher.write.model import Moved, Request
 from tests.publisher.write.readers import Repo, Stored
 
@@ -34,7 +34,7 @@ class Service:
             mark = fingerprint(owner, name, None, body=request.body)
             key = IdempotencyKey(self.database, owner, request.key, mark)
         draft, terms = parse_draft(request.body), Terms(idempotency_key=key, now=now)
-        store = Folder(self.settings.content)
+        store = FolderStore(self.settings.content)
         try:
             return publish(store, owner, name, draft, publisher=owner, terms=terms)
         except RequestError as error:
@@ -54,7 +54,7 @@ class Service:
             draft = parse_change(
                 LabelDraft, json.dumps(fields | {"version": move.version}).encode()
             )
-        store, terms = Folder(self.settings.content), Terms(now=now)
+        store, terms = FolderStore(self.settings.content), Terms(now=now)
         try:
             return change_label(store, *repo, move.label, draft, by=repo[0], terms=terms)
         except RequestError as error:

@@ -13,14 +13,16 @@ from publisher.write import durable
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.calls import at, noted_writes, watched
 
 REPO = ("ann", "story")
 
 
 def put(root: str, text: str, **fields: object) -> Published:
-    return publish(Folder(root), *REPO, make_draft({"content": text} | fields), publisher="ann")
+    return publish(
+        FolderStore(root), *REPO, make_draft({"content": text} | fields), publisher="ann"
+    )
 
 
 def texts(root: str) -> list[str]:
@@ -127,7 +129,7 @@ def test_without_sync_nothing_waits(tmp_path: Path):
     calls = []
     with watched(lambda name, _: calls.append(name)):
         publish(
-            Folder(str(tmp_path)),
+            FolderStore(str(tmp_path)),
             *REPO,
             make_draft({"content": "x"}),
             publisher="ann",
@@ -168,11 +170,11 @@ def test_a_refused_first_publication_leaves_no_folder(tmp_path: Path):
 
 def test_a_profile_only_for_a_new_owner(tmp_path: Path):
     root = str(tmp_path)
-    publish(Folder(root), "ann", "one", make_draft({"content": "x"}), publisher="ann")
+    publish(FolderStore(root), "ann", "one", make_draft({"content": "x"}), publisher="ann")
     profile = content.read_owner(root, "ann")
     assert profile.name == "ann"
     (tmp_path / "ann" / "owner.json").unlink()
-    publish(Folder(root), "ann", "two", make_draft({"content": "x"}), publisher="ann")
+    publish(FolderStore(root), "ann", "two", make_draft({"content": "x"}), publisher="ann")
     # An owner who already has repos did not join just now, so no profile is written.
     assert content.read_owner(root, "ann") is None
     assert content.list_versions(root, "ann", "two").versions == [Version(1, 0, 0)]

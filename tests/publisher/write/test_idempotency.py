@@ -25,7 +25,7 @@ from publisher.write.idempotency import (
     fingerprint,
 )
 from publisher.write.publish import Published, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.calls import watched
 from tests.support.children import dies_at
 from tests.support.clock import Clock, StopClock
@@ -54,7 +54,7 @@ class Store:
         owner, name = repo.split("/")
         terms = Terms(idempotency_key=self.key(text, key, repo) if key else None)
         return publish(
-            Folder(self.root),
+            FolderStore(self.root),
             owner,
             name,
             make_draft({"content": text}),

@@ -20,7 +20,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.publisher.write.labelling import NOON, REPO, events, history, move, put, versions
 from tests.support.calls import at, watched
 from tests.support.catalogues import read_tree, write_label
@@ -54,14 +54,14 @@ def test_a_clock_before_the_release_changes_nothing(
     with pytest.raises(RequestError, match="it shows 1970-01-01T00:00:00Z") as caught:
         if change == "label":
             change_label(
-                Folder(root),
+                FolderStore(root),
                 *REPO,
                 "x",
                 parse_change(LabelDraft, b'{"version": "1.0.0"}'),
                 by="ann",
             )
         else:
-            publish(Folder(root), *REPO, make_draft({"content": "New."}), publisher="ann")
+            publish(FolderStore(root), *REPO, make_draft({"content": "New."}), publisher="ann")
     assert caught.value.status == 503 and read_tree(root) == before
 
 
@@ -85,16 +85,16 @@ def test_repos_that_are_not_there(root: str):
     draft = parse_change(LabelDraft, b'{"version": "1.0.0"}')
     for owner, name in (("ann", "nothing"), ("nobody", "nothing")):
         with pytest.raises(RequestError) as caught:
-            change_label(Folder(root), owner, name, "production", draft, by="ann")
+            change_label(FolderStore(root), owner, name, "production", draft, by="ann")
         assert caught.value.code == "repo_not_found"
         assert not Path(root, owner, name).exists()
     # The folder that a crashed first publication left is no repo.
     Path(root, "ann", "empty").mkdir()
     with pytest.raises(RequestError) as caught:
-        change_label(Folder(root), "ann", "empty", "production", draft, by="ann")
+        change_label(FolderStore(root), "ann", "empty", "production", draft, by="ann")
     assert caught.value.code == "repo_not_found"
     with pytest.raises(HubError):
-        change_label(Folder(f"{root}/nowhere"), *REPO, "production", draft, by="ann")
+        change_label(FolderStore(f"{root}/nowhere"), *REPO, "production", draft, by="ann")
 
 
 def test_compare_and_set(root: str):
@@ -155,7 +155,7 @@ def test_a_clock_that_was_set_back(root: str):
     move(root, "1.0.2", now=NOON + timedelta(days=1))
     terms = Terms(now=NOON)
     done = publish(
-        Folder(root),
+        FolderStore(root),
         *REPO,
         make_draft({"content": "New.", "labels": ["canary"]}),
         publisher="ann",
@@ -251,7 +251,7 @@ def test_the_first_answer_of_a_publication_with_labels(root: str, database: Data
     def publish_again(text: str, key: str) -> Published:
         draft = make_draft({"content": text, "labels": ["production", "canary"]})
         return publish(
-            Folder(root),
+            FolderStore(root),
             *REPO,
             draft,
             publisher="ann",
@@ -315,7 +315,11 @@ def request(root: str, what: str, key: IdempotencyKey) -> Callable[[], object]:
     if what == "publish":
         draft = make_draft({"content": "New.", "labels": ["production"]})
         return lambda: publish(
-            Folder(root), *REPO, draft, publisher="ann", terms=Terms(idempotency_key=key, now=NOON)
+            FolderStore(root),
+            *REPO,
+            draft,
+            publisher="ann",
+            terms=Terms(idempotency_key=key, now=NOON),
         )
     version = None if what == "remove" else "1.0.1"
     return lambda: move(root, version, idempotency_key=key)

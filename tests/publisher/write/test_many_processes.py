@@ -8,7 +8,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.children import processes_at_once
 from tests.support.depth import some_of
 
@@ -23,7 +23,7 @@ def publish_some(root: str, process: int) -> dict[str, str]:
     for number in range(PUBLICATIONS):
         text = f"Text {number} of process {process}."
         draft = make_draft({"content": text})
-        acknowledged[text] = publish(Folder(root), *REPO, draft, publisher=REPO[0]).version
+        acknowledged[text] = publish(FolderStore(root), *REPO, draft, publisher=REPO[0]).version
     return acknowledged
 
 

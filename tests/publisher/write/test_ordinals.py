@@ -16,7 +16,7 @@ from builder.store.kept_records import read_kept
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import withdraw
 from tests.support.calls import watched
 from tests.support.catalogues import edit_record, moment, write_version
@@ -31,13 +31,13 @@ def root(tmp_path: Path, settled: None) -> str:
 def put(root: str, text: str, **fields: object) -> int:
     """Publish; the number that the record stores."""
     draft = make_draft({"content": text} | fields)
-    done = publish(Folder(root), "ann", "x", draft, publisher="ann", terms=Terms(sync=False))
+    done = publish(FolderStore(root), "ann", "x", draft, publisher="ann", terms=Terms(sync=False))
     return json.loads(Path(root, "ann/x", f"{done.version}.json").read_bytes())["ordinal"]
 
 
 def take_back(root: str, version: str | None) -> dict:
     withdraw(
-        Folder(root),
+        FolderStore(root),
         "ann",
         "x",
         version,

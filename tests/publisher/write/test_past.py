@@ -13,7 +13,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Past, Published, publish, publish_past
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 
 REPO = ("ann", "story")
 AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ def put(root: Path, *texts: str, after: str = "", **more: object) -> list[str]:
     """The version and ordinal of each text, or the code of its error."""
     ordinals = more.pop("ordinals", ())
     done = publish_past(
-        Folder(str(root)), *REPO, past(*texts, ordinals=ordinals), publisher="ann",
+        FolderStore(str(root)), *REPO, past(*texts, ordinals=ordinals), publisher="ann",
         after=Version.parse(after) if after else None, **more,
     )  # fmt: skip
     return [one.version if isinstance(one, Published) else one.code for one in done]
@@ -81,8 +81,8 @@ def test_it_goes_on_after_what_the_caller_has_seen(tmp_path: Path):
 def test_the_lock_is_held_to_the_end_and_no_longer(tmp_path: Path):
     draft = make_draft({"content": "Mine."})
     series = publish_past(
-        Folder(str(tmp_path)), *REPO, past("One.", "Two."), publisher="ann", after=None
+        FolderStore(str(tmp_path)), *REPO, past("One.", "Two."), publisher="ann", after=None
     )
     assert next(series).version == "1.0.0"
     series.close()
-    assert publish(Folder(str(tmp_path)), *REPO, draft, publisher="ann").version == "1.0.1"
+    assert publish(FolderStore(str(tmp_path)), *REPO, draft, publisher="ann").version == "1.0.1"

@@ -11,7 +11,7 @@ from builder.model.content_tree import OWNER_FILE
 from builder.model.errors import RequestError
 from builder.model.records import OwnerFile
 from publisher.write.profile import parse_profile, read_profile, write_profile
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.calls import watched
 from tests.support.catalogues import moment
 
@@ -33,7 +33,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
 
     for number in range(1, 100):
         if old:
-            write_profile(Folder(root), "ann", old)
+            write_profile(FolderStore(root), "ann", old)
         else:
             (tmp_path / "ann" / OWNER_FILE).unlink(missing_ok=True)
             if (tmp_path / "ann").exists():
@@ -42,7 +42,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
         made.clear()
         with watched(fail):
             try:
-                write_profile(Folder(root), "ann", new)
+                write_profile(FolderStore(root), "ann", new)
             except RequestError as error:
                 failed = error
         if failed:
@@ -52,7 +52,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
         assert read_profile(root, "ann") in ((old, new) if failed else (new,))
         if len(made) < number:
             break
-        write_profile(Folder(root), "ann", new)
+        write_profile(FolderStore(root), "ann", new)
         assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
     assert failures > 8
 
@@ -60,7 +60,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
 def test_it_is_on_the_disk_before_it_is_said(tmp_path: Path) -> None:
     made: list[str] = []
     with watched(lambda call, _: made.append(call)):
-        write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
+        write_profile(FolderStore(str(tmp_path)), "ann", profile_of("Hi."))
     kept = [call for call in made if call in ("write", "fsync", "rename")]
     # The text; then its name, in the owner's folder; then the folder's.
     assert kept == ["write", "fsync", "rename", "fsync", "fsync"]
@@ -73,7 +73,7 @@ def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
 
     def write(text: str) -> None:
         for _ in range(20):
-            write_profile(Folder(root), "ann", profile_of(text))
+            write_profile(FolderStore(root), "ann", profile_of(text))
             seen.add(read_profile(root, "ann").bio)
 
     threads = [threading.Thread(target=write, args=(text,)) for text in texts]
@@ -88,7 +88,7 @@ def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
 def test_a_rest_of_a_crash_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / ".owner.tmp").write_text("half", encoding="utf-8")
-    write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
+    write_profile(FolderStore(str(tmp_path)), "ann", profile_of("Hi."))
     assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
 
 
@@ -99,6 +99,6 @@ def test_what_is_no_folder_is_not_written_to(tmp_path: Path, kind: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere") if kind == "link" else place.touch()
     with pytest.raises(RequestError) as raised:
-        write_profile(Folder(str(place.parent)), "ann", profile_of("Hi."))
+        write_profile(FolderStore(str(place.parent)), "ann", profile_of("Hi."))
     assert raised.value.code == "storage_unavailable"
     assert os.listdir(tmp_path / "elsewhere") == []

@@ -22,7 +22,7 @@ from builder.text.prompts import parse_document
 from publisher.write.decision import Terms
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.catalogues import write_owner, write_version
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
@@ -32,7 +32,12 @@ def put(root: str | Path, text: str, repo: str = "ann/story", now: datetime = NO
     owner, name = repo.split("/")
     draft = make_draft({"content": text} | fields)
     return publish(
-        Folder(str(root)), owner, name, draft, publisher=owner, terms=Terms(now=now, sync=False)
+        FolderStore(str(root)),
+        owner,
+        name,
+        draft,
+        publisher=owner,
+        terms=Terms(now=now, sync=False),
     )
 
 

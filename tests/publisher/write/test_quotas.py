@@ -26,7 +26,7 @@ from publisher.write.quotas import (
     QuotaKeeper,
     Quotas,
 )
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.support.calls import at, watched
 
 THREADS = 8
@@ -46,7 +46,7 @@ def put(
     owner, name = repo.split("/")
     draft = make_draft({"content": text} | more)
     return publish(
-        Folder(root),
+        FolderStore(root),
         owner,
         name,
         draft,

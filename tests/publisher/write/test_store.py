@@ -23,7 +23,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import Folder, Store, open_folder
+from publisher.write.store_protocol import FolderStore, Store, open_folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Unseen(RequestError):
         super().__init__("version_conflict", "Others did something before.")
 
 
-class Shared(Folder):
+class Shared(FolderStore):
     """A folder that other writers share.
 
     ``faster``: acts of others just before one of our writes, which then fails; ``unseen``: earlier
@@ -102,7 +102,7 @@ def store(tmp_path: Path) -> Shared:
     """A content folder with one version of a story."""
     root = tmp_path / "content"
     root.mkdir()
-    put(Folder(str(root)), "One.")
+    put(FolderStore(str(root)), "One.")
     return Shared(str(root))
 
 
@@ -132,7 +132,7 @@ def take_back(store: Store, version: str | None) -> Withdrawn:
 
 
 def others(store: Store, text: str, **options: Any) -> Callable[[], Published]:
-    return lambda: put(Folder(store.root), text, **options)
+    return lambda: put(FolderStore(store.root), text, **options)
 
 
 def key_in(database: Database, key: str, body: bytes = b"") -> IdempotencyKey:
@@ -216,32 +216,32 @@ def test_what_is_not_known_yet_decides(store: Shared):
     store.unseen = [others(store, "Theirs.")]
     done = put(store, "Mine.")
     assert (done.version, done.unchanged) == ("1.0.4", False)
-    store.unseen = [lambda: move(Folder(store.root), "1.0.0")]
+    store.unseen = [lambda: move(FolderStore(store.root), "1.0.0")]
     assert move(store, "1.0.1", expected="1.0.0").previous == "1.0.0"
     assert texts(store) == ["One.", "Two.", "Mine.", "Theirs.", "Mine."]
 
 
 def test_a_label_moves_after_the_moves_that_were_faster(store: Shared, database: Database):
     put(store, "Two.")
-    store.faster = [lambda: move(Folder(store.root), "1.0.0")]
+    store.faster = [lambda: move(FolderStore(store.root), "1.0.0")]
     key = key_in(database, "k")
     done = move(store, "1.0.1", idempotency_key=key)
     assert (done.previous, done.unchanged) == ("1.0.0", False)
     assert move(store, "1.0.1", idempotency_key=key) == done
     history = read_labels(store.root, *REPO).history["production"]
     assert [one.version for one in history] == ["1.0.1", "1.0.0"]
-    store.faster = [lambda: move(Folder(store.root), "1.0.0")]
-    put(Folder(store.root), "Three.")
+    store.faster = [lambda: move(FolderStore(store.root), "1.0.0")]
+    put(FolderStore(store.root), "Three.")
     assert code_of(move, store, "1.0.2", expected="1.0.1") == "label_moved"
-    store.faster = [lambda: move(Folder(store.root), "1.0.2")]
+    store.faster = [lambda: move(FolderStore(store.root), "1.0.2")]
     assert move(store, "1.0.2").unchanged
 
 
 def test_a_withdrawal_was_faster(store: Shared):
     put(store, "Two.")
-    store.faster = [lambda: take_back(Folder(store.root), "1.0.0")]
+    store.faster = [lambda: take_back(FolderStore(store.root), "1.0.0")]
     assert take_back(store, "1.0.0").unchanged
-    store.faster = [lambda: take_back(Folder(store.root), None)]
+    store.faster = [lambda: take_back(FolderStore(store.root), None)]
     assert code_of(put, store, "Three.") == "version_withdrawn"
     assert [*check(store.root)] == []
 

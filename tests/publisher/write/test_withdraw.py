@@ -18,7 +18,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 from tests.support.calls import watched
 from tests.support.catalogues import read_tree
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> str:
         put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
     terms = Terms(now=NOON)
     change_label(
-        Folder(str(tmp_path)),
+        FolderStore(str(tmp_path)),
         *REPO,
         "production",
         make_change(LabelDraft, {"version": "1.0.1"}),
@@ -48,14 +48,14 @@ def root(tmp_path: Path) -> str:
 def put(root: str, text: str, **options: object) -> Published:
     draft = make_draft({"content": text, "changelog": SECRET, "title": f"T {text[-9:]}"})
     return publish(
-        Folder(root), *REPO, draft, publisher=options.pop("publisher", "ann"),
+        FolderStore(root), *REPO, draft, publisher=options.pop("publisher", "ann"),
         terms=Terms(**{"now": NOON} | options),
     )  # fmt: skip
 
 
 def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
     draft = make_change(WithdrawalDraft, {"reason": "secret"} | fields)
-    return withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
+    return withdraw(FolderStore(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
 
 
 def code_of(act, *args: object, **options: object) -> tuple[str, str]:
@@ -100,10 +100,10 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
         "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
     )
     move = make_change(LabelDraft, {"version": "1.0.1"})
-    code, message = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
+    code, message = code_of(change_label, FolderStore(root), *REPO, "production", move, by="ann")
     assert code == "version_withdrawn" and "contained a secret" in message and "1.0.2" in message
     draft = make_change(LabelDraft, {"version": "1.0.2"})
-    change_label(Folder(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
+    change_label(FolderStore(root), *REPO, "production", draft, by="ann", terms=Terms(now=NOON))
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
 
 
@@ -141,7 +141,7 @@ def test_labels_move_only_to_a_version_that_stays(root: str, version, target: st
     before = read_tree(root)
     draft = make_change(WithdrawalDraft, {"reason": "error", "move_labels": target})
     with pytest.raises(RequestError) as caught:
-        withdraw(Folder(root), *REPO, version, draft, by="ann")
+        withdraw(FolderStore(root), *REPO, version, draft, by="ann")
     assert (caught.value.code, caught.value.details[0].field) == (code, "move_labels")
     assert read_tree(root) == before
 
@@ -150,7 +150,10 @@ def test_what_publications_did_to_labels_stays_known(tmp_path: Path):
     root = str(tmp_path)
     for text, labels in (("One.", ["a", "b"]), ("Two.", ["a"])):
         publish(
-            Folder(root), *REPO, make_draft({"content": text, "labels": labels}), publisher="ann"
+            FolderStore(root),
+            *REPO,
+            make_draft({"content": text, "labels": labels}),
+            publisher="ann",
         )
     before = read_labels(root, *REPO).history
     take_back(root, "1.0.0")
@@ -166,7 +169,10 @@ def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | No
     draft = make_change(WithdrawalDraft, {"reason": "legal"})
     planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
     assert read_tree(root) == before
-    assert withdraw(Folder(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON)) == planned
+    assert (
+        withdraw(FolderStore(root), *REPO, version, draft, by="ann", terms=Terms(now=NOON))
+        == planned
+    )
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
@@ -187,7 +193,7 @@ def test_a_number_is_never_given_again(root: str):
         take_back(root, version)
     assert versions(root) == [] and [*check(root)] == []
     assert code_of(
-        publish, Folder(root), *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
+        publish, FolderStore(root), *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
         publisher="ann",
     )[0] == "base_version_mismatch"  # fmt: skip
     done = put(root, "Newer.")
@@ -211,7 +217,7 @@ def test_a_withdrawn_text_is_refused_with_other_files_and_a_withdrawn_folder_as_
     def put_files(text: str, *files: str) -> str:
         sent = [{"path": path, "content": path} for path in files]
         draft = make_draft({"content": text, "files": sent})
-        return publish(Folder(root), *REPO, draft, publisher="ann").version
+        return publish(FolderStore(root), *REPO, draft, publisher="ann").version
 
     text = put_files("Alone.")
     folder = put_files("In a folder.", "a", "b")
@@ -244,7 +250,7 @@ def test_a_whole_prompt_closes_its_name(root: str):
     for act in (
         lambda: put(root, "New."),
         lambda: change_label(
-            Folder(root),
+            FolderStore(root),
             *REPO,
             "x",
             make_change(LabelDraft, {"version": "1.0.0"}),
@@ -281,7 +287,7 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
 def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
     before = read_tree(root)
     draft = make_change(WithdrawalDraft, {"reason": "error"})
-    assert code_of(withdraw, Folder(root), *repo, version, draft, by="ann")[0] == code
+    assert code_of(withdraw, FolderStore(root), *repo, version, draft, by="ann")[0] == code
     assert read_tree(root) == before
 
 

@@ -11,7 +11,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.tokens import Accounts
 from publisher.web.pages import release
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.builder.render.test_hunks import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version
@@ -52,7 +52,12 @@ def change_elsewhere(people: People, owner: Visitor, version: str | None) -> Non
     """Another program moves the label, or removes it."""
     draft = LabelDraft(version=version) if version else LabelRemoval()
     change_label(
-        Folder(people.settings.content), owner.handle, "story", "production", draft, by=owner.handle
+        FolderStore(people.settings.content),
+        owner.handle,
+        "story",
+        "production",
+        draft,
+        by=owner.handle,
     )
 
 

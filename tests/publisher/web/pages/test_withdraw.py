@@ -11,7 +11,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.write.drafts import make_change
 from publisher.write.labels import change_label
-from publisher.write.store_protocol import Folder
+from publisher.write.store_protocol import FolderStore
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -22,7 +22,7 @@ def owner(people: People) -> Visitor:
     visitor = people.guest()
     people.publish_story(visitor, "One.", "Two <b>secret</b>.")
     change_label(
-        Folder(people.settings.content), visitor.handle, "story", "production",
+        FolderStore(people.settings.content), visitor.handle, "story", "production",
         make_change(LabelDraft, {"version": "1.0.1"}), by=visitor.handle,
     )  # fmt: skip
     return visitor
@@ -109,7 +109,7 @@ def test_what_is_wrong_stands_at_its_field(
 def test_what_has_changed_meanwhile_is_shown_again(people: People, owner: Visitor) -> None:
     ask(owner)
     change_label(
-        Folder(people.settings.content), owner.handle, "story", "canary",
+        FolderStore(people.settings.content), owner.handle, "story", "canary",
         make_change(LabelDraft, {"version": "1.0.1"}), by=owner.handle,
     )  # fmt: skip
     page = owner.submit("/confirm")
