@@ -23,6 +23,7 @@ from builder.model.answer_headers import Headers, exhausted
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
 from builder.model.routes import JSON, TEXT
+from builder.text.json_keys import load_pairs, repeated_keys
 from mcp_app.calls import Calls
 from mcp_app.selection import parse_selection
 from mcp_app.server import SELECTION_KEY
@@ -280,6 +281,10 @@ def _read_message(body: bytes) -> dict[str, Any]:
         raise Refusal(
             400, "The body is not valid JSON in UTF-8. Send a JSON-RPC message.", types.PARSE_ERROR
         ) from None
+    if twice := next(repeated_keys([load_pairs(body)]), None):
+        raise Refusal(
+            400, f"The key {twice[:100]!r} is given twice. Send one.", types.INVALID_REQUEST
+        )
     if isinstance(message, list):
         raise Refusal(
             400, "Batches are not supported. Send one message at a time.", types.INVALID_REQUEST

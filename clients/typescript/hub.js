@@ -162,8 +162,10 @@ function checkedText(name, value, { type, enum: choices }) {
   const allowed = choices?.length ? choices.map((one) => asText(name, one)) : [text];
   const isAllowed = allowed.includes(text);
   if (isAllowed && FITS.get(type)?.(value, text) !== false) return text;
+  const begin = text.slice(0, 60);
+  const got = typeof value === "string" ? JSON.stringify(begin) : `${typeof value} ${begin}`;
   const rule = isAllowed ? `of type ${type}` : `one of ${listed(allowed)}`;
-  throw new InvalidValue(`${name} must be ${rule}, not ${JSON.stringify(text.slice(0, 60))}.`);
+  throw new InvalidValue(`${name} must be ${rule}, not ${got}.`);
 }
 
 /** Words for an error: only some if there are many, and without terminal or log control characters. */

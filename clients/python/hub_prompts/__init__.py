@@ -230,11 +230,13 @@ def _checked(name: str, variable: Mapping[str, Any], value: Any) -> str:
         raise InvalidValue(f"{name} must be one of {enum!r:.500}, not {text!r:.60}.")
     kind = str(variable.get("type", "string"))
     classes, pattern = _FITS.get(kind, (object, ""))
+    read = value
     if kind in ("array", "object") and isinstance(value, str):
         with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    if not isinstance(value, classes) or not re.match(pattern, text):
-        raise InvalidValue(f"{name} must be of type {kind}, not {text!r:.60}.")
+            read = json.loads(value)
+    if not isinstance(read, classes) or not re.match(pattern, text):
+        got = f"{type(value).__name__} {value!r:.60}"
+        raise InvalidValue(f"{name} must be of type {kind}, not {got}.")
     return text
 
 

@@ -411,9 +411,10 @@ def test_a_label_that_is_gone(to: Client, site: Site) -> None:
     done = to.run("sync", "--check")
     assert f"ann/review@production is gone. {note} Change the line" in done.err
     assert note in to.run("cat", "ann/review@production").err
-    # All or nothing.
+    # All or nothing, and other lines are named, too.
+    site.files[WITHDRAWN] = gone("story", "1.0.0", "error")
     done = to.run("update")
-    assert note in done.err
+    assert note in done.err and "ann/story 1.0.0 was withdrawn" in done.err
     assert (done.status, done.out) == (3, b"") and lock.read_text() == REVIEW + TALE
 
 

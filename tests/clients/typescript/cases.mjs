@@ -907,6 +907,7 @@ test("tells what is wrong with values", async () => {
   wrong({ langauge: "Go" }, "UnknownVariable", "ada/code-review has no variable langauge. It has language, lines, any.");
   wrong({ language: "Perl" }, "InvalidValue", 'language must be one of Go, C, not "Perl".');
   wrong({ language: "Go", lines: "many" }, "InvalidValue", 'lines must be of type integer, not "many".');
+  wrong({ language: "Go", lines: 1.5 }, "InvalidValue", "lines must be of type integer, not number 1.5.");
   const cycle = {};
   cycle.self = cycle;
   const none = [cycle, () => {}, Symbol("x"), NaN, [Infinity], [2n ** 1024n], ["\ud800"], { toJSON() { throw new Error("no"); } }];
