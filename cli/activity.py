@@ -18,7 +18,7 @@ def note_change(places: Places, kind: Kind, owner: str, what: str) -> None:
     warning where that fails: the change is made. ``what`` begins with the prompt.
     """
     # Loaded late: many hubs have no accounts.
-    from publisher.accounts.database import Database
+    from publisher.accounts.database import open_accounts
     from publisher.accounts.events import Events
     from publisher.accounts.owners import Owners
     from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
@@ -26,7 +26,7 @@ def note_change(places: Places, kind: Kind, owner: str, what: str) -> None:
     if not places.database_url and not os.path.exists(f"{places.state}/{ACCOUNTS_FILE}"):
         return
     try:
-        with Database(places.database_url or places.state) as database:
+        with open_accounts(places.database_url or places.state) as database:
             if Owners(database).is_known(owner):
                 Events(database).note(owner, kind, subject=what.partition(" ")[0], note=what)
     except HubError as error:

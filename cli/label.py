@@ -18,7 +18,7 @@ from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
 from cli.table import echo_list
-from publisher.accounts.database import Database
+from publisher.accounts.database import open_accounts
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts
 from publisher.write.drafts import make_change
@@ -180,7 +180,7 @@ def unprotect(accounts: str, where: str, label: str) -> None:
 def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
     owner, _, name = where.partition("/")
     check_owner(owner)
-    with Database(place) as database:
+    with open_accounts(place) as database:
         Accounts(database).check_known(owner)
         is_new = ProtectedLabels(database).set(owner, name, label, is_on)
     state = "protected" if is_on else "not protected"

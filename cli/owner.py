@@ -14,7 +14,7 @@ from cli.options import accounts_options, base_url_option, database_option, stat
 from cli.standard_error import say
 from cli.table import echo_list
 from cli.token import parse_expiry
-from publisher.accounts.database import Database
+from publisher.accounts.database import Database, open_accounts
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
 from publisher.accounts.people import locks
@@ -181,7 +181,7 @@ def lock(accounts: str, handle: str) -> None:
     \b
       hubctl owner lock ann
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         is_new = locks.lock(database, handle)
     was = "is locked" if is_new else "was already locked"
     say(f"{handle} {was}. To unlock: hubctl owner unlock {handle}")
@@ -199,7 +199,7 @@ def unlock(accounts: str, handle: str) -> None:
     \b
       hubctl owner unlock ann
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         is_new = locks.unlock(database, handle)
     say(f"{handle} {'is unlocked' if is_new else 'was not locked'}.")
 
@@ -217,7 +217,7 @@ def operator(accounts: str, handle: str, remove: bool) -> None:
     \b
       hubctl owner operator ann
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         Accounts(database).set_operator(handle, not remove)
     say(f"{handle} is {'no longer an' if remove else 'an'} operator of this hub.")
 
@@ -234,7 +234,7 @@ def list_owners(accounts: str, is_json: bool) -> None:
     \b
       hubctl owner list
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
     times = ("created_at", "locked_at")

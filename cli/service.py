@@ -100,7 +100,7 @@ def _holding(
     settings: Settings, where: str, database_url: str | None, new_accounts: bool
 ) -> Iterator[tuple[Service, Database]]:
     """The hold of the state folder, and the accounts. Raises OperatorError."""
-    may_create = new_accounts or not had_service(settings.out, settings.state)
+    may_create = new_accounts or not had_service(settings.state, settings.out)
     service = Service(settings, where)
     with service.held():
         if not database_url:

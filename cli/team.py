@@ -9,7 +9,7 @@ from cli.standard_error import say
 from cli.stores import open_store
 from cli.table import echo_list
 from publisher.accounts.actors import ROLES, WRITER
-from publisher.accounts.database import Database
+from publisher.accounts.database import open_accounts
 from publisher.accounts.teams import Teams
 from publisher.accounts.tokens import Accounts, format_time
 from publisher.write.profile import mark_team
@@ -35,7 +35,7 @@ def create(places: Places, team: str, maintainer: str) -> None:
     \b
       hubctl team create support --maintainer ann
     """
-    with Database(places.database_url or places.state) as database:
+    with open_accounts(places.database_url or places.state) as database:
         Teams(database).create(team, maintainer)
         created_at = format_time(Accounts(database).created_at(team))
     say(f"Created the team {team}. Add a member: hubctl team add {team} PERSON")
@@ -67,7 +67,7 @@ def add(accounts: str, team: str, person: str, role: str) -> None:
       hubctl team add support bob
       hubctl team add support bob --role maintainer
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         is_new = Teams(database).put(team, person, role)
     say(f"{person} is {'now' if is_new else 'already'} a {role} of {team}.")
 
@@ -82,7 +82,7 @@ def remove(accounts: str, team: str, person: str) -> None:
     \b
       hubctl team remove support bob
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         Teams(database).remove(team, person)
     say(f"{person} is no longer a member of {team}.")
 
@@ -101,7 +101,7 @@ def list_teams(accounts: str, team: str | None, is_json: bool) -> None:
       hubctl team list
       hubctl team list support
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         teams = Teams(database)
         if team:
             rows = [(*one[:2], format_time(one.since)) for one in teams.members(team)]

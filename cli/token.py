@@ -8,7 +8,7 @@ import click
 from cli.options import accounts_options
 from cli.standard_error import say
 from cli.table import echo_list
-from publisher.accounts.database import Database
+from publisher.accounts.database import open_accounts
 from publisher.accounts.token import ALL_RIGHTS, RIGHTS, Grant, Token
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts, format_time
 
@@ -91,7 +91,7 @@ def create(
       hubctl token create ann --name release --right label --label production
       hubctl token create ann --name app --right read
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         text, made = Accounts(database).create_token(
             owner, name, Grant(repos, rights or RIGHTS, labels), expires_days
         )
@@ -119,7 +119,7 @@ def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
     \b
       hubctl token list ann
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         tokens = Accounts(database).tokens(owner)
     echo_list(
         ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
@@ -143,7 +143,7 @@ def revoke(accounts: str, owner: str, name_or_id: str) -> None:
     \b
       hubctl token revoke ann ci
     """
-    with Database(accounts) as database:
+    with open_accounts(accounts) as database:
         gone, is_new = Accounts(database).revoke(owner, name_or_id)
     was = "is revoked" if is_new else f"was already revoked at {format_time(gone.revoked_at)}"
     say(f"Token {gone.id} ({gone.name}) of {owner} {was}.")

@@ -31,15 +31,18 @@ def is_read_only(disk: os.statvfs_result) -> bool:
 
 
 def remedy_for(error: OSError) -> str:
-    """The advice after an error of the system. ENOSPC also means that a disk has no inodes."""
-    name = error.filename if isinstance(error.filename, str) else ""
-    where = os.path.dirname(name) or os.curdir
-    if error.errno == errno.ENOSPC and disk_remedy(where) == _NO_INODES:
+    """The advice after an error of the system. ENOSPC also means that a disk has no inodes; what
+    failed has removed its folder by now, and so left some.
+    """
+    where = error.filename if isinstance(error.filename, str) else ""
+    while (where := os.path.dirname(where)) and not os.path.exists(where):
+        pass
+    if error.errno == errno.ENOSPC and disk_remedy(where or os.curdir, ROOM_FILES) == _NO_INODES:
         return _NO_INODES
     return _REMEDIES.get(error.errno or errno.EIO, "Fix that")
 
 
-def disk_remedy(path: str) -> str:
+def disk_remedy(path: str, files: int = 1) -> str:
     """The advice for a disk on which a program cannot write; empty if the disk has room."""
     try:
         disk = os.statvfs(path)
@@ -49,4 +52,4 @@ def disk_remedy(path: str) -> str:
         return _READ_ONLY
     if not disk.f_bavail:
         return _FULL
-    return _NO_INODES if lacks_inodes(disk) else ""
+    return _NO_INODES if lacks_inodes(disk, files) else ""

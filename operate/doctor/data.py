@@ -60,7 +60,7 @@ def databases(subject: Subject) -> Iterator[Finding]:
     settings, state = subject.settings, subject.settings.state
     accounts = accounts_file(state)
     is_missing = subject.has_accounts_file and not os.path.exists(accounts.path)
-    if is_missing and had_service(settings.out, state):
+    if is_missing and had_service(state, settings.out):
         yield problem(MISSING)
     for look in (
         lambda: _check(accounts, ACCOUNTS_VERSION) if subject.has_accounts_file else None,

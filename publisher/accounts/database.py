@@ -6,12 +6,14 @@ tables and run the same statements, which are written for SQLite.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from builder.model.errors import OperatorError
+from builder.store.state.serving import had_service
 from publisher.accounts.postgres_url import is_postgres_url
-from publisher.accounts.sqlite_engine import SqliteEngine
+from publisher.accounts.sqlite_engine import MISSING, SqliteEngine, accounts_file
 
 if TYPE_CHECKING:
     from publisher.accounts.postgres import PostgresEngine
@@ -70,6 +72,17 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def open_accounts(where: str) -> Database:
+    """The accounts of a hub, for a command that creates none. Raises OperatorError as ``Database``,
+    and where a service has used the state folder ``where`` and the file is gone: an empty one would
+    hide the loss from the service.
+    """
+    path = accounts_file(where).path
+    if not is_postgres_url(where) and had_service(where) and not os.path.lexists(path):
+        raise OperatorError(f"No {path}. {MISSING}")
+    return Database(where)
 
 
 def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":

@@ -17,6 +17,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.locks import build_lock
 from builder.store.state.serving import service_settings
+from tests.cli.command import run as hubctl
 from tests.support.catalogues import write_version
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -212,6 +213,9 @@ def test_accounts_that_are_lost_are_not_replaced(small: Settings):
         (reason,) = server.get("/readyz").json()["reasons"]
         assert "The accounts database is missing" in reason["message"]
         assert publish(server, token).json()["error"]["message"] == reason["message"]
+        for command in ("owner list", "token list", "team list", "token create carol --name x"):
+            done = hubctl(*command.split(), "--state", str(state))
+            assert (done.exit_code, "database is missing" in done.stderr) == (1, True), command
         assert not (state / "accounts.sqlite3").exists()
         (state / "kept").rename(state / "accounts.sqlite3")
         wait_until(lambda: server.get("/readyz").ok, "the restored accounts are used")

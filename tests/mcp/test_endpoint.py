@@ -101,7 +101,7 @@ REFUSALS: dict[str, tuple[bytes, dict[str, Any], int, int, str]] = {
     "utf-16": (PING.body.decode().encode("utf-16"), {}, 400, PARSE_ERROR, "UTF-8"),
     "bom": (b"\xef\xbb\xbf" + PING.body, {}, 400, PARSE_ERROR, "not valid JSON"),
     "two": (PING.body * 2, {}, 400, PARSE_ERROR, "not valid JSON"),
-    "a key twice": (b'{"id":1,"p":[{"a":1,"a":2}]}', {}, 400, INVALID_REQUEST, "'a' is given twice"),
+    "a key twice": (b'[{"a":1,"a":2}]', {}, 400, INVALID_REQUEST, "key 'a' is given twice"),
     "a batch": (b"[%b]" % PING.body, {}, 400, INVALID_REQUEST, "Batches are not supported"),
     "an empty batch": (b" []", {}, 400, INVALID_REQUEST, "Batches are not supported"),
     "a number": (b"1", {}, 400, INVALID_REQUEST, "JSON-RPC 2.0 message"),

@@ -111,9 +111,9 @@ def _open_lock(state: str) -> TextIO:
         return open(f"{state}/{_FILE}")
 
 
-def had_service(out: str, state: str) -> bool:
+def had_service(state: str, out: str = "") -> bool:
     """True if a service has run on these folders, by what it left in them."""
-    hub = read_hub(out)
+    hub = read_hub(out) if out else None
     return os.path.exists(f"{state}/{_FILE}") or bool(hub and hub.queries)
 
 

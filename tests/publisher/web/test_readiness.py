@@ -121,6 +121,9 @@ def test_what_a_disk_lacks(monkeypatch: pytest.MonkeyPatch, fields: dict, remedy
     assert disk_remedy("/srv").partition(":")[0] == remedy
     no_space = OSError(errno.ENOSPC, "", "/srv/file")
     is_of_inodes = remedy == "Free inodes"
+    # What failed has left an inode, and removed its folder.
+    disk(monkeypatch, **fields | ({"f_favail": 1} if is_of_inodes else {}))
+    no_space.filename = "/srv/no/such/file"
     assert remedy_for(no_space).startswith(remedy if is_of_inodes else "Free disk space")
     assert remedy_for(OSError(errno.EMFILE, "")) == "Raise the limit of open files (ulimit -n)"
     assert remedy_for(OSError(errno.EIO, "")) == "Check the disk"
