@@ -307,7 +307,7 @@ def test_a_job_shows_no_secrets(
     trusted.id_token = trusted.ask_gitlab()
     after = trusted.push_files("Begin", {"prompts/a.md": "A"})
     done = trusted.run(platform, NOTHING, after)
-    seen = (tmp_path / "seen").read_text()
+    seen = (tmp_path / "seen").read_text(errors="replace")
     assert done.status == 0, done.output
     assert "trusted-publishing/token" in seen
     output = done.output + seen + trusting.server.process.text

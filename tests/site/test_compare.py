@@ -62,7 +62,7 @@ def test_words_are_marked_and_the_rest_is_folded(on_each_host):
 def test_the_service_says_what_changes_for_callers_and_shows_both_sides(visits):
     page = visits.open(f"/{CALLED}/compare?from=1.2.0&to=1.3.0#beside")
     expect_compared(page, "1.2.0", "1.3.0")
-    expect(page.locator("#told")).to_have_text("3 lines removed, 6 lines added.")
+    expect(page.locator("#told")).to_have_text("4 lines removed, 7 lines added.")
     expect(page.locator(".callers h3")).to_have_text("For applications major")
     expect(page.get_by_label("Side by side")).to_be_checked()
     old, new = (
