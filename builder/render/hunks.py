@@ -151,9 +151,8 @@ def _changed_rows(
     pieces = None
     if is_allowed := budget.allows(old, new):
         pieces = mark_words("".join(old), "".join(new), budget.steps)
-    if pieces and not any("\n" in text for text, sign in pieces if sign):
-        shown = {"<": "-", ">": "+"}
-        lines = split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
+    if pieces and _keeps_lines(pieces):
+        lines = _marked_lines(pieces)
         if all(map(is_akin, lines)):
             for offset, line in enumerate(lines):
                 yield Row("changed", old_number + offset, new_number + offset, line)
@@ -170,9 +169,9 @@ def _changed_rows(
     removed = _side(pieces, "-", "<") if pieces else [[(line, "-")] for line in old]
     added = _side(pieces, "+", ">") if pieces else [[(line, "+")] for line in new]
     for number, line in enumerate(removed, old_number):
-        yield Row("removed", number, None, line, not line[-1][0].endswith("\n"))
+        yield _row_of("removed", number, line)
     for number, line in enumerate(added, new_number):
-        yield Row("added", None, number, line, not line[-1][0].endswith("\n"))
+        yield _row_of("added", number, line)
 
 
 def _paired_rows(
@@ -193,26 +192,35 @@ def _paired_rows(
             at_old, at_new = at_old + 1, at_new + 1
             budget.lines_kept += 2
         for at in range(at_old, i):
-            yield _whole_row("removed", old_number + at, old[at])
+            yield _row_of("removed", old_number + at, [(old[at], "-")])
         for at in range(at_new, j):
-            yield _whole_row("added", new_number + at, new[at])
+            yield _row_of("added", new_number + at, [(new[at], "+")])
         at_old, at_new = i + 1, j + 1
         if i == len(old):
             return
         pieces = mark_words(old[i], new[j], budget.steps)
-        if pieces and not any("\n" in text for text, sign in pieces if sign):
-            shown = {"<": "-", ">": "+"}
-            [line] = split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
+        if pieces and _keeps_lines(pieces):
+            [line] = _marked_lines(pieces)
             yield Row("changed", old_number + i, new_number + j, line)
         else:
-            yield _whole_row("removed", old_number + i, old[i])
-            yield _whole_row("added", new_number + j, new[j])
+            yield _row_of("removed", old_number + i, [(old[i], "-")])
+            yield _row_of("added", new_number + j, [(new[j], "+")])
 
 
-def _whole_row(kind: Literal["removed", "added"], number: int, line: str) -> Row:
-    segments: list[Piece] = [(line, "-" if kind == "removed" else "+")]
+def _row_of(kind: Literal["removed", "added"], number: int, line: list[Piece]) -> Row:
     numbers = (number, None) if kind == "removed" else (None, number)
-    return Row(kind, *numbers, segments, not line.endswith("\n"))
+    return Row(kind, *numbers, line, not line[-1][0].endswith("\n"))
+
+
+def _keeps_lines(pieces: list[Piece]) -> bool:
+    """True if each line is still one line."""
+    return not any("\n" in text for text, sign in pieces if sign)
+
+
+def _marked_lines(pieces: list[Piece]) -> list[list[Piece]]:
+    """The lines of pieces that keep them, with the space that one side alone has as a change."""
+    shown = {"<": "-", ">": "+"}
+    return split_lines((text, shown.get(sign, sign)) for text, sign in pieces)
 
 
 def _side(pieces: list[Piece], sign: Literal["-", "+"], unmarked: str) -> list[list[Piece]]:

@@ -30,7 +30,7 @@ class LineDiff:
     def __init__(self, old: str, new: str, steps: "Steps | None" = None) -> None:
         self.old, self.new = (io.StringIO(text).readlines() for text in (old, new))
         steps = steps or Steps(STEPS_MAX)
-        found = _Found(opcodes(self.old, self.new, steps, are_lines=True))
+        found = _equal(self.old, self.new, _anchors(self.old, self.new, steps), steps)
         self.is_coarse = steps.ran_out
         self.groups: list[list[Opcode]] = list(found.get_grouped_opcodes(CONTEXT_LINES))
 
@@ -74,13 +74,6 @@ class Steps:
         return True
 
 
-class _Found(difflib.SequenceMatcher):
-    """Groups opcodes that ``opcodes`` has found."""
-
-    def __init__(self, codes: list[Opcode]) -> None:
-        self.opcodes = codes
-
-
 class _Blocks(difflib.SequenceMatcher):
     """Gives the opcodes between blocks that are equal, in their order; neighbours are joined."""
 
@@ -118,22 +111,28 @@ class _Matcher(difflib.SequenceMatcher):
         return difflib.Match(alo, blo, 0)
 
 
-def opcodes(
-    old: Sequence[str], new: Sequence[str], steps: Steps, *, are_lines: bool = False
-) -> list[Opcode]:
+def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode]:
     """The opcodes that turn ``old`` into ``new``.
 
     When ``steps`` run out, the rest counts as replaced. An equal start and an equal end take no
-    steps. ``are_lines``: items that each side has once stay together (Cohen's patience diff).
+    steps.
+    """
+    return _equal(old, new, [], steps).get_opcodes()
+
+
+def _equal(
+    old: Sequence[str], new: Sequence[str], anchors: list[tuple[int, int]], steps: Steps
+) -> _Blocks:
+    """The blocks that both sides have: equal items at the positions of ``anchors``, and those
+    before, between and behind them.
     """
     blocks: list[difflib.Match] = []
-    anchors = _anchors(old, new, steps) if are_lines else []
     for (i, j), (next_i, next_j) in pairwise([(-1, -1), *anchors, (len(old), len(new))]):
         found = _equal_blocks(old[i + 1 : next_i], new[j + 1 : next_j], steps)
         blocks += [difflib.Match(i + 1 + a, j + 1 + b, size) for a, b, size in found]
         blocks.append(difflib.Match(next_i, next_j, 1))
     blocks[-1] = difflib.Match(len(old), len(new), 0)
-    return _Blocks(blocks).get_opcodes()
+    return _Blocks(blocks)
 
 
 def _equal_blocks(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[difflib.Match]:
@@ -158,7 +157,7 @@ def _equal_blocks(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[
 
 def _anchors(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[tuple[int, int]]:
     """The positions of lines that each side has once and that are not blank: the most of them that
-    have one order on both sides.
+    have one order on both sides (Cohen's patience diff). None if that takes too many steps.
     """
     if old == new or not steps.take(len(old) + len(new)):
         return []
