@@ -21,7 +21,7 @@ from publisher.write.store_protocol import FolderStore  # noqa: E402
 
 BUILDER = f"{PROJECT / 'builder'}/"
 # The packages that decide and create; the others provide their types, reading and writing.
-MAKERS = ("pipeline", "write", "render")
+MAKERS = ("pipeline", "emit", "render")
 
 
 class Walk:

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Collection
 from typing import NamedTuple
 
+from builder.emit.history import Task
 from builder.model.errors import Faults
 from builder.pipeline.context import Context, Named
 from builder.store import content
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, remove_left
-from builder.write.history import Task
 
 log = logging.getLogger("hub.build")
 

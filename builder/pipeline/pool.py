@@ -19,14 +19,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
+from builder.emit.history import Task
+from builder.emit.repo import Rendered, render_repo
 from builder.model.errors import Fault, Faults, OperatorError
 from builder.model.plural import counted
 from builder.model.settings import Settings
 from builder.render.pages import pages_of
 from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
-from builder.write.history import Task
-from builder.write.repo import Rendered, render_repo
 
 # Starting a process costs as much as rendering some hundred repos. With fewer repos, one process
 # less is started.

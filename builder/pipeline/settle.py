@@ -14,6 +14,11 @@ import os
 import time
 from collections.abc import Callable
 
+from builder.emit.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
+from builder.emit.history import task_as_remembered
+from builder.emit.left import Wanted, is_urgent
+from builder.emit.lists import find_stale, write_page
+from builder.emit.owner import write_owner
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
 from builder.pipeline.context import Context, newest
@@ -23,11 +28,6 @@ from builder.store import content
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
-from builder.write.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
-from builder.write.history import task_as_remembered
-from builder.write.left import Wanted, is_urgent
-from builder.write.lists import find_stale, write_page
-from builder.write.owner import write_owner
 
 # A build whose lists are behind by this time continues with them even if others wait: for a slice
 # of time, or for a share of the time that its urgent part took, and at least for one step. So a

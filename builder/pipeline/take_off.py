@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection
 
+from builder.emit.left import files_left
 from builder.model.errors import OperatorError
 from builder.model.matching import Match
 from builder.model.names import LATEST
@@ -14,7 +15,6 @@ from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.work import Work
-from builder.write.left import files_left
 
 
 def take_off(

@@ -2,6 +2,13 @@
 catalogue. It writes repos' own files, their owners, and the first pages of lists.
 """
 
+from builder.emit import files
+from builder.emit.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
+from builder.emit.fixed import write_fixed_files
+from builder.emit.history import Task
+from builder.emit.left import files_left, is_urgent
+from builder.emit.lists import StalePage, find_stale_first, write_page
+from builder.emit.owner import owner_files, write_owner
 from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
@@ -10,13 +17,6 @@ from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
-from builder.write import files
-from builder.write.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
-from builder.write.fixed import write_fixed_files
-from builder.write.history import Task
-from builder.write.left import files_left, is_urgent
-from builder.write.lists import StalePage, find_stale_first, write_page
-from builder.write.owner import owner_files, write_owner
 
 
 def make_visible(context: Context, found: Changes) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from builder.emit.catalogue import HOME_ROWS
 from builder.text.prompts import fill, parse_document
-from builder.write.catalogue import HOME_ROWS
 from tests.site.browser import keep_notes
 from tests.site.catalogue import CHANGED, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW, UNLIKE
 

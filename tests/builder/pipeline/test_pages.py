@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from builder.emit import files
 from builder.model import routes
 from builder.model.routes import PAGE_SIZE
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.render.pages import pages_of
 from builder.stats.counter import Counter
-from builder.write import files
 from tests.builder.pipeline.sites import answer
 from tests.support.catalogues import (
     build_files,

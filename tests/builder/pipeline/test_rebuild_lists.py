@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from builder.emit import lists
 from builder.model.routes import SORTS
 from builder.pipeline import rebuild, settle
 from builder.pipeline.build import build
 from builder.render import envelopes
 from builder.store.state import work
-from builder.write import lists
 from tests.builder.pipeline.rebuilds import Hub, rebuilding
 from tests.support.servers import wait_until
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from builder.emit import lists
 from builder.model.errors import ContentError, RequestError
 from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
@@ -16,7 +17,6 @@ from builder.pipeline.build import build, compare
 from builder.pipeline.rebuild import Rebuilder
 from builder.render import envelopes
 from builder.store.site import read_serial
-from builder.write import lists
 from tests.support.catalogues import edit_record, read_tree, write_version
 from tests.support.servers import wait_until
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from builder.emit import langfuse_files
 from builder.model.answers import (
     ErrorBody,
     LabelMove,
@@ -41,11 +42,10 @@ from builder.render import derive, envelopes, feeds, prompt_pages, skills
 from builder.render.derive import Stored
 from builder.render.pages import Pages, pages_of
 from builder.store.state import State
-from builder.write import langfuse_files
 
 if TYPE_CHECKING:
-    from builder.write.lists import StalePage
-    from builder.write.repo import Prompt
+    from builder.emit.lists import StalePage
+    from builder.emit.repo import Prompt
 
 # Each file has the name of its route, or its path, and its bytes.
 Files = Iterator[tuple[str, bytes]]

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from builder.emit import files, lists
 from builder.model import routes
 from builder.model.settings import Settings
 from builder.render import envelopes
-from builder.write import files, lists
 from tests.support.catalogues import build_files, freshly_built, write_version
 
 PAGES = 4

@@ -7,6 +7,7 @@ labels do.
 from collections.abc import Callable
 from typing import Any
 
+from builder.emit.history import Remembered, Task
 from builder.model.answers import Repo
 from builder.model.labels import Labels
 from builder.model.langfuse_records import (
@@ -25,7 +26,6 @@ from builder.render.derive import Stored
 from builder.store.site import Site
 from builder.store.state import State
 from builder.text.messages import parse_messages
-from builder.write.history import Remembered, Task
 
 
 def write_repo(

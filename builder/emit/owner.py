@@ -1,5 +1,6 @@
 """Renders and writes an owner's record, feed and page."""
 
+from builder.emit import files
 from builder.model.objects import id_of
 from builder.model.routes import ROUTES
 from builder.model.settings import Settings
@@ -7,7 +8,6 @@ from builder.render import derive
 from builder.store import content
 from builder.store.site import Site
 from builder.store.state import State
-from builder.write import files
 
 
 def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:

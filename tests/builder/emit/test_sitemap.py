@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from builder.emit import catalogue
 from builder.model import names
 from builder.model.matching import match_url
-from builder.write import catalogue
 from tests.support.catalogues import (
     BASE_URL,
     build_files,

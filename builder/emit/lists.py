@@ -7,6 +7,7 @@ build are skipped, so a new version costs the pages between its repo's old posit
 import hashlib
 from typing import NamedTuple
 
+from builder.emit import files
 from builder.model.matching import langfuse_page, list_api, list_page
 from builder.model.objects import id_of
 from builder.model.routes import LIST_PAGES_MAX, PAGE_SIZE, SORTS
@@ -14,7 +15,6 @@ from builder.render.envelopes import page_count
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
-from builder.write import files
 
 PAGES_PER_STRETCH = 20
 

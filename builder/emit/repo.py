@@ -11,6 +11,20 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
+from builder.emit import files, langfuse_files
+from builder.emit.history import (
+    History,
+    ListedPlace,
+    ReadRecord,
+    Remembered,
+    Task,
+    encode_moves,
+    encode_versions,
+    read_history,
+    read_known,
+    remembered_withdrawn,
+)
+from builder.emit.left import files_left
 from builder.model.answers import ListedVersion, Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
@@ -41,20 +55,6 @@ from builder.text.file_diff import FileChange, compare_files, unified
 from builder.text.interface import changes_for_callers, interface_of
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import files, langfuse_files
-from builder.write.history import (
-    History,
-    ListedPlace,
-    ReadRecord,
-    Remembered,
-    Task,
-    encode_moves,
-    encode_versions,
-    read_history,
-    read_known,
-    remembered_withdrawn,
-)
-from builder.write.left import files_left
 
 # The most versions cached while a repo is rendered.
 TEXTS_KEPT = 32
