@@ -31,7 +31,7 @@ def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
     left_out = [f"{where}: {reason}" for where, reason in outcome.passed_over]
     short = _show("Warning", outcome.warnings, verbose, err=True)
     short += _show("Left out", left_out, verbose, err=not options.dry_run)
-    short += _show("Rejected", rejected, verbose, err=True)
+    short += _show("Rejected", rejected, verbose or len(rejected) <= SHOWN_KINDS, err=True)
     if short:
         say(f"Add --verbose to list {counted(short, 'more message')}.")
     for line in outcome.elsewhere:

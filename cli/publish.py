@@ -23,7 +23,6 @@ from cli.standard_error import say
 from cli.stores import open_store
 from moving.importers.beside import find_beside, text_in
 from publisher.write.drafts import make_draft
-from publisher.write.folders import check_files
 from publisher.write.publish import publish as publish_draft
 
 
@@ -32,13 +31,14 @@ def _read_folder(folder: Path) -> tuple[Path, dict[str, Any]]:
     text = text_in([*folder.iterdir()])
     if not text:
         raise OperatorError(f"{folder} has no SKILL.md or PROMPT.md. Write the prompt into one.")
+    if text.is_symlink():
+        raise OperatorError(f"{text} is a symbolic link. Replace it with the file that it names.")
     try:
         beside = find_beside(text)
     except (OSError, ValueError) as error:
         raise OperatorError(f"{folder} cannot be read: {error}.") from None
     for path, why in beside.left:
         say(f"Left out {path}: {why}.")
-    check_files([(one.path, one.size) for one in beside.files])
     return text, {"files": beside.read()}
 
 

@@ -1,8 +1,7 @@
 """The files beside the text of a skill, or of another prompt in a folder of its own: those that
 become files of its version, and the reasons why others are left out (`left_out`).
 
-`hub push` and ``hubctl publish`` refuse a folder that exceeds the limits. An import leaves out the
-largest files.
+A folder comes whole or not at all: what exceeds the limits of a version is refused.
 """
 
 import os
@@ -12,9 +11,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from builder.model.errors import OperatorError
-from builder.model.version_files import BYTES_MAX, FILES_MAX, fault_of_path, find_faults
+from builder.model.errors import HubError, OperatorError
 from builder.store.plain_files import read_file
+from publisher.write.folders import check_files
 from publisher.write.left_out import (
     ENVIRONMENT_FILE,
     FILE,
@@ -23,6 +22,7 @@ from publisher.write.left_out import (
     IGNORE_FILE,
     LINK,
     OTHER,
+    WRONG_RULES,
     FolderRule,
 )
 
@@ -46,7 +46,10 @@ class Beside(NamedTuple):
     left: tuple[tuple[str, str], ...]
 
     def read(self) -> list[dict[str, Any]]:
-        """The files as in a publication. Raises OperatorError."""
+        """The files as in a publication. Raises OperatorError, and as ``check_files`` before it
+        reads any.
+        """
+        check_files([(one.path, one.size) for one in self.files])
         return [
             {
                 "path": one.path,
@@ -64,10 +67,10 @@ class Beside(NamedTuple):
 
 
 def have_same_files(one: Beside | None, other: Beside | None) -> bool:
-    """True if both have the same files; False if one cannot be read. Publishing reports why."""
+    """True if both have the same files; False if one has a fault. Publishing reports it."""
     try:
         return (one.read() if one else []) == (other.read() if other else [])
-    except OperatorError:
+    except HubError:
         return False
 
 
@@ -86,11 +89,7 @@ def find_beside(text: Path, *, has_others: bool = False) -> Beside:
     """
     folder, left, found = text.parent, [], []
     rule = FolderRule(_read_rules(folder / IGNORE_FILE))
-
-    def note(error: OSError) -> None:
-        left.append((Path(error.filename).relative_to(folder).as_posix(), "cannot be read"))
-
-    for name, folders, files in os.walk(folder, onerror=note):
+    for name, folders, files in os.walk(folder, onerror=_refuse):
         if has_others and Path(name) != folder and text_in([Path(name, one) for one in files]):
             folders.clear()
             continue
@@ -110,25 +109,8 @@ def find_beside(text: Path, *, has_others: bool = False) -> Beside:
     return Beside(folder, tuple(sorted(found)), tuple(left))
 
 
-def within_limits(beside: Beside) -> Beside:
-    """Without the files that no version can have, and without the largest ones of too many."""
-    size, kept, left = 0, [], [*beside.left]
-    for one in sorted(beside.files, key=lambda one: (one.size, one.path)):
-        if fault := fault_of_path(one.path):
-            left.append((one.path, fault.partition(":")[0]))
-            continue
-        size += one.size
-        if size > BYTES_MAX:
-            left.append((one.path, f"more than {BYTES_MAX:,} bytes together"))
-        elif len(kept) == FILES_MAX:
-            left.append((one.path, f"more than {FILES_MAX} files"))
-        else:
-            kept.append(one)
-    kept.sort()
-    faults = dict(find_faults([one.path for one in kept]))
-    left += [(path, fault.partition(":")[0]) for path, fault in faults.items()]
-    files = tuple(one for one in kept if one.path not in faults)
-    return beside._replace(files=files, left=tuple(left))
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def _read_rules(path: Path) -> str:
@@ -136,3 +118,5 @@ def _read_rules(path: Path) -> str:
         return read_file(str(path), IGNORE_BYTES_MAX).decode(errors="surrogateescape")
     except FileNotFoundError:
         return ""
+    except OSError:
+        raise ValueError(WRONG_RULES) from None

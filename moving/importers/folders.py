@@ -18,7 +18,6 @@ from moving.importers.beside import (
     Beside,
     find_beside,
     text_in,
-    within_limits,
 )
 from moving.importers.items import PassedOver, Rejection
 from publisher.write.left_out import ENVIRONMENT_FILE, TOOL_FOLDERS
@@ -176,7 +175,7 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[PromptFile | Rejection |
                     if text.is_symlink():
                         entries.insert(0, text)
                     else:
-                        beside = within_limits(find_beside(text, has_others=path == root))
+                        beside = find_beside(text, has_others=path == root)
                         yield PromptFile(text, text.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
             elif path.is_file() and not is_one:

@@ -112,7 +112,7 @@ def check_files(files: Iterable[tuple[str, int]]) -> None:
     if too_large := tell_too_large(sizes, BYTES_MAX):
         if not faults:
             raise RequestError("content_too_large", f"The files have {too_large}.")
-        faults.append(Detail("files", f"have {too_large}"))
+        faults.insert(0, Detail("files", f"have {too_large}"))
     if faults:
         raise validation_failed(*faults)
 

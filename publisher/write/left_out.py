@@ -14,6 +14,7 @@ from builder.model.plural import some_of
 
 IGNORE_FILE = ".hubignore"
 IGNORE_BYTES_MAX = 8 * 1024
+WRONG_RULES = f"{IGNORE_FILE} must be a plain file of at most {IGNORE_BYTES_MAX:,} bytes"
 # The kinds of entries. The text always belongs to the version.
 FILE, FOLDER, LINK, OTHER, TEXT = "file", "folder", "link", "other", "text"
 # A folder with this file is an environment of Python.

@@ -25,6 +25,7 @@ from publisher.write.left_out import (
     LINK,
     OTHER,
     TEXT,
+    WRONG_RULES,
     FolderRule,
     tell_left_out,
 )
@@ -51,7 +52,9 @@ def read_zip(data: bytes) -> tuple[dict[str, Any], list[str]]:
     _check_end(data)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
-            entries = [(one.filename.replace("\\", "/"), one) for one in file.infolist()]
+            entries = [(one.filename, one) for one in file.infolist()]
+            if not any("/" in name for name, _ in entries):  # some programs of Windows write this
+                entries = [(name.replace("\\", "/"), one) for name, one in entries]
             entries = [one for one in entries if not one[0].endswith("/")]
             entries, left = _sort_out(file, entries)
             _check_entries(entries)
@@ -91,7 +94,9 @@ def _sort_out(file: zipfile.ZipFile, entries: _Entries) -> tuple[_Entries, dict[
     folder = text.rpartition("/")[0] + "/" if "/" in text else ""
     rules = next((one for name, one in entries if name == folder + IGNORE_FILE), None)
     ignored = ""
-    if rules and rules.file_size <= IGNORE_BYTES_MAX and not _fault_of(rules):
+    if rules:
+        if _kind_of(rules) != FILE or rules.file_size > IGNORE_BYTES_MAX or _fault_of(rules):
+            raise validation_failed(Detail("files", f"{WRONG_RULES}: replace it"))
         ignored = _read(file, rules).decode(errors="surrogateescape")
     inside = {name.removeprefix(folder): one for name, one in kinds.items() if _is_in(name, folder)}
     found, more = FolderRule(ignored).sort_out(inside | {text.removeprefix(folder): TEXT})

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from builder.model.names import Version
-from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store.content import read_version
 from tests.cli.command import run
-from tests.support.folder_cases import CASES, told
+from tests.support.folder_cases import CASES, REFUSED, told
 
 
 def test_publish(folder: Path):
@@ -100,21 +99,19 @@ def test_what_of_a_folder_is_published_and_left_out(folder: Path, case: str):
     assert ({file.path for file in record.files or ()}, text) == (one.kept, "x")
 
 
-def test_all_faults_of_a_folder_are_named(folder: Path):
-    names = ["a b", "SKILL.md", *(f"f{n}" for n in range(FILES_MAX))]
-    (folder / "x").mkdir()
-    for name in names:
-        (folder / "x" / name).write_bytes(b"x")
-    (folder / "x/big").write_bytes(bytes(BYTES_MAX))
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_folder_is_refused_with_all_its_faults(folder: Path, case: str):
+    one = REFUSED[case]
+    one.write(folder / "x")
     done = run("publish", "ann/x", "x")
-    assert done.exit_code == 1 and done.stdout == ""
-    for fault in ("has 202 files, 200 at most", "files[a b]", "5,000,201 bytes, 5,000,000 at most"):
-        assert fault in done.stderr
-    (folder / "x/SKILL.md").unlink()
-    (folder / "x/.hubignore").write_text("**/a")
-    (folder / "x/PROMPT.md").write_text("x")
-    done = run("publish", "ann/x", "x")
-    assert done.exit_code == 1 and "x cannot be read: .hubignore, line 1" in done.stderr
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert one.not_told(done.stderr) == []
+    for words in (["--dry-run"], []):
+        done = run("import", "x", *words)
+        assert done.exit_code == 1
+        if case != "text behind a link":
+            assert "1 rejected" in done.stdout and "1 prompt not imported" in done.stderr
+            assert one.not_told(done.stderr) == []
 
 
 def test_publish_only_text(folder: Path):

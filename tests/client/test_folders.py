@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from builder.model.version_files import BYTES_MAX, FILES_MAX, find_faults
+from builder.model.version_files import BYTES_MAX
 from tests.client.conftest import Hub
 from tests.client.fake import Answer, Fake, Request
 from tests.client.shells import TOKEN, Client
 from tests.client.test_check import checked, written
 from tests.client.test_machine import put_tool
-from tests.support.folder_cases import CASES
+from tests.support.folder_cases import CASES, REFUSED
 
 TEXT = b"---\ndescription: Runs it.\n---\nRun scripts/run.sh on {{file}}.\n"
 SKILL = {
@@ -125,13 +125,6 @@ def left_out(said: str) -> dict[str, str]:
     return dict(line.removeprefix(start).split(": ") for line in lines)
 
 
-@pytest.mark.parametrize("rule", ["[ab].md", "a\\b", "**/x"])
-def test_rules_that_are_not_known_are_refused(rule: str, client: Client) -> None:
-    files = {"s/SKILL.md": b"x", "s/.hubignore": f"ok\n{rule}\n".encode()}
-    done = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), files).run("push", "a/x", "s")
-    assert done.status == 5 and done.err.startswith("s: .hubignore, line 2 has **, [ or \\, which")
-
-
 def test_any_bytes_are_sent_as_they_are(awk: Client) -> None:
     data = {f"f{size}": bytes(range(256))[-size:] if size else b"" for size in range(20)}
     files = {f"-s/{name}": raw for name, raw in data.items()} | {"-s/PROMPT.md": b"x"}
@@ -141,34 +134,16 @@ def test_any_bytes_are_sent_as_they_are(awk: Client) -> None:
     assert sent.files == {name: (raw, False) for name, raw in data.items()}
 
 
-REFUSED = {
-    "too many": ([f"f{n}" for n in range(FILES_MAX + 1)], "201 files, 200 at most"),
-    "long": ([f"{'d' * 100}/{'x' * 100}"], "has 201 characters, 200 at most"),
-    "space": (["a b.txt"], "a b.txt is not a portable path"),
-    "accent": (["é.txt"], "is not a portable path"),
-    "hyphen": (["d/-x"], "d/-x is not a portable path"),
-    "dot at the end": (["x./y"], "x./y is not a portable path"),
-    "control": (["a\x1b[31m"], "is not a portable path"),
-    "device": (["d/Nul.txt"], "d/Nul.txt has the name of a device"),
-    "text": (["PROMPT.md"], "PROMPT.md has a name that only the text may have"),
-    "folder like a text": (["Prompt.MD/x"], "Prompt.MD/x has a name that only the text may have"),
-    "case": (["a/x", "a/X"], "a/x differs from another file in case alone"),
-    "case of a folder": (["D/x", "d/y"], "d/ differs from another folder in case alone"),
-    "line break": (["a\nb"], "a name has a line break: './a b "),
-}
-
-
-@pytest.mark.parametrize("why", REFUSED)
-def test_paths_that_no_version_has_are_refused_first(why: str, awk: Client) -> None:
-    paths, told = REFUSED[why]
-    assert [*find_faults(paths)], "the hub accepts it"
-    files = {f"s/{path}": b"" for path in paths} | {"s/SKILL.md": b"x"}
+@pytest.mark.parametrize("case", [one for one in REFUSED if "pointer" not in one])
+def test_a_folder_is_refused_before_it_is_sent(case: str, awk: Client) -> None:
+    one = REFUSED[case]
     with Fake(Sent()) as fake:
-        hub = skill(awk.to(fake.url, HUB_TOKEN=TOKEN, HUB_OWNER="ann"), files)
-        done = hub.run("push", "ann/x", "s")
-        assert done.status == 5 and told in done.err and "\x1b" not in done.err
-        said = hub.run("check", "s")
-        assert said.status == 5 and ("error: " in said.err)
+        hub = awk.to(fake.url, HUB_TOKEN=TOKEN, HUB_OWNER="ann")
+        one.write(hub.work / "s")
+        for words in (("push", "ann/x", "s"), ("check", "s")):
+            done = hub.run(*words)
+            assert done.status == 5 and "\x01" not in done.err
+            assert one.not_told(done.err) == []
     assert not fake.requests
 
 
@@ -184,15 +159,12 @@ def test_sizes_at_the_limit_and_above(client: Client) -> None:
     assert "s: 5000001 bytes, 5000000 at most: the largest is a, with 4999999" in done.err
 
 
-def test_all_faults_are_named_at_once(client: Client) -> None:
-    names = ["b c", "d/nul", *(f"f{n}" for n in range(FILES_MAX))]
-    files = {f"s/{one}": b"" for one in names} | {"s/SKILL.md": b"x"}
-    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), files)
-    done = hub.run("push", "ann/x", "s")
-    faults = ("s: b c is not a portable path", "d/nul has the name", "202 files, 200 at most")
-    assert done.status == 5 and [one in done.err for one in faults] == [True] * 3
-    skill(hub, {f"s/{n} x": b"" for n in range(19)})
+def test_more_faults_are_counted(client: Client) -> None:
+    hub = skill(client.to("http://127.0.0.1:9", HUB_TOKEN=TOKEN), {"s/SKILL.md": b"x"})
+    skill(hub, {f"s/{n} x": b"" for n in range(22)})
     assert hub.run("push", "ann/x", "s").err.endswith("; 12 more\n")
+    (hub.work / "s/a\nb").touch()
+    assert "s: a name has a line break: './a b '" in hub.run("push", "ann/x", "s").err
 
 
 def test_two_sources_of_one_prompt_are_refused(client: Client) -> None:

@@ -1,4 +1,5 @@
-"""Folders of a prompt, the files that belong to a version of them, and what is left out and why.
+"""Folders of a prompt, the files that belong to a version of them, and what is left out and why;
+and folders that are refused.
 
 The shell client and the hub have a reader each. Each way into the hub passes this table: `hub
 push`, `hub check`, a ZIP, `hubctl publish` and imports.
@@ -11,6 +12,10 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+from builder.model.version_files import BYTES_MAX, FILES_MAX
+from publisher.write.folders import LFS_POINTER
+from publisher.write.left_out import IGNORE_BYTES_MAX
 
 
 class Case(NamedTuple):
@@ -98,3 +103,87 @@ CASES = {
     "stars": _ruled("*.*x*t", {"d/e/b.pyc", "b+c.md"}, "a.txt", "d/a.txt", "d/e/f.txt"),
     "levels": _ruled("/*/*/*.*y*", {"a.txt", "d/a.txt", "d/e/f.txt", "b+c.md"}, "d/e/b.pyc"),
 }  # fmt: skip
+
+
+class Refused(NamedTuple):
+    """A folder that no version can have: the bytes of its ``files``, and patterns of the faults,
+    each of which an error names. Numbers in these have no commas.
+    """
+
+    files: dict[str, bytes]
+    faults: tuple[str, ...]
+    link: str = ""
+
+    def write(self, folder: Path) -> None:
+        for path, data in ({"SKILL.md": b"x"} | self.files).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        if self.link:
+            (folder / "elsewhere").write_text("x")
+            (folder / self.link).unlink(missing_ok=True)
+            (folder / self.link).symlink_to("elsewhere")
+
+    def pack(self) -> bytes:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+            for path, data in ({"SKILL.md": b"x"} | self.files).items():
+                info = zipfile.ZipInfo(path)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                if path == self.link:
+                    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+                file.writestr(info, data)
+        return packed.getvalue()
+
+    def not_told(self, said: str) -> list[str]:
+        """The faults that a message does not name."""
+        plain = re.sub(r"(?<=\d),(?=\d)", "", said)
+        return [one for one in self.faults if not re.search(one, plain)]
+
+
+def _of(*paths: str, faults: tuple[str, ...]) -> Refused:
+    return Refused(dict.fromkeys(paths, b""), faults)
+
+
+_POINTER = LFS_POINTER + b"oid sha256:0\nsize 1\n"
+_many = [f"f{number}" for number in range(FILES_MAX + 14)]
+_MANY, _LARGE = f"{len(_many)} files, {FILES_MAX} at most", f"{BYTES_MAX} at most.* largest is "
+
+REFUSED = {
+    "files": _of(*_many, faults=(_MANY,)),
+    "bytes": Refused(
+        {"a": b"x", "d/b": bytes(BYTES_MAX)}, (f"{BYTES_MAX + 1} bytes, {_LARGE}d/b",)
+    ),
+    "everything": Refused(
+        dict.fromkeys(_many, b"") | {"big": bytes(6_100_000), "a b": b"", "d/nul": b"", "é": b""},
+        (
+            f"{len(_many) + 4} files, 200 at most",
+            f"6100000 bytes, {_LARGE}big",
+            "a b",
+            "d/nul",
+            "é",
+        ),
+    ),
+    "long": _of(f"{'d' * 100}/{'x' * 100}", faults=("has 201 characters, 200 at most",)),
+    "space": _of("a b.txt", faults=(r"a b\.txt.* path",)),
+    "accent": _of("é.txt", faults=("é.txt.* path",)),
+    "hyphen": _of("d/-x", faults=("d/-x.* path",)),
+    "dot at the end": _of("x./y", faults=("x./y.* path",)),
+    "control": _of("a\x01[31m", faults=("31m.* path",)),
+    "device": _of("d/Nul.txt", faults=("d/Nul.txt.* Windows",)),
+    "text": _of("PROMPT.md", faults=("PROMPT.md",)),
+    "folder like a text": _of("Prompt.MD/x", faults=("Prompt.MD/x",)),
+    "case": _of("a/x", "a/X", faults=("a/[xX].* (case|capitals)",)),
+    "case of a folder": _of("D/x", "d/y", faults=("d/.* (case|capitals)",)),
+    "backslash": _of("d/a\\b", faults=(r"d/a\\+b.* path",)),
+    "rules": Refused({".hubignore": b"ok\n**/x"}, (".hubignore, line 2",)),
+    "large rules": Refused(
+        {".hubignore": b"#\n" * (IGNORE_BYTES_MAX // 2) + b"d"}, (".hubignore",)
+    ),
+    "rules behind a link": Refused(
+        {".hubignore": b"x", "elsewhere": b"x"}, (".hubignore",), ".hubignore"
+    ),
+    # The hub refuses these two, whoever sends them.
+    "pointer": Refused({"SKILL.md": _POINTER}, ("pointer of Git LFS",)),
+    "pointer of a file": Refused({"d/a.bin": _POINTER}, ("d/a.bin.* pointer of Git LFS",)),
+    "text behind a link": Refused({"SKILL.md": b"a"}, ("SKILL.md",), "SKILL.md"),
+}

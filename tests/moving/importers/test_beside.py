@@ -1,16 +1,15 @@
-"""Folders with a SKILL.md or a PROMPT.md are imported whole, as far as the limits allow."""
+"""Folders with a SKILL.md or a PROMPT.md are imported whole, or not at all."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store import content
 from moving.importers.run import Outcome
 from publisher.accounts.token import make_token
 from tests.moving.importers.bringing import SKILL, bring, latest, paths, reasons, write_all
-from tests.support.folder_cases import CASES, told
+from tests.support.folder_cases import CASES, REFUSED, told
 
 # Kinds of files that published skills have.
 FILES: dict[str, str | bytes] = {
@@ -127,41 +126,37 @@ def test_a_text_alone_comes_without_its_files(root: str, skill: Path) -> None:
 
 def test_what_cannot_come_is_named(root: str, skill: Path) -> None:
     write_all(skill, {
-        ".git/config": "x", ".env": "KEY=1", "scripts/.venv/bin/a": "x", "a b.txt": "x",
-        "node_modules/x/SKILL.md": "x", "scripts/__pycache__/run.pyc": "x", "aux.py": "x",
-        "PROMPT.md": "x", "Scripts/b.sh": "x", "läs.md": "x", "readme.md": "x",
+        ".git/config": "x", ".env": "KEY=1", "scripts/.venv/bin/a": "x",
+        "node_modules/x/SKILL.md": "x", "scripts/__pycache__/run.pyc": "x",
     })  # fmt: skip
     (skill / "link").symlink_to("/etc/passwd")
     (skill / "folder").symlink_to(skill / "assets")
     os.mkfifo(skill / "pipe")
-    (skill / "odd\udcff").write_text("x")
     outcome = bring_library(root)
-    lost = {path for path in FILES if path.startswith("scripts/")}
-    assert {*paths(root, "imported/pdf-forms")} == {*FILES, "Scripts/b.sh"} - lost
+    assert {*paths(root, "imported/pdf-forms")} == {*FILES}
     assert told(outcome.warnings) == {
-        **dict.fromkeys(lost, "is in a folder that another path has in other capitals"),
         **dict.fromkeys((".env", ".git/", "scripts/.venv/"), "hidden"),
-        "PROMPT.md": "is the prompt's own text",
-        **dict.fromkeys(("a b.txt", "läs.md", "odd\udcff"), "cannot be a path"),
-        "aux.py": "has a name that Windows reserves for devices",
         **dict.fromkeys(("folder", "link"), "a symbolic link"),
         **dict.fromkeys(("node_modules/", "scripts/__pycache__/"), "made by a tool"),
         "pipe": "not a file",
-        "readme.md": "differs from another path in capitals only",
     }
     assert outcome.beside == 1
     assert len(bring_library(root).unchanged) == 2
+    (skill / "odd\udcff").write_text("x")
+    assert "odd?" in reasons(bring_library(root))["skills/pdf/SKILL.md"]
 
 
-def test_what_is_too_much_stays_out_largest_first(root: str, skill: Path) -> None:
-    write_all(skill, {f"data/{number}.txt": "x" * number for number in range(1, 194)})
-    write_all(skill, {"big.bin": bytes(BYTES_MAX), "half.bin": bytes(BYTES_MAX // 2)})
-    bring_library(root)
-    found = paths(root, "imported/pdf-forms")
-    assert len(found) == FILES_MAX
-    assert {"half.bin", "big.bin", "data/193.txt"}.isdisjoint(found)
-    assert {"data/190.txt", *FILES} <= {*found}
-    assert len(bring_library(root).unchanged) == 2
+# An import counts links: what they name is read where it lies.
+@pytest.mark.parametrize("case", sorted(REFUSED.keys() - {"text behind a link"}))
+def test_a_skill_comes_whole_or_not_at_all(root: str, skill: Path, case: str) -> None:
+    one = REFUSED[case]
+    one.write(skill.parent / "x")
+    for options in ({"dry_run": True}, {}):
+        outcome = bring_library(root, **options)
+        assert outcome.created == ["imported/pdf-forms 1.0.0", "imported/plain 1.0.0"]
+        ((where, reason),) = outcome.rejected
+        assert where.startswith("skills/x")
+        assert one.not_told(reason) == []
 
 
 @pytest.mark.parametrize("case", CASES)

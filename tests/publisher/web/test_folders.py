@@ -17,7 +17,7 @@ from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.version_files import BYTES_MAX, FILES_MAX
 from builder.store.check import check
 from publisher.accounts.token import make_token
-from tests.support.folder_cases import CASES, told
+from tests.support.folder_cases import CASES, REFUSED, told
 from tests.support.hubs import URL, Hub, code_of, fields_of
 
 RUN = {"path": "scripts/run.sh", "content": "#!/bin/sh\necho hi\n", "executable": True}
@@ -207,6 +207,14 @@ def test_what_of_a_zip_is_taken_and_left_out(hub: Hub, case: str, top: str):
     assert answer.status_code == 201, answer.text
     assert {*stored(hub)} == one.kept
     assert told(answer.json["data"]["warnings"]) == one.whole
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_zip_is_refused_with_all_its_faults(hub: Hub, case: str):
+    one = REFUSED[case]
+    answer = send(hub, one.pack())
+    assert answer.status_code in (413, 422) and one.not_told(answer.json["error"]["message"]) == []
+    assert hub.versions() == []
 
 
 def test_a_zip_of_windows_is_read(hub: Hub):
