@@ -21,7 +21,6 @@ from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
 from publisher.web.editor.conflict import rebase
 from publisher.web.editor.fields import WritingError, to_draft
 from publisher.web.editor.files import add_uploads, faults_of
-from publisher.web.editor.front_matter import into_text, out_of_text
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.naming import propose_name
 from publisher.web.editor.origin import ASK, OVERRIDE, origin_of
@@ -119,8 +118,6 @@ class _Editor:
             "save": self._save,
             "files": partial(self._again, note=FILES_READ),
             "back": partial(self._again, note="Your text is back. It is not saved yet."),
-            "to_text": partial(self._move, is_into_text=True),
-            "to_form": partial(self._move, is_into_text=False),
             "mine": self._take_mine,
             "merge": self._take_mine,
             "theirs": self._take_theirs,
@@ -282,15 +279,6 @@ class _Editor:
             encode_writing(writing),
             over=sent.draft,
         )
-
-    def _move(self, sent: _Sent, *, is_into_text: bool) -> Response:
-        if is_into_text:
-            writing = into_text(sent.writing, sent.name, sent.base)
-            note = "The details are in the front matter of the text now."
-        else:
-            writing = out_of_text(sent.writing)
-            note = "The front matter is in the form now, and the text is without it."
-        return self._again(sent, writing, note=f"{note} Nothing is published yet.")
 
     # Publish
 

@@ -182,20 +182,10 @@ def test_front_matter_stays_the_author_s(people: People, writer: Visitor) -> Non
     send(writer, "publish")
     record, kept = stored(people, writer, "1.0.0")
     assert (kept, record.title, record.tags, record.license) == (text, "Mine", ["one"], "MIT")
-    # The fields move into the text, and back.
-    open_story(writer)
-    page = send(writer, "to_text")
-    assert "license: MIT" in page.html and "# a note" in page.html and "variables:" in page.html
-    page = send(writer, "to_form")
-    assert page.status == 200 and ("content", "Say {{x}}.") in fields_of(writer)
-    assert "front matter is in the form" in page.words
-    page = send(writer, "to_form", content="---\nmine: 1\n---\nText")
-    assert page.status == 422 and "mine" in page.words
-    assert dict(fields_of(writer))["content"] == "---\nmine: 1\n---\nText"
 
 
 def test_the_preview_names_the_place_of_invalid_front_matter(writer: Visitor) -> None:
-    for action in ("preview", "to_text", "publish"):
+    for action in ("preview", "publish"):
         page = send(writer, action, name="story", content="---\ntags: [a, b\nx: y\n---\nSay it.")
         assert page.status == 422
         assert "invalid YAML in line 3, column 2" in page.words
