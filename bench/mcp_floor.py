@@ -14,8 +14,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from builder.model.settings import Settings
 from builder.search.query_thread import QueryThread
 from mcp_app.reader import Catalogue
-from mcp_app.selection import WHOLE
-from mcp_app.server import SELECTION_KEY, make_server
+from mcp_app.server import make_server
 from server.app import Receive, Scope, Send
 from server.lifespan import run_lifespan
 from server.listening import listen, run
@@ -63,7 +62,7 @@ class Sdk:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await run_lifespan(receive, send, self._manager.run())
-        await self._manager.handle_request({**scope, SELECTION_KEY: WHOLE}, receive, send)
+        await self._manager.handle_request(scope, receive, send)
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from builder.store.site import Mark, mark_of
 from mcp_app.reader import Catalogue, Reader
-from mcp_app.selection import Selection
 from mcp_app.server import tool_result
 from mcp_app.tools import TOOLS, call, search_prompts
 
@@ -42,9 +41,7 @@ class Calls:
             "_meta": {types.SERVER_INFO_META_KEY: server_info},
         }
 
-    async def answer(
-        self, selection: Selection, headers: Mapping[str, str], message: dict[str, Any]
-    ) -> bytes | None:
+    async def answer(self, headers: Mapping[str, str], message: dict[str, Any]) -> bytes | None:
         """The result of ``tools/call`` as JSON; None if the SDK's transport must answer."""
         version = headers.get("mcp-protocol-version", types.DEFAULT_NEGOTIATED_VERSION)
         params = _read_params(version, headers, message)
@@ -53,12 +50,12 @@ class Calls:
         tool, arguments = TOOLS[params.name], params.arguments or {}
         build = self._catalogue.queries.version() if tool.work is search_prompts else None
         encoded = json.dumps(arguments)
-        key = (version, selection, tool.name, encoded, build)
+        key = (version, tool.name, encoded, build)
         kept = self.kept.get(key)
         if kept and _are_same(kept[1]):
             return kept[0]
         self.kept.pop(key, None)
-        reader = Reader(self._catalogue, selection, build)
+        reader = Reader(self._catalogue, build)
         outcome = await call(tool, reader, arguments)
         result = tool_result(outcome, msgspec.Raw(outcome.text.encode()))
         if version not in HANDSHAKE_PROTOCOL_VERSIONS:

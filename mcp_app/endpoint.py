@@ -21,12 +21,9 @@ from pydantic_core import from_json
 
 from builder.model.answer_headers import Headers, exhausted
 from builder.model.caching import CACHE_CONTROL
-from builder.model.errors import RequestError
 from builder.model.routes import JSON, TEXT
 from builder.text.json_keys import load_pairs, repeated_keys
 from mcp_app.calls import Calls
-from mcp_app.selection import parse_selection
-from mcp_app.server import SELECTION_KEY
 from server.access import Access
 from server.answers import Answer
 from server.app import Receive, Scope, Send
@@ -171,10 +168,6 @@ class Endpoint:
             wait_seconds = self._throttle.hit(client_of(scope))
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
-        try:
-            selection = parse_selection(scope["query_string"])
-        except RequestError as error:
-            raise Refusal(error.status, str(error)) from None
         if not _is_json(headers.get(b"content-type", b"")):
             raise Refusal(415, "Send a JSON-RPC message with Content-Type: application/json.")
         if not _accepts_json(headers.get(b"accept", b"*/*")):
@@ -199,11 +192,11 @@ class Endpoint:
                 for name in _ROUTING
                 if name in headers
             }
-            result = await self._calls.answer(selection, spoken, message)
+            result = await self._calls.answer(spoken, message)
             if result is not None:
                 id_ = json.dumps(message["id"]).encode()
                 return _json_answer(200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id_, result))
-        return await self._through_sdk({**scope, SELECTION_KEY: selection}, body, receive)
+        return await self._through_sdk(scope, body, receive)
 
     async def _through_sdk(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         """The answer of the SDK's own application to a message."""

@@ -80,19 +80,3 @@ def _spoken(filled: Filled) -> list[Message]:
     if filled.messages is None:
         return [Message("user", filled.text)]
     return [one for one in filled.messages if one.content.strip()] or [Message("user", "")]
-
-
-async def complete(reader: Reader, name: str, argument: str, value: str) -> list[str]:
-    """Values for an argument of a prompt that begin with ``value``."""
-    variables = (await find_prompt(reader, parse_id(name))).record.variables
-    variable = next((one for one in variables if one.name == argument), None)
-    if variable is None:
-        return []
-    if variable.type == "boolean":
-        known = [True, False]
-    else:
-        known = variable.enum or [
-            one for one in (variable.default, variable.example) if one is not None
-        ]
-    texts = dict.fromkeys(as_text(one) for one in known)
-    return [text for text in texts if text.startswith(value)]

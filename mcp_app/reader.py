@@ -17,7 +17,6 @@ from builder.model.answers import (
     Repo,
     RepoSummary,
     Tag,
-    User,
 )
 from builder.model.answers import Version as VersionRecord
 from builder.model.errors import RequestError
@@ -29,7 +28,6 @@ from builder.model.settings import Settings
 from builder.search.queries import ListPart, ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
-from mcp_app.selection import WHOLE, Selection
 
 # Reading and decoding a file up to this size takes no noticeable time. Larger files are read in a
 # thread.
@@ -73,26 +71,22 @@ class Part(NamedTuple):
 
 
 class Reader:
-    """One look at the catalogue, limited to ``selection``.
+    """One look at the catalogue.
 
     ``sources``: the files that the answer came from. None if it came from anything else, except
     from queries of the index of ``version``. Every method raises RequestError ``unavailable`` if
     the site is not built, or not whole.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, selection: Selection = WHOLE, version: object = None
-    ) -> None:
-        self.selection = selection
+    def __init__(self, catalogue: Catalogue, version: object = None) -> None:
         self.settings = catalogue.settings
         self.sources: dict[str, Mark] | None = {}
         self._queries = catalogue.queries
         self._version = version
 
     async def repo(self, owner: str, name: str) -> Repo | None:
-        """A repo of the selection; None if it has no such repo."""
         found = await self._read("repo", _Single[Repo], owner=owner, name=name)
-        return found.data if found and self.selection.has(found.data) else None
+        return found and found.data
 
     async def version(self, owner: str, name: str, version: Version) -> VersionRecord | None:
         found = await self._read(
@@ -136,29 +130,18 @@ class Reader:
         file = BY_NAME["withdrawn_repo"].file_for(owner=owner, name=name)
         return os.path.exists(f"{self.settings.out}/{file}")
 
-    async def user(self, owner: str) -> User | None:
-        found = await self._read("user", _Single[User], owner=owner)
-        return found and found.data
-
     async def tags(self) -> list[Tag]:
-        """The tags of the selection's repos with counts, most used first."""
-        if self.selection.is_whole:
-            found = await self._read("tags", _Listed[Tag])
-            if found is None:
-                raise self.missing()
-            return found.data
-        counts = await self._query(Queries.tag_counts, self.selection.owner, self.selection.tags)
-        return [Tag(name, count) for name, count in counts]
+        """The tags with counts, most used first."""
+        found = await self._read("tags", _Listed[Tag])
+        if found is None:
+            raise self.missing()
+        return found.data
 
     async def find(self, query: ListQuery, start: int, count: int) -> Part:
         """``count`` summaries of a list from ``start``, and the data of the whole list.
 
         Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
         """
-        query = query._replace(
-            owner=self.selection.owner or query.owner,
-            tags=tuple(dict.fromkeys([*self.selection.tags, *query.tags])),
-        )
         if query.match():
             listed = await self._listed(query, start, count)
             if listed:
@@ -198,14 +181,11 @@ class Reader:
         return await self._query(Queries.owners_beginning, prefix, count)
 
     async def similar(self, repo_id: str) -> list[str]:
-        """Ids of the selection's repos that are similar to ``repo_id``, which it does not have."""
-        found = await self._query(Queries.similar, repo_id, SIMILAR_MAX * 3)
-        if self.selection.is_whole and repo_id in found:
+        """Ids that are similar to ``repo_id``, which no repo has."""
+        found = await self._query(Queries.similar, repo_id, SIMILAR_MAX)
+        if repo_id in found:
             raise not_whole()
-        among = [
-            one for one in found if self.selection.is_whole or await self.repo(*one.split("/"))
-        ]
-        return among[:SIMILAR_MAX]
+        return found
 
     def has_owner(self, owner: str) -> bool:
         return os.path.exists(f"{self.settings.out}/{BY_NAME['user'].file_for(owner=owner)}")

@@ -13,11 +13,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from builder.model import names, version_files
+from builder.model import version_files
 from builder.model.answers import Repo
 from builder.model.caching import max_age_seconds
 from builder.model.errors import RequestError
-from builder.model.names import Version
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.text.likeness import alike
@@ -35,8 +34,6 @@ SKILL_FILE = "skill://{owner}/{name}/{+path}"
 MEDIA = "text/markdown"
 # Revisions up to 2025-11-25 have this code for an unknown resource.
 RESOURCE_NOT_FOUND = -32002
-# The most that MCP allows in one answer (``completion/complete``).
-COMPLETIONS_MAX = 100
 
 _prompt_uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+)(?:/files/(.+))?)?")
 _skill_uri = re.compile(r"skill://([^/]+)/([^/]+)/(?:SKILL\.md|(.+))")
@@ -211,38 +208,3 @@ def cache_scope(settings: Settings) -> Literal["public", "private"]:
 
 def _unknown_uri() -> RequestError:
     return RequestError("invalid_parameter", f"Unknown URI. Resources are {', '.join(_TEMPLATES)}.")
-
-
-async def complete(
-    reader: Reader, uri: str, argument: str, value: str, given: dict[str, str]
-) -> list[str]:
-    """Values for a parameter of a template that begin with ``value``: all, or at least one more
-    than COMPLETIONS_MAX. Raises RequestError ``invalid_parameter``.
-    """
-    if uri not in _TEMPLATES:
-        raise _unknown_uri()
-    owner, name, version = (given.get(key, "") for key in ("owner", "name", "version"))
-    if argument == "owner" and names.is_name(value.rstrip("-") or "a", names.OWNER_CHARS_MAX):
-        if reader.selection.owner:
-            return [reader.selection.owner] if reader.selection.owner.startswith(value) else []
-        return await reader.owners_beginning(value, COMPLETIONS_MAX + 1)
-    found: list[str] = []
-    if argument == "name" and names.is_name(owner, names.OWNER_CHARS_MAX):
-        user = await reader.user(owner)
-        found = (
-            sorted(repo.name for repo in user.repos if reader.selection.has(repo)) if user else []
-        )
-    elif (
-        argument in ("version", "path")
-        and names.is_name(owner, names.OWNER_CHARS_MAX)
-        and names.is_name(name, names.REPO_CHARS_MAX)
-        and (repo := await reader.repo(owner, name))
-    ):
-        if argument == "version":
-            found = [entry.version for entry in await reader.versions(owner, name)]
-        elif uri == SKILL_FILE or version == repo.latest_version:
-            found = [one.path for one in repo.files or ()]
-        elif names.is_version(version):
-            record = await reader.version(owner, name, Version.parse(version))
-            found = [one.path for one in record.files or ()] if record else []
-    return [one for one in found if one.startswith(value)]

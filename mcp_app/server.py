@@ -25,12 +25,9 @@ from builder.render.connect import client_name
 from mcp_app import prompts, resources, skills
 from mcp_app.cursors import refuse_cursor
 from mcp_app.reader import Catalogue, Reader
-from mcp_app.resources import COMPLETIONS_MAX, cache_scope, is_handshake
+from mcp_app.resources import cache_scope, is_handshake
 from mcp_app.schemas import schema
 from mcp_app.tools import TOOLS, Outcome, Tool, call
-
-# The key under which the endpoint stores the selection of a request.
-SELECTION_KEY = "hub.selection"
 
 _INSTRUCTIONS = (
     "A catalogue of prompts, each with versions. search_prompts finds them, get_prompt returns the "
@@ -77,7 +74,6 @@ def make_server(catalogue: Catalogue) -> Server:
         on_read_resource=handler(resources.read_resource),
         on_list_prompts=handler(prompts.list_prompts),
         on_get_prompt=handler(prompts.get_prompt),
-        on_completion=handler(_complete),
     )
     server.extensions[skills.EXTENSION] = {}
     server.middleware.append(_declare_extensions)
@@ -95,7 +91,7 @@ def _answering(
     @wraps(work)
     async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
         try:
-            reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
+            reader = Reader(catalogue)
             # Revisions with a handshake do not have this member.
             kind = {} if is_handshake(context) else {"resultType": "complete"}
             return kind | await work(reader, context, params)
@@ -166,17 +162,3 @@ def tool_result(outcome: Outcome, structured: Any) -> dict[str, Any]:
     if not outcome.is_error:
         result["structuredContent"] = structured
     return {**result, "isError": outcome.is_error}
-
-
-async def _complete(
-    reader: Reader, context: ServerRequestContext, params: types.CompleteRequestParams
-) -> dict[str, Any]:
-    given = (params.context and params.context.arguments) or {}
-    argument = params.argument
-    if isinstance(params.ref, types.PromptReference):
-        values = await prompts.complete(reader, params.ref.name, argument.name, argument.value)
-    else:
-        uri = str(params.ref.uri)
-        values = await resources.complete(reader, uri, argument.name, argument.value, given)
-    shown = values[:COMPLETIONS_MAX]
-    return {"completion": {"values": shown, "hasMore": len(shown) < len(values)}}

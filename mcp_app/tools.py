@@ -21,7 +21,7 @@ from builder.text.likeness import COMPARED_MAX, alike
 from builder.text.sources import built_from
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
 from mcp_app.prompt_text import Prompt, PromptId, fill_in, find_prompt, find_repo, parse_id
-from mcp_app.reader import Part, Reader, not_whole
+from mcp_app.reader import Reader, not_whole
 from mcp_app.resources import VERSION_FILE, file_uri
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
@@ -48,11 +48,6 @@ log = getLogger("hub.mcp")
 
 async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult:
     owner = names.check_owner(request.owner) if request.owner else None
-    if owner and reader.selection.owner not in (None, owner):
-        raise RequestError(
-            "user_not_found",
-            f"This connection has only prompts of {reader.selection.owner}. Leave out owner.",
-        )
     if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in request.tags):
         raise RequestError(
             "invalid_parameter",
@@ -61,7 +56,7 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
     tags = tuple(dict.fromkeys(request.tags))
     sort = None if request.sort is UNSET else request.sort
     words = request.query.strip()
-    list_key = (words, tags, owner, sort, *reader.selection)
+    list_key = (words, tags, owner, sort)
     start = read_cursor(request.cursor, Offset, *list_key) if request.cursor else 0
     if owner and not reader.has_owner(owner):
         raise await _unknown_owner(reader, owner)
@@ -77,9 +72,7 @@ async def search_prompts(reader: Reader, request: SearchPrompts) -> SearchResult
         unknown = await _unknown_tag(reader, tags)
         if unknown:
             raise unknown from None
-        if error.code != "tag_not_found":
-            raise
-        found = Part([], 0)  # the selection's last prompt was removed
+        raise
     if start and start >= found.total:
         raise stale()
     end = start + len(found.rows)
@@ -260,7 +253,7 @@ async def list_versions(reader: Reader, request: ListVersions) -> VersionsResult
 
 
 async def list_tags(reader: Reader, request: ListTags) -> TagsResult:
-    list_key = ("tags", request.prefix, *reader.selection)
+    list_key = ("tags", request.prefix)
     tags = [tag for tag in await reader.tags() if tag.name.startswith(request.prefix)]
     if request.cursor:
         last = read_cursor(request.cursor, LastTag, *list_key)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from builder.model.answers import RepoSummary
-from builder.model.errors import RequestError
 from builder.model.routes import PAGE_SIZE
 from builder.search.queries import ListQuery
 from mcp_app.cursors import Offset, make_cursor, read_cursor
@@ -19,14 +18,9 @@ async def list_top(
 
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
-    list_key = ("top", count, *reader.selection)
+    list_key = ("top", count)
     start = read_cursor(cursor, Offset, *list_key) if cursor is not None else 0
-    try:
-        rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
-    except RequestError as error:
-        if error.code != "tag_not_found":
-            raise
-        rows, total = [], 0  # the selection's last repo was removed
+    rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
     end = start + len(rows)
     if rows and end < min(total, count):
         return rows, {"nextCursor": make_cursor(end, *list_key)}

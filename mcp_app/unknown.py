@@ -14,19 +14,15 @@ NAMES_LISTED_MAX = 10
 _is_plain = re.compile("[A-Za-z0-9_.-]{1,64}").fullmatch
 
 
-def unknown_argument(
-    what: str, given: Iterable[str], known: Iterable[str], kind: str = "argument"
-) -> RequestError:
-    """The error for arguments (or others of a ``kind``), which names the first unknown one.
-    ``what`` takes those in ``known``.
-    """
+def unknown_argument(what: str, given: Iterable[str], known: Iterable[str]) -> RequestError:
+    """The error for the first unknown argument; ``what`` takes those in ``known``."""
     known = list(known)
     unknown = next(name for name in given if name not in known)
     if not _is_plain(unknown):
-        named, advice = f"Unknown {kind}.", ""
+        named, advice = "Unknown argument.", ""
     else:
-        named, advice = f"Unknown {kind} `{unknown}`.", did_you_mean(alike(unknown, known), 1)
-    takes = f"This {what} takes {listed(known) or f'no {kind}s'}."
+        named, advice = f"Unknown argument `{unknown}`.", did_you_mean(alike(unknown, known), 1)
+    takes = f"This {what} takes {listed(known) or 'no arguments'}."
     return RequestError("invalid_parameter", " ".join(filter(None, [named, advice, takes])))
 
 

@@ -233,19 +233,6 @@ class Queries:
             ids, total = state.ids.fitting(query.tags, query.owner, sort, count, start)
             return ListPart(state.repos.summaries(ids), total)
 
-    def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
-        """Tags with their counts among the repos of an owner (None: all owners) that have all of
-        ``tags``; most used first, then by name.
-
-        Raises RequestError ``unavailable`` before the first build has ended.
-        """
-        with self._reading() as state:
-            if owner is None and not tags:
-                return state.tags.counts()
-            if not _can_be_name(owner or "", *tags):
-                return []
-            return state.tags.counts_among(owner, tags)
-
     def owners_beginning(self, prefix: str, count: int) -> list[str]:
         """The first ``count`` handles with this prefix, in order.
 

@@ -173,24 +173,21 @@ class Hub:
         return {tool["name"]: tool for tool in self.ask("tools/list")["tools"]}
 
     def ask(
-        self, method: str, params: dict[str, Any] | None = None, part: str = "",
-        version: str = HANDSHAKE,
-    ) -> dict[str, Any]:  # fmt: skip
-        """The result of a method at ``/mcp?{part}``. Raises Refused."""
+        self, method: str, params: dict[str, Any] | None = None, version: str = HANDSHAKE
+    ) -> dict[str, Any]:
+        """The result of a method. Raises Refused."""
         valid = message(method, params or {}, version=version)
-        reply = self._runner.run(ask(self._endpoint, *valid, query=part.encode()))
+        reply = self._runner.run(ask(self._endpoint, *valid))
         if "error" in reply.json:
             error = error_of(reply)
             assert len(error["message"].splitlines()) == 1, error
             raise Refused(error)
         return reply.result
 
-    def call(
-        self, tool: str, arguments: dict[str, Any] | None = None, part: str = ""
-    ) -> dict[str, Any]:
+    def call(self, tool: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
         """The result of a tool, after the checks that hold for every result."""
         given = arguments or {}
-        result = self.ask("tools/call", {"name": tool, "arguments": given}, part)
+        result = self.ask("tools/call", {"name": tool, "arguments": given})
         (content,) = result["content"]
         if result["isError"]:
             assert result.keys() == {"content", "isError"}
@@ -209,25 +206,25 @@ class Hub:
         Draft202012Validator(takes).validate(taken)
         return result
 
-    def get(self, tool: str, part: str = "", **arguments: Any) -> dict[str, Any]:
+    def get(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The structured content of a call that must succeed."""
-        result = self.call(tool, arguments, part)
+        result = self.call(tool, arguments)
         assert not result["isError"], result
         return result["structuredContent"]
 
-    def error(self, tool: str, part: str = "", **arguments: Any) -> str:
+    def error(self, tool: str, **arguments: Any) -> str:
         """The line of a call that must fail, and not because the server does."""
-        result = self.call(tool, arguments, part)
+        result = self.call(tool, arguments)
         assert result["isError"], result
         return result["content"][0]["text"]
 
-    def walk(self, tool: str, part: str = "", **arguments: Any) -> Iterator[list[dict[str, Any]]]:
+    def walk(self, tool: str, **arguments: Any) -> Iterator[list[dict[str, Any]]]:
         """The rows of every page of a tool's list."""
-        return pages("next_cursor", lambda cursor: self.get(tool, part, **arguments, **cursor))
+        return pages("next_cursor", lambda cursor: self.get(tool, **arguments, **cursor))
 
-    def pages(self, method: str, part: str = "") -> Iterator[list[dict[str, Any]]]:
+    def pages(self, method: str) -> Iterator[list[dict[str, Any]]]:
         """The rows of every page of one of the protocol's own lists."""
-        return pages("nextCursor", lambda cursor: self.ask(method, cursor, part))
+        return pages("nextCursor", lambda cursor: self.ask(method, cursor))
 
 
 def pages(

@@ -27,7 +27,7 @@ REFUSED = -32000
 # Addresses
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp?", "/mcp?owner=ann", "/mcp/?tags=code"])
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp?", "/mcp/?x=%ff"])
 def test_it_is_exactly_there(wire: Wire, path: str):
     reply = wire.ask(*PING, path=path)
     assert reply.result == {}
@@ -138,16 +138,6 @@ def test_refusals(wire: Wire, case: str):
     check_fixed_headers(reply)
     # The connection is as good as before.
     assert wire.ask(*PING).result == {}
-
-
-@pytest.mark.parametrize(
-    "query",
-    ["owner=A", "owner=", "owner=a&owner=b", "tags=", "tags=A%20B", "owner=%ff", "tags=a,,b"],
-)
-def test_a_part_that_cannot_be(wire: Wire, query: str):
-    reply = wire.ask(*PING, path=f"/mcp?{query}")
-    assert reply.status == 400
-    assert "A B" not in error_of(reply)["message"]
 
 
 @pytest.mark.parametrize(

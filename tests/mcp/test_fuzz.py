@@ -40,8 +40,6 @@ MARKER = "xPLANTEDx"
 MUTANTS = 4000
 
 CLIENT = {"name": "fuzz", "version": "1"}
-TEMPLATE = {"type": "ref/resource", "uri": "prompt://{owner}/{name}"}
-PROMPT = {"type": "ref/prompt", "name": "ann/review"}
 # Every method, and those that the endpoint does not have.
 METHODS: list[tuple[str, dict[str, Any]]] = [
     ("initialize", {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}),
@@ -66,8 +64,7 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
     ("skills/list", {}),
     ("skills/get", {"uri": "skill://ann/review/SKILL.md"}),
     ("prompts/get", {"name": "ann/review", "arguments": {"code": "x"}}),
-    ("completion/complete", {"ref": TEMPLATE, "argument": {"name": "owner", "value": "a"}}),
-    ("completion/complete", {"ref": PROMPT, "argument": {"name": "code", "value": ""}}),
+    ("completion/complete", {"ref": {}, "argument": {"name": "owner", "value": "a"}}),
     ("logging/setLevel", {"level": "info"}),
     ("resources/subscribe", {"uri": "prompt://ann/review"}),
     ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),

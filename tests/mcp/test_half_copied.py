@@ -15,7 +15,6 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from mcp_app.cursors import make_cursor
-from mcp_app.selection import WHOLE
 from tests.mcp.catalogue import Hub, hub_over
 from tests.support.catalogues import settings_in, write_small_catalogue
 
@@ -48,11 +47,11 @@ PARTS = {
     "list": Part(BY_NAME["list"].file_for(sort="top", page=1), "search_prompts", {}),
     "second-page": Part(
         BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
-        {"sort": "new", "limit": 50, "cursor": make_cursor(50, "", (), None, "new", *WHOLE)},
+        {"sort": "new", "limit": 50, "cursor": make_cursor(50, "", (), None, "new")},
     ),
     "between-pages": Part(
         BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
-        {"sort": "new", "limit": 10, "cursor": make_cursor(45, "", (), None, "new", *WHOLE)},
+        {"sort": "new", "limit": 10, "cursor": make_cursor(45, "", (), None, "new")},
     ),
     "tag-list": Part(
         BY_NAME["tag_list"].file_for(tag="code", sort="top", page=1),
@@ -177,8 +176,6 @@ def test_it_is_one_of_many_prompts_that_is_not_there_yet(hostile: Hub):
     file = BY_NAME["repo"].file_for(owner="many", name="prompt-077")
     with damaged(Path(hostile.settings.out, file), remove):
         assert "ry again" in hostile.error("get_prompt", id="many/prompt-077")
-        # In a selection, the owner and tags of the prompt are unknown.
-        assert hostile.error("get_prompt", "tags=bulk", id="many/prompt-077")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Prompts as the protocol's own prompts: listed, filled in, completed."""
+"""Prompts as the protocol's own prompts: listed and filled in."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,6 @@ from tests.mcp.test_half_copied import damaged, remove
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
-TEMPLATE = "prompt://{owner}/{name}"
 
 
 def fill(hub: Hub, name: str, **arguments: str) -> str:
@@ -25,6 +24,11 @@ def fill(hub: Hub, name: str, **arguments: str) -> str:
     (message,) = result["messages"]
     assert (message["role"], message["content"]["type"]) == ("user", "text")
     return message["content"]["text"]
+
+
+def listed(hub: Hub) -> dict[str, dict[str, Any]]:
+    """The prompts of the list, by name."""
+    return {one["name"]: one for page in hub.pages("prompts/list") for one in page}
 
 
 def refusal(hub: Hub, method: str, params: dict[str, Any]) -> str:
@@ -36,8 +40,8 @@ def refusal(hub: Hub, method: str, params: dict[str, Any]) -> str:
 
 
 def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):
-    (typed,) = hostile.ask("prompts/list", part="tags=typed")["prompts"]
-    assert (typed["name"], typed["title"]) == ("eve/typed", "The typed prompt")
+    typed = listed(hostile)["eve/typed"]
+    assert typed["title"] == "The typed prompt"
     arguments = {argument["name"]: argument for argument in typed["arguments"]}
     assert list(arguments) == [variable["name"] for variable in TYPED]
     required = {name for name, argument in arguments.items() if argument["required"]}
@@ -55,8 +59,7 @@ def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):
 
 
 def test_a_prompt_without_variables_has_no_arguments(hostile: Hub):
-    (prompt,) = hostile.ask("prompts/list", part="owner=one-of-a-kind")["prompts"]
-    assert prompt["arguments"] == []
+    assert listed(hostile)["one-of-a-kind/review"]["arguments"] == []
     assert fill(hostile, "one-of-a-kind/review") == "Review it.\n"
     (message,) = hostile.ask("prompts/get", {"name": "eve/gentle"})["messages"]
     assert message["content"]["text"] == "Be kind.\n"
@@ -132,34 +135,6 @@ def test_what_cannot_be_filled_in_says_how_to_go_on(hostile: Hub, says: str):
     assert len(message) < 1000
 
 
-def completing(kind: str, name: str, argument: str, value: str, **given: str) -> dict[str, Any]:
-    """The parameters of a request to complete an argument of a prompt, or of a template."""
-    ref = {"type": f"ref/{kind}", {"prompt": "name", "resource": "uri"}[kind]: name}
-    return {
-        "ref": ref,
-        "argument": {"name": argument, "value": value},
-        "context": {"arguments": given},
-    }
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "values"),
-    [
-        ("tone", "", ["kind", f"stern {MARK}"]),
-        ("tone", "k", ["kind"]),
-        ("level", "", ["1", "2", "3"]),
-        ("loud", "t", ["true"]),
-        ("count", "", ["3"]),
-        *((argument, "", []) for argument in ("text", "nope", MARK)),
-    ],
-)
-def test_values_are_completed(hostile: Hub, argument: str, value: str, values: list[str]):
-    params = completing("prompt", "eve/typed", argument, value)
-    assert hostile.ask("completion/complete", params)["completion"]["values"] == values
-    wrong = completing("prompt", "eve/oftn", argument, value)
-    assert "eve/often" in refusal(hostile, "completion/complete", wrong)
-
-
 @given(
     name=st.one_of(
         st.sampled_from(["eve/typed", "eve/front", "eve/flood", "eve/oftn", f"eve/typed@{MARK}"]),
@@ -169,18 +144,13 @@ def test_values_are_completed(hostile: Hub, argument: str, value: str, values: l
         st.sampled_from(["what", "text", "tone", "count", "a", MARK]),
         st.one_of(st.just(MARK), st.just("kind"), st.text(max_size=9), st.just("x" * 9000)),
     ),
-    value=st.one_of(st.sampled_from(["", "k", "e"]), st.text(max_size=5)),
 )
-def test_nothing_breaks_or_is_repeated(
-    hostile: Hub, name: str, arguments: dict[str, str], value: str
-):
+def test_nothing_breaks_or_is_repeated(hostile: Hub, name: str, arguments: dict[str, str]):
     for method, params in (
         ("prompts/get", {"name": name, "arguments": arguments}),
         ("prompts/list", {"cursor": name}),
         ("resources/list", {"cursor": name}),
         ("resources/read", {"uri": f"prompt://{name}"}),
-        ("completion/complete", completing("prompt", name, "tone", value)),
-        ("completion/complete", completing("resource", TEMPLATE, "owner", value, **arguments)),
     ):
         try:
             hostile.ask(method, params)
@@ -193,9 +163,9 @@ def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub)
     """A list page may be older than what it lists."""
     file = BY_NAME["repo"].file_for(owner="one-of-a-kind", name="review")
     path = Path(hostile.settings.out, file)
-    whole = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
+    whole = [*listed(hostile)]
     with damaged(path, remove):
-        left = [one["name"] for one in hostile.ask("prompts/list", part="tags=third-1")["prompts"]]
+        left = [*listed(hostile)]
     assert left == [name for name in whole if name != "one-of-a-kind/review"] != whole
 
 

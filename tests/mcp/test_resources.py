@@ -1,4 +1,4 @@
-"""Prompts as resources: the templates, what they lead to, and how they are completed."""
+"""Prompts as resources: the templates, and what they lead to."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from mcp_app.top_prompts import TOP_MAX
-from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused
+from tests.mcp.catalogue import MARK, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"
@@ -21,21 +21,10 @@ RESOURCE_NOT_FOUND = -32002
 INTERNAL_ERROR = -32603
 
 
-def read(hub: Hub, uri: str, part: str = "") -> dict[str, Any]:
+def read(hub: Hub, uri: str) -> dict[str, Any]:
     """The one content of a resource."""
-    (content,) = hub.ask("resources/read", {"uri": uri}, part)["contents"]
+    (content,) = hub.ask("resources/read", {"uri": uri})["contents"]
     return content
-
-
-def complete(
-    hub: Hub, argument: str, value: str, part: str = "", uri: str = ONE_VERSION, **given: str
-) -> dict[str, Any]:
-    params = {
-        "ref": {"type": "ref/resource", "uri": uri},
-        "argument": {"name": argument, "value": value},
-        "context": {"arguments": given},
-    }
-    return hub.ask("completion/complete", params, part)["completion"]
 
 
 def test_templates(hostile: Hub):
@@ -117,59 +106,7 @@ def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
 def test_a_cursor_of_another_list_is_refused(hostile: Hub, kind: str):
     method = f"{kind}/list"
     others = hostile.get("search_prompts")["next_cursor"]
-    scoped = hostile.ask("prompts/list", part="tags=bulk")["nextCursor"]
-    for cursor in (others, scoped, MARK, ""):
+    for cursor in (others, MARK, ""):
         with pytest.raises(Refused, match="without cursor") as refused:
             hostile.ask(method, {"cursor": cursor})
         assert refused.value.code == INVALID_PARAMS
-
-
-def test_owners_are_completed(hostile: Hub):
-    assert complete(hostile, "owner", "ev")["values"] == ["eve"]
-    assert complete(hostile, "owner", "one-")["values"] == ["one-of-a-kind"]
-    everyone = complete(hostile, "owner", "")
-    assert len(everyone["values"]) == 100 < OWNERS
-    assert everyone["hasMore"] is True
-    # It may say how many there are, but not a wrong number.
-    assert everyone.get("total") in (None, OWNERS + 3)
-
-
-def test_names_and_versions_are_completed(hostile: Hub):
-    often = complete(hostile, "name", "often", owner="eve")
-    assert (often["values"], often["hasMore"]) == (["often"], False)
-    assert complete(hostile, "name", "often", uri=SKILL, owner="eve") == often
-    names = complete(hostile, "name", "prompt-", owner="many")
-    assert (names["values"][0], len(names["values"])) == ("prompt-000", 100)
-    assert names["hasMore"] is True
-    versions = complete(hostile, "version", "1.3.2", owner="eve", name="often")
-    assert versions["values"] == [f"1.3.{patch}" for patch in range(29, 19, -1)] + ["1.3.2"]
-
-
-OFTEN = {"owner": "eve", "name": "often"}
-
-
-@pytest.mark.parametrize(
-    "argument, value, given",
-    [
-        *(("owner", value, {}) for value in ("zzz", MARK, "E", "-", "e" * 500)),
-        *(("name", "o", given) for given in ({}, {"owner": MARK}, {"owner": "nobody"})),
-        ("name", "%", {"owner": "eve"}),
-        ("version", "1", {"owner": "eve"}),
-        ("version", "1", OFTEN | {"name": "nope"}),
-        ("version", "1", OFTEN | {"owner": "../eve"}),
-        ("version", MARK, OFTEN),
-        (MARK, "1", OFTEN),
-    ],
-)
-def test_what_cannot_be_completed_has_no_values(
-    hostile: Hub, argument: str, value: str, given: dict[str, str]
-):
-    assert complete(hostile, argument, value, **given)["values"] == []
-
-
-def test_templates_of_others_are_not_completed(hostile: Hub):
-    for uri in ("file:///{owner}", MARK):
-        with pytest.raises(Refused) as refused:
-            complete(hostile, "owner", "e", uri=uri)
-        assert refused.value.code == INVALID_PARAMS
-        assert LATEST in str(refused.value)

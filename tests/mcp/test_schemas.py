@@ -1,6 +1,5 @@
 """The descriptions of the tools for models, in schemas that every client can read."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,7 +32,6 @@ ROWS = {
     ),
     "list_tags": ("tags", ["name", "count"]),
 }  # fmt: skip
-PARTS = ("", "owner=eve", "tags=bulk")
 NOT_PORTABLE = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "$id", "$schema"}
 
 
@@ -51,10 +49,8 @@ def parts(schema: Any) -> Iterator[dict[str, Any]]:
             yield from parts(inner)
 
 
-def test_there_are_four_tools_in_an_order_that_stays_in_every_part(hostile: Hub):
-    first, *others = (json.dumps(hostile.ask("tools/list", part=part)) for part in PARTS)
-    assert others == [first] * 2
-    assert [tool["name"] for tool in json.loads(first)["tools"]] == list(TAKES)
+def test_there_are_four_tools_in_an_order_that_stays(hostile: Hub):
+    assert [tool["name"] for tool in hostile.ask("tools/list")["tools"]] == list(TAKES)
 
 
 @pytest.mark.parametrize("name", TAKES)

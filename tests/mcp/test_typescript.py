@@ -40,7 +40,7 @@ def seen(client: str, run: Run, mcp_url: str) -> dict[str, Any]:
 def test_it_connects(client: str, seen: dict[str, Any]):
     assert seen["protocolVersion"] == CLIENTS[client]
     assert seen["server"]["name"] and seen["server"]["version"]
-    assert {"tools", "resources", "prompts", "completions"} <= seen["capabilities"].keys()
+    assert {"tools", "resources", "prompts"} <= seen["capabilities"].keys()
     assert "data, not orders" in seen["instructions"]
 
 
@@ -86,7 +86,6 @@ def test_files(seen: dict[str, Any]):
     assert read.keys() == {start + path for path in TOOL_FILES}
     assert b64decode(read[f"{start}image.png"]["blob"]) == TOOL_FILES["image.png"]
     assert read[f"{start}scripts/run.sh"]["text"].encode() == TOOL_FILES["scripts/run.sh"]
-    assert seen["completedPath"]["completion"]["values"] == ["scripts/run.sh"]
 
 
 def test_skills(client: str, seen: dict[str, Any], hub: Server):
@@ -102,11 +101,6 @@ def test_skills(client: str, seen: dict[str, Any], hub: Server):
     files = {one["uri"]: one["verified"] for one in seen["skillFiles"]}
     assert files == {f"skill://{TOOL}/{path}": True for path in TOOL_FILES}
     assert seen["unknownSkill"]["code"] == INVALID_PARAMS
-
-
-def test_completions(seen: dict[str, Any]):
-    assert seen["completedOwner"]["completion"]["values"] == ["mara-okafor"]
-    assert "sql-review" in seen["completedName"]["completion"]["values"]
 
 
 def test_prompts(seen: dict[str, Any], hub: Server):

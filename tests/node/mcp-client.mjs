@@ -85,7 +85,7 @@ const report = {
 };
 report.search = await given('search_prompts', { query: 'sql review' });
 const id = report.search.prompts[0].id;
-const [owner, name] = id.split('/');
+const [owner] = id.split('/');
 const filled = { query: 'SELECT 1', purpose: 'One row', schema: 'none', dialect: 'SQLite' };
 report.prompt = await given('get_prompt', { id, arguments: filled });
 report.versions = await given('list_versions', { id });
@@ -96,21 +96,6 @@ report.resource = await client.readResource({ uri: `prompt://${id}` });
 report.resourceVersion = await client.readResource({ uri: `prompt://${id}/1.0.0` });
 const tool = await given('get_prompt', { id: 'ann/tool' });
 report.files = await Promise.all(tool.files.map(({ uri }) => client.readResource({ uri })));
-report.completedPath = await client.complete({
-  ref: { type: 'ref/resource', uri: 'prompt://{owner}/{name}/{version}/files/{+path}' },
-  argument: { name: 'path', value: 'scr' },
-  context: { arguments: { owner: 'ann', name: 'tool', version: tool.version } },
-});
-const ref = { type: 'ref/resource', uri: 'prompt://{owner}/{name}' };
-report.completedOwner = await client.complete({
-  ref,
-  argument: { name: 'owner', value: owner.slice(0, 3) },
-});
-report.completedName = await client.complete({
-  ref,
-  argument: { name: 'name', value: name.slice(0, 3) },
-  context: { arguments: { owner } },
-});
 report.promptPages = await promptPages(client);
 report.allPrompts = (await client.listPrompts()).prompts.length;
 report.filledPrompt = await client.getPrompt({ name: id, arguments: filled });

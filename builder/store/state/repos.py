@@ -321,22 +321,6 @@ class Tags(Table):
         where = "tag > '' AND tag < '0' AND repos > 0"
         return dict(self._db.execute(f"SELECT tag, repos FROM total WHERE {where}"))
 
-    def counts_among(self, owner: str | None, tags: Collection[str]) -> list[tuple[str, int]]:
-        """As ``counts``, for the repos of an owner (None: any) that have all of these tags."""
-        where = "repo.tags != ''"
-        if owner is not None:
-            where += " AND repo.owner = ?"
-        if tags:
-            tagged = " INTERSECT ".join(["SELECT repo FROM tag WHERE name = ?"] * len(tags))
-            where += f" AND repo.key IN ({tagged})"
-        # Names need no escaping in JSON.
-        return self._db.execute(
-            "SELECT value, count(*) AS repos "
-            """FROM repo, json_each('["' || replace(repo.tags, ' ', '","') || '"]') """
-            f"WHERE {where} GROUP BY value ORDER BY repos DESC, value",
-            [*([] if owner is None else [owner]), *tags],
-        ).fetchall()
-
 
 class Lists(Table):
     """Orders of repos, and the table ``page``. ``tag`` None: the list of all repos. Orders also

@@ -167,15 +167,6 @@ def test_unknown_tag_of_an_owner(many, tag):
     for owner in ("bulk0", "nobody", None):
         with refused("tag_not_found"):
             many[0].find(ListQuery(tags=("code", tag), owner=owner), 0, 10)
-        assert many[0].tag_counts(owner, ("code", tag)) == []
-
-
-@given(owner=_owners, tags=_tags)
-def test_tag_counts(many, owner, tags):
-    queries, repos = many
-    counts = Counter(tag for repo in of_owner(repos, owner, tags) for tag in repo["tags"])
-    expected = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    assert queries.tag_counts(owner, tags) == expected
 
 
 @given(prefix=st.one_of(

@@ -37,8 +37,6 @@ READS: list[Callable[[Queries], object]] = [
     lambda queries: queries.answer(ListQuery(tags=("code", "careful"))),
     lambda queries: queries.find(ListQuery(owner="ann"), 0, 10),
     lambda queries: queries.find(ListQuery(), 0, 10),
-    lambda queries: queries.tag_counts(None, ()),
-    lambda queries: queries.tag_counts("ann", ("code",)),
     lambda queries: queries.owners_beginning("", 10),
 ]
 
