@@ -26,8 +26,7 @@ from builder.model.answer_headers import (
 from builder.model.answers import ErrorBody, ErrorDetail
 from builder.model.caching import CACHE_CONTROL
 from builder.model.errors import RequestError
-from builder.model.plural import counted
-from builder.model.routes import JSON, TEXT
+from builder.model.routes import JSON
 from builder.render import envelopes
 from builder.store.site import GZIP_LEVEL, Mark, mark_of
 from server import conditions
@@ -53,32 +52,27 @@ class _OpenFile:
         os.close(self.descriptor)
 
 
-class FilePart:
-    """The bytes of an open file from ``start`` to ``stop``.
+class FileBytes:
+    """The bytes of an open file.
 
     They stay the same when another file replaces it at its path. All answers from it share one file
     descriptor.
     """
 
-    __slots__ = ("_file", "_start", "_stop")
+    __slots__ = ("_file", "_size")
 
-    def __init__(self, file: _OpenFile, start: int, stop: int) -> None:
+    def __init__(self, file: _OpenFile, size: int) -> None:
         self._file = file
-        self._start = start
-        self._stop = stop
+        self._size = size
 
     def __len__(self) -> int:
-        return self._stop - self._start
-
-    def __getitem__(self, part: slice) -> "FilePart":
-        start, stop, _ = part.indices(len(self))
-        return FilePart(self._file, self._start + start, self._start + stop)
+        return self._size
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes in order, at most PIECE_BYTES at a time."""
-        at = self._start
-        while at < self._stop:
-            piece = os.pread(self._file.descriptor, min(PIECE_BYTES, self._stop - at), at)
+        at = 0
+        while at < self._size:
+            piece = os.pread(self._file.descriptor, min(PIECE_BYTES, self._size - at), at)
             if not piece:
                 return  # the file was truncated in place
             at += len(piece)
@@ -90,7 +84,7 @@ class Answer(NamedTuple):
 
     status: int
     headers: Headers
-    body: bytes | FilePart
+    body: bytes | FileBytes
 
 
 class Body:
@@ -102,19 +96,17 @@ class Body:
         "gzip_etag",
         "gzipped",
         "headers",
-        "is_ranged",
         "mark",
         "plain",
         "size",
     )
 
-    def __init__(self, data: bytes | FilePart, media: str, cache: str) -> None:
+    def __init__(self, data: bytes | FileBytes, media: str, cache: str) -> None:
         is_in_memory = isinstance(data, bytes)
         # The ETag depends only on the bytes, so no clock can make a stale answer look fresh.
         digest = _digest([data] if is_in_memory else data.pieces())
         self.etag = f'"{digest}"'
         self.gzip_etag = f'"{digest}-gzip"'
-        self.is_ranged = media == TEXT
         self.headers = [(b"cache-control", CACHE_CONTROL[cache].encode()), *SAFETY, *CORS]
         is_compressible = is_in_memory and len(data) >= GZIP_BYTES_MIN
         if is_compressible:
@@ -122,8 +114,6 @@ class Body:
         content_type = (b"content-type", media.encode())
         fixed = [content_type, *self.headers]
         fixed += SAFETY_BY_MEDIA.get(media, [])
-        if self.is_ranged:
-            fixed.append((b"accept-ranges", b"bytes"))
         self.plain = _full_answer(fixed, data, self.etag)
         self.gzipped = None
         if is_compressible:
@@ -144,15 +134,12 @@ class Body:
         self.mark: Mark | tuple[()] = ()
 
     def answer(self, request: dict[bytes, bytes]) -> Answer:
-        """The answer to a GET with these headers. Raises RequestError for an empty range."""
+        """The answer to a GET with these headers. ``Range`` is ignored (RFC 9110 §14.2)."""
         if_none_match = request.get(b"if-none-match")
         if if_none_match is not None:
             not_modified = self._not_modified.get(if_none_match) or self._match(if_none_match)
             if not_modified:
                 return not_modified
-        range_header = request.get(b"range")
-        if range_header is not None and self.is_ranged:
-            return self._ranged(range_header.decode("latin-1"), request.get(b"if-range"))
         if self.gzipped:
             accepted = request.get(b"accept-encoding")
             if accepted is not None and conditions.accepts_gzip(accepted.decode("latin-1")):
@@ -164,30 +151,6 @@ class Body:
         etag = conditions.matches_none(if_none_match.decode("latin-1"), etags)
         return self._not_modified[etag.encode()] if etag else None
 
-    def _ranged(self, range_header: str, if_range: bytes | None) -> Answer:
-        if if_range is not None and if_range.decode("latin-1") != self.etag:
-            return self.plain
-        whole = self.plain.body
-        try:
-            part = conditions.parse_range(range_header, len(whole))
-        except conditions.RangeNotSatisfiable:
-            error = RequestError(
-                "range_not_satisfiable",
-                f"The text has only {counted(len(whole), 'byte')}. Ask for a range within it.",
-            )
-            answer = error_answer(error)
-            answer.headers.append((b"content-range", b"bytes */%d" % len(whole)))
-            return answer
-        if part is None:
-            return self.plain
-        start, stop = part
-        headers = [(key, value) for key, value in self.plain.headers if key != b"content-length"]
-        headers += [
-            (b"content-range", b"bytes %d-%d/%d" % (start, stop - 1, len(whole))),
-            (b"content-length", b"%d" % (stop - start)),
-        ]
-        return Answer(206, headers, whole[start:stop])
-
 
 def _digest(pieces: Iterable[bytes]) -> str:
     hashed = hashlib.blake2b(digest_size=12)
@@ -196,7 +159,7 @@ def _digest(pieces: Iterable[bytes]) -> str:
     return hashed.hexdigest()
 
 
-def _full_answer(headers: Headers, body: bytes | FilePart, etag: str) -> Answer:
+def _full_answer(headers: Headers, body: bytes | FileBytes, etag: str) -> Answer:
     length = (b"content-length", b"%d" % len(body))
     return Answer(200, [*headers, (b"etag", etag.encode()), length], body)
 
@@ -273,7 +236,7 @@ class FileBodies:
             return None
         # The mark is that of the opened file: the path may have a new file by now.
         status = os.fstat(opened.descriptor)
-        data = FilePart(opened, 0, status.st_size)
+        data = FileBytes(opened, status.st_size)
         in_memory = b"".join(data.pieces()) if len(data) <= IN_MEMORY_BYTES_MAX else None
         body = Body(data if in_memory is None else in_memory, media, cache)
         body.mark = mark_of(status)

@@ -42,8 +42,7 @@ from builder.render.envelopes import has_rows
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
-from server.answers import Answer, Body, FileBodies, FilePart, error_answer
-from server.min_serial import CATCH_UP_SECONDS, MinSerial, TooOld
+from server.answers import Answer, Body, FileBodies, FileBytes, error_answer
 from server.throttle import Throttle, client_of
 
 RESOLVED_MAX = 50_000
@@ -87,7 +86,6 @@ class ReadApp:
         self.settings = settings
         self._base_path = settings.base_path
         self._files = FileBodies(settings.out)
-        self._min_serial = MinSerial(settings.out)
         self._throttle = throttle
         self._policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
         self._queries = queries or QueryThread(settings)
@@ -100,7 +98,7 @@ class ReadApp:
             answer = await self._answer(scope, is_api)
             headers = answer.headers + self._policy if is_api else answer.headers
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            if isinstance(answer.body, FilePart) and scope["method"] != "HEAD":
+            if isinstance(answer.body, FileBytes) and scope["method"] != "HEAD":
                 await _send_pieces(answer.body, receive, send)
                 return
             body = b"" if scope["method"] == "HEAD" else answer.body
@@ -132,16 +130,10 @@ class ReadApp:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):
                 return self._not_allowed(path)
-            query = self._min_serial.check(scope["query_string"])
-            body = await self._find_body(path, query)
-            headers = dict(scope["headers"])
-            if scope["method"] == "HEAD":
-                headers.pop(b"range", None)  # RFC 9110 §14.2 defines ranges for GET only
-            return body.answer(headers)
+            body = await self._find_body(path, scope["query_string"])
+            return body.answer(dict(scope["headers"]))
         except _Withdrawn as error:
             return error.answer
-        except TooOld as error:
-            return error_answer(error, CATCH_UP_SECONDS)
         except RequestError as error:
             if error.status == 404 and not has_json_errors(self.below_base(path) or path):
                 page = self._redirected(path) or await self._not_found_page()
@@ -367,7 +359,7 @@ def _unmatched(path: str) -> RequestError:
     return RequestError("not_found", MESSAGES["not_found"])
 
 
-async def _send_pieces(part: FilePart, receive: Receive, send: Send) -> None:
+async def _send_pieces(part: FileBytes, receive: Receive, send: Send) -> None:
     """Send a body as fast as its reader reads; stop when the client disconnects."""
     gone = asyncio.create_task(_wait_until_gone(receive))
     try:

@@ -1,10 +1,7 @@
-"""Conditions, ranges and encodings of HTTP (RFC 9110 §13, §14 and §12.5.3). Pure functions of
-headers.
-"""
+"""Conditions and encodings of HTTP (RFC 9110 §13 and §12.5.3). Pure functions of headers."""
 
 import re
 
-_range = re.compile(r"bytes=(\d*)-(\d*)")
 _entity_tag = re.compile(r'(?:W/)?("[^"]*")')
 
 
@@ -25,35 +22,3 @@ def accepts_gzip(accept_encoding: str) -> bool:
         weights[coding.strip()] = weight
     weight = weights.get("gzip", weights.get("x-gzip", weights.get("*")))
     return weight is not None and not re.fullmatch(r"0(\.0*)?", weight)
-
-
-class RangeNotSatisfiable(ValueError):
-    """No byte of the file is in the range."""
-
-
-def parse_range(text: str, size: int) -> tuple[int, int] | None:
-    """The (start, stop) of a Range header with one range of bytes.
-
-    None if the header must be ignored (RFC 9110 §14.2): malformed, another unit, or several ranges.
-    Raises RangeNotSatisfiable.
-    """
-    found = _range.fullmatch(text.strip().lower())
-    if not found or found[1] == found[2] == "":
-        return None
-    first, last = _number(found[1]), _number(found[2])
-    if first is None:
-        start, stop = max(0, size - last), size
-    else:
-        start, stop = first, size if last is None else min(size, last + 1)
-        if last is not None and last < start:
-            return None
-    if start >= size or start >= stop:
-        raise RangeNotSatisfiable
-    return start, stop
-
-
-def _number(digits: str) -> int | None:
-    """A number of a range; None if it is left out. A huge one is cut to 18 digits, which exceeds
-    the size of any file.
-    """
-    return int(digits.lstrip("0")[:18] or "0") if digits else None

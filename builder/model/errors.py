@@ -43,7 +43,6 @@ STATUS = {
     "label_moved": 412,
     "content_too_large": 413,
     "unsupported_media_type": 415,
-    "range_not_satisfiable": 416,
     "idempotency_key_reused": 422,
     "name_reserved": 422,
     "secret_detected": 422,

@@ -96,12 +96,6 @@ _PARAMETERS = {
 }
 
 
-_QUERIES = (
-    "With `min_serial=N` in the query of any read, `hubctl serve` answers 503 until its lists have "
-    "the serial N."
-)
-
-
 def document(settings: Settings) -> bytes:
     """The document as JSON."""
     paths = {
@@ -119,8 +113,8 @@ def document(settings: Settings) -> bytes:
                 "description": "A `repo` is one prompt with all its versions. "
                 + ("" if settings.private else "Reading needs no key. ")
                 + "Every answer has an `ETag` and may be cached as long as `Cache-Control` "
-                "says. The paths in `hub.json` work on every host. "
-                + (_QUERIES if settings.queries else "This host answers no queries."),
+                "says. The paths in `hub.json` work on every host."
+                + ("" if settings.queries else " This host answers no queries."),
             },
             "servers": [{"url": settings.base_url}],
             "paths": paths,

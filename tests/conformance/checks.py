@@ -21,9 +21,9 @@ EXPOSED = {"etag", "location", "retry-after", "ratelimit", "ratelimit-policy"}
 # Headers that HEAD and GET have in common.
 HEADERS_OF_READS = [
     "Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "ETag", "Vary",
-    "Last-Modified", "Accept-Ranges", "X-Content-Type-Options", "Access-Control-Allow-Origin",
+    "Last-Modified", "X-Content-Type-Options", "Access-Control-Allow-Origin",
     "Access-Control-Expose-Headers", "Content-Security-Policy", "Referrer-Policy", "Location",
-    "Allow", "Retry-After", "Content-Range",
+    "Allow", "Retry-After",
 ]  # fmt: skip
 
 Record = TypeVar("Record")

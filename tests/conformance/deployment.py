@@ -12,7 +12,6 @@ MEMBERS_AREAS = {"files", "raw text", "repos", "versions", "MCP", "client", "ser
 # its name.
 CAPABILITIES = {
     "gzip": "large texts are compressed for who accepts it",
-    "ranges": "a part of a raw text can be asked for",
     "langfuse": "Langfuse's SDKs can read prompts",
     "mcp": "MCP is spoken at /mcp",
     "publishing": "the publish service answers, if only that a token is missing",

@@ -151,7 +151,7 @@ _UNLIMITED = {"rate limit": "it would shut out the other tests; embedded-limited
 FILES = {
     "CORS", "HEAD", "Langfuse", "catalogue", "client", "compression", "conditional requests",
     "diffs", "feeds", "files", "headers", "hostile paths", "labels", "lists", "lists by query",
-    "pages", "passed on", "ranges", "raw text", "repos", "service", "skills", "tags", "users",
+    "pages", "passed on", "raw text", "repos", "service", "skills", "tags", "users",
     "versions", "withdrawn",
 }  # fmt: skip
 _OF_CADDY = {"gzip": "before 2.9, what it compresses keeps the ETag of the file"}

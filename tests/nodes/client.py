@@ -151,7 +151,7 @@ class Client:
                 repo, answer.result, text, answer.data["serial"], node, node.starts
             )
             self._notes.add(published)
-            self._read(published, node, "")
+            self._read(published, node)
 
     def move(self, repo: str) -> None:
         number = self._some_number(repo)
@@ -190,23 +190,25 @@ class Client:
         self._notes.note(operation)
 
     def read(self, repo: str) -> None:
-        """Every acknowledged version can be read at each node that has its serial."""
+        """Every acknowledged version can be read at each node whose lists have its serial."""
         with self._notes.lock:
             known = [*self._notes.by_repo[repo]]
             self._notes.done += 1
         if known:
             published = self._chance.choice(known)
             node = self._chance.choice(self._cluster.nodes)
-            self._read(published, node, f"?min_serial={published.serial}")
+            self._read(published, node)
 
-    def _read(self, published: Published, node: Node, query: str) -> None:
-        path = f"/api/v1/repos/{published.repo}/versions/{version_of(published.number)}{query}"
+    def _read(self, published: Published, node: Node) -> None:
+        path = f"/api/v1/repos/{published.repo}/versions/{version_of(published.number)}"
         starts = node.starts
         try:
+            hub = self._session.get(f"{node.url}/api/v1/hub.json", timeout=TIMEOUT_SECONDS)
             answer = self._session.get(node.url + path, timeout=TIMEOUT_SECONDS)
         except requests.RequestException:
             return
-        is_same = starts == published.starts == node.starts
+        is_own = node is published.node and starts == published.starts == node.starts
+        has_it = hub.ok and hub.json()["data"]["serial"] >= published.serial
         if answer.status_code == 200:
             found = answer.json()["data"]["content"]
             if found != published.text:
@@ -214,7 +216,7 @@ class Client:
         elif answer.status_code == 410:
             if (published.repo, published.number) not in self._notes.withdrawing:
                 self._notes.complain(f"{path} is withdrawn, and nobody did that")
-        elif answer.status_code != 503 and (query or is_same):
+        elif answer.status_code != 503 and (is_own or has_it):
             self._notes.complain(
                 f"node {node.number}: {path}: {answer.status_code} {answer.text[:300]}"
             )

@@ -252,8 +252,6 @@ READS = {
         lambda _, reply: reply.status == 200 and len(reply.body) >= 4096
         and "content-encoding" not in reply.headers,
     ),
-    "wrong-part": Fault("ranges", "expected bytes 0 to 0",
-                        body(lambda reply: reply.body[::-1] + b"?"), answered(206)),
     "sniffed": Fault("raw text", "expected X-Content-Type-Options: nosniff", SNIFFED),
     "no-queries": Fault("lists by query", "expected the same bytes as /api/v1/repos/_/new/1.json",
                         request=without_query),

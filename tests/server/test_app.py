@@ -82,22 +82,6 @@ def test_gzip_is_the_same_each_time(live: Server) -> None:
     assert json.loads(gzip.decompress(targets[2].body))["meta"]["q"] == "review"
 
 
-# Ranges
-
-
-def test_if_range(live: Server) -> None:
-    path = f"{DIFF_REVIEW}/raw"
-    whole = live.get(path)
-    etag = whole.headers["ETag"]
-    first = {"Range": "bytes=0-4"}
-    for other in (f"W/{etag}", "Wed, 01 Jan 2099 00:00:00 GMT"):
-        answer = live.get(path, headers=first | {"If-Range": other})
-        assert (answer.status_code, answer.content) == (200, whole.content)
-    assert live.get(path, headers=first | {"If-None-Match": etag}).status_code == 304
-    beyond = {"Range": "bytes=9999999-"}
-    assert live.get(path, headers=beyond | {"If-Range": '"x"'}).status_code == 200
-
-
 # Errors
 
 
@@ -176,9 +160,8 @@ def test_hostile_parameters(guarded: Server, key: str, value: str) -> None:
     "header",
     [
         b"If-None-Match: " + b'"' * 5000, b"If-None-Match: \xff\xfe",
-        b"Range: bytes=" + b"9" * 9000,
-        b"Range: bytes=\xff-", b"Accept-Encoding: " + b"gzip;q=" * 1000, b"Accept-Encoding: \xff",
-        b"If-Range: \xff", b"Accept-Encoding: gzip;q=x", b"Content-Length: 0",
+        b"Range: bytes=0-4", b"Accept-Encoding: " + b"gzip;q=" * 1000, b"Accept-Encoding: \xff",
+        b"Accept-Encoding: gzip;q=x", b"Content-Length: 0",
         b"Expect: 100-continue",
         b"Origin: \xff\x80", b"X-Forwarded-For: " + b"1.1.1.1," * 1000, b"Upgrade: websocket",
     ],
@@ -186,7 +169,7 @@ def test_hostile_parameters(guarded: Server, key: str, value: str) -> None:
 )  # fmt: skip
 def test_hostile_header(guarded: Server, header: bytes) -> None:
     answer = guarded.raw(f"{DIFF_REVIEW}/raw".encode(), header)
-    assert answer.status in (200, 206, 304, 416)
+    assert answer.status in (200, 304)
 
 
 def test_what_is_not_http(guarded: Server) -> None:

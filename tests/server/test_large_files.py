@@ -129,30 +129,6 @@ def test_whole_file(small: Settings, size: int) -> None:
     on_site(small, test)
 
 
-@pytest.mark.parametrize(
-    ("asked", "start", "stop"),
-    [("0-0", 0, 1), ("100000-299999", 100_000, 300_000), ("-70000", -70_000, LARGE_BYTES),
-     (f"{LARGE_BYTES - 1}-", LARGE_BYTES - 1, LARGE_BYTES)],
-)  # fmt: skip
-def test_part_of_a_file(small: Settings, asked: str, start: int, stop: int) -> None:
-    data = bytes_of(LARGE_BYTES)
-
-    async def test(site: Site) -> None:
-        site.write(TEXT_FILE, data)
-        part = await site.get(TEXT, b"Range: bytes=" + asked.encode())
-        assert part.status == 206
-        assert part.body == data[start:stop]
-        assert part.headers["content-range"] == (
-            f"bytes {start % LARGE_BYTES}-{stop - 1}/{LARGE_BYTES}"
-        )
-        assert sum(site.pieces) == len(part.body)
-        beyond = await site.get(TEXT, b"Range: bytes=8000000-")
-        assert beyond.status == 416
-        assert beyond.headers["content-range"] == f"bytes */{LARGE_BYTES}"
-
-    on_site(small, test)
-
-
 def test_readers_that_take_nothing(small: Settings) -> None:
     async def test(site: Site) -> None:
         site.write(CATALOGUE, bytes_of(LARGE_BYTES))
