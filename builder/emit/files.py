@@ -22,10 +22,10 @@ import msgspec
 from msgspec import Struct
 
 from builder.emit import langfuse_files
+from builder.emit.history import Entries
 from builder.model.answers import (
     ErrorBody,
     LabelMove,
-    ListedVersion,
     Repo,
     RepoSummary,
     User,
@@ -102,7 +102,7 @@ def of_label(prompt: "Prompt", moves: list[LabelMove], version: VersionRecord | 
 
 
 def of_repo(
-    prompt: "Prompt", repo: Repo, latest: Stored, entries: list[ListedVersion], labels: Labels
+    prompt: "Prompt", repo: Repo, latest: Stored, entries: Entries, labels: Labels
 ) -> Files:
     """The prompt's own files. ``entries``: all versions as they are listed, oldest first."""
     skill = prompt.skill(latest.version)
@@ -110,13 +110,14 @@ def of_repo(
         yield "labels", envelopes.whole_list([*labels.current.values()])
     yield "raw", latest.content.encode()
     yield "body", latest.body.encode()
-    yield "versions", envelopes.whole_list(entries[::-1])
+    yield "versions", envelopes.whole_list(entries.listed(labels))
     yield "repo", _single(repo)
-    readable = [one for one in reversed(entries) if not one.withdrawn]
+    readable = (one for one in reversed(entries) if not one.withdrawn)
     yield "repo_feed", feeds.repo_feed(prompt.settings, repo, readable, labels)
     if len(entries) >= COMPARED_MIN:
         yield "compare_page", prompt_pages.compare_page(prompt.pages, **prompt.at)
-        yield "versions_page", prompt_pages.versions_page(prompt.pages, repo, entries, labels)
+        gone = len(entries) - len(prompt.task.versions)
+        yield "versions_page", prompt_pages.versions_page(prompt.pages, repo, entries, gone, labels)
     yield "repo_page", prompt.repo_page(repo, latest, entries, labels)
     yield "skill", skill.text
     yield "skill_index", skill.listed

@@ -2,10 +2,11 @@
 the site.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, overload
 
 import msgspec
+from msgspec import Raw
 
 from builder.model.answers import ListedVersion
 from builder.model.content_tree import RECORD
@@ -14,8 +15,9 @@ from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves
 from builder.model.names import Version
 from builder.model.ordinals import Counted, count_withdrawn, number_versions
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
-from builder.model.records import VersionFile
+from builder.model.records import VersionFile, time_of
 from builder.model.withdrawn import WithdrawnParts
+from builder.render.envelopes import json_bytes
 from builder.stats.pulls import PullCounts
 from builder.store import content
 from builder.store.label_files import read_event
@@ -49,6 +51,22 @@ class Task(NamedTuple):
         return f"{self.owner}/{self.name}"
 
 
+class Remembered(msgspec.Struct, array_like=True, gc=False):
+    """A version whose files are on the site: its mark, its entry as JSON without labels, the labels
+    on its page. ``published``: in epoch seconds. ``is_counted``: its record stores its number of
+    publication. ``refs``: its refs for Langfuse's SDKs.
+    """
+
+    version: str
+    mark: str
+    entry: bytes
+    published: int
+    ordinal: int
+    is_counted: bool
+    shown: list[str]
+    refs: list[str] = []
+
+
 class _KnownVersion(ListedVersion, gc=False):
     """An entry that this program has written, so reading it back checks no patterns."""
 
@@ -59,41 +77,49 @@ class _KnownVersion(ListedVersion, gc=False):
     sha256: str
 
 
-class Remembered(msgspec.Struct, array_like=True, gc=False):
-    """A version whose files are on the site: its mark, its entry, the labels on its page.
-    ``is_counted``: its record stores its number of publication. ``refs``: its refs for Langfuse's
-    SDKs.
+class Entries(Sequence[ListedVersion]):
+    """All versions of a repo as they are listed, oldest first, from their JSON without labels.
+    Each is decoded when it is needed, because a repo may have thousands.
     """
 
-    version: str
-    mark: str
-    entry: _KnownVersion
-    shown: list[str]
-    is_counted: bool
-    refs: list[str] = []
+    def __init__(self, rows: dict[str, bytes]) -> None:
+        self._rows = rows
+        self._in_order = [*rows.values()]
 
+    def __len__(self) -> int:
+        return len(self._rows)
 
-class ListedPlace(NamedTuple):
-    """A version in the folder, and its mark. ``is_current``: its files on the site are known to be
-    up to date.
-    """
+    @overload
+    def __getitem__(self, place: int) -> ListedVersion: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ListedVersion]: ...
+    def __getitem__(self, place: int | slice) -> ListedVersion | list[ListedVersion]:
+        if isinstance(place, slice):
+            return [*map(_decode_entry, self._in_order[place])]
+        return _decode_entry(self._in_order[place])
 
-    version: Version
-    name: str
-    mark: str
-    is_current: bool
+    def listed(self, labels: Labels) -> list[Raw]:
+        """The JSON of each with its labels, newest first."""
+        rows = self._rows
+        if labels.history:
+            rows = {name: row[:-1] + b',"labels":[]}' for name, row in rows.items()}
+            for name, shown in labels.by_version().items():
+                rows[name] = rows[name][:-3] + json_bytes(shown) + b"}"
+        return [*map(Raw, reversed(rows.values()))]
 
 
 class History(NamedTuple):
-    """All versions and labels of a repo. ``places``: the readable versions, oldest first;
-    ``known``: those that the last build left; ``gone``: the withdrawn ones. ``numbers``: of
-    publication. ``moved``: the labels whose moves have changed since the last build.
+    """All versions and labels of a repo. ``names``: the readable versions, oldest first; ``known``:
+    those that the last build left; ``stale``: the marks of those to write; ``gone``: the
+    withdrawn ones. ``numbers``: of publication, by version. ``moved``: the labels whose moves have
+    changed since the last build.
     """
 
-    places: list[ListedPlace]
+    names: list[str]
     known: dict[str, Remembered]
+    stale: dict[str, str]
     gone: WithdrawnParts
-    numbers: dict[Version, int]
+    numbers: dict[str, int]
     moves: list[Marked]
     labels: Labels
     moved: set[str]
@@ -101,6 +127,7 @@ class History(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_versions = msgspec.msgpack.Decoder(list[Remembered]).decode
+_decode_entry = msgspec.json.Decoder(_KnownVersion).decode
 _decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
 
 encode_versions = _encode
@@ -151,19 +178,22 @@ def read_history(
     """
     remembered = _read_moves(task.old)
     events = _read_events(root, task, remembered)
-    places = _find_places(root, task, known)
-    carried, counted = _read_ahead(read_record, places, known, remembered)
-    counted += [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
-    Faults(find_faults_of_ordinals(counted, f"{task.id}/")).check()
+    names = [*map(str, task.versions)]
+    stale = _find_stale(root, task, names, known)
+    # Read first, so that no file shows labels or numbers that contradict each other.
+    records = {name: read_record(Version.parse(name)) for name in stale}
+    current = {name: known[name] for name in names if name not in stale}
+    carried = [move for _, move in remembered if move.is_carried and move.version in current]
+    for name, record in records.items():
+        carried += moves_with(name, record)
+    numbers = _number(task, current, records, gone)
     moves = [*events, *(("", move) for move in (*carried, *gone.moves))]
     of_labels = [move for _, move in moves]
-    versions = {place.name for place in places}
     withdrawn = {str(one.version) for one in gone.versions}
-    found = find_faults(of_labels, versions, f"{task.id}/", withdrawn)
+    found = find_faults(of_labels, {*names}, f"{task.id}/", withdrawn)
     Faults(fault for fault in found if not fault.is_warning).check()
     moved = {move.label for _, move in {*remembered} ^ {*moves}}
-    numbers = number_versions(counted)
-    return History(places, known, gone, numbers, moves, fold(of_labels), moved)
+    return History(names, known, stale, gone, numbers, moves, fold(of_labels), moved)
 
 
 def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked]:
@@ -181,46 +211,48 @@ def _read_events(root: str, task: Task, remembered: list[Marked]) -> list[Marked
     return events
 
 
-def _find_places(root: str, task: Task, known: dict[str, Remembered]) -> list[ListedPlace]:
-    """The versions of a repo. The files of each depend on it and on the version below (diff,
-    previous).
+def _find_stale(
+    root: str, task: Task, names: list[str], known: dict[str, Remembered]
+) -> dict[str, str]:
+    """The marks of the versions that have changed, or whose version below has: the files of each
+    depend on both (diff, previous).
     """
-    found = []
-    below_known = dict(zip(known, [None, *known], strict=False))
-    below, is_below_same = None, True
-    for version in task.versions:
-        name = str(version)
-        old = known.get(name)
-        if old and not task.edited:
-            mark, is_same = old.mark, True
-        else:
-            mark = content.version_mark(root, task.owner, task.name, version)
-            is_same = bool(old and mark and mark == old.mark)
-        is_current = is_same and is_below_same and below_known[name] == below
-        found.append(ListedPlace(version, name, mark, is_current))
-        below, is_below_same = name, is_same
-    return found
+    marks = {
+        name: content.version_mark(root, task.owner, task.name, version)
+        for name, version in zip(names, task.versions, strict=True)
+        if task.edited or name not in known
+    }
+    touched = {
+        name
+        for name, mark in marks.items()
+        if not mark or name not in known or known[name].mark != mark
+    }
+    same = {*zip(known, [None, *known], strict=False)}
+    return {
+        name: marks[name] if name in marks else known[name].mark
+        for name, below in zip(names, [None, *names], strict=False)
+        if (name, below) not in same or name in touched or below in touched
+    }
 
 
-def _read_ahead(
-    read_record: ReadRecord,
-    places: list[ListedPlace],
-    known: dict[str, Remembered],
-    remembered: list[Marked],
-) -> tuple[list[Move], list[Counted]]:
-    """The moves of labels and the numbers in the records of all versions, read first, so that no
-    file shows inconsistent ones. Reads the records of versions that are not current.
-    """
-    current = {place.name for place in places if place.is_current}
-    moves = [move for _, move in remembered if move.is_carried and move.version in current]
-    counted: list[Counted] = []
-    for version, name, _, is_current in places:
-        if is_current:
-            row = known[name]
-            published_at, ordinal = row.entry.published_at, row.is_counted and row.entry.ordinal
-        else:
-            record = read_record(version)
-            moves += moves_with(name, record)
-            published_at, ordinal = record.published_at, record.ordinal
-        counted.append(Counted(published_at, version, ordinal or None, RECORD.file(name)))
-    return moves, counted
+def _number(
+    task: Task,
+    current: dict[str, Remembered],
+    records: dict[str, VersionFile],
+    gone: WithdrawnParts,
+) -> dict[str, int]:
+    """The number of publication of each version. Raises ContentError."""
+    read = [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
+    read += [
+        Counted(one.published_at, Version.parse(name), one.ordinal or None, RECORD.file(name))
+        for name, one in records.items()
+    ]
+    numbers = {name: one.ordinal for name, one in current.items() if one.is_counted}
+    numbers |= {str(one.version): one.ordinal for one in read if one.ordinal}
+    if len({*numbers.values()}) == len(current) + len(read):
+        return numbers  # Each is stored, and no two are equal.
+    for name, one in current.items():
+        at, version = time_of(one.published), Version.parse(name)
+        read.append(Counted(at, version, numbers.get(name), RECORD.file(name)))
+    Faults(find_faults_of_ordinals(read, f"{task.id}/")).check()
+    return {str(version): number for version, number in number_versions(read).items()}

@@ -34,10 +34,10 @@ def write_repo(
     """Write the versions of a repo, oldest first, under their new refs, and store these in
     ``rows``.
     """
-    found = [Findable(row.version, row.entry.ordinal, row.shown) for row in rows]
+    found = [Findable(row.version, row.ordinal, row.shown) for row in rows]
     for row, version, refs in zip(rows, task.versions, refs_of(found), strict=True):
         if row.refs != refs:
-            _write_version(site, read(version), row.entry.ordinal, row.shown, refs)
+            _write_version(site, read(version), row.ordinal, row.shown, refs)
             row.refs = refs
 
 
@@ -63,7 +63,7 @@ def meta_of(repo: Repo, rows: list[Remembered], labels: Labels) -> bytes:
     meta = LangfuseMeta(
         name=f"{repo.owner}/{repo.name}",
         type="text" if repo.messages is None else "chat",
-        versions=sorted(row.entry.ordinal for row in rows),
+        versions=sorted(row.ordinal for row in rows),
         labels=[*labels.current, LATEST],
         tags=repo.tags,
         last_updated_at=repo.updated_at,

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from msgspec import UNSET
-
 from builder.emit import files, langfuse_files
 from builder.emit.history import (
+    Entries,
     History,
-    ListedPlace,
     ReadRecord,
     Remembered,
     Task,
@@ -25,7 +23,7 @@ from builder.emit.history import (
     remembered_withdrawn,
 )
 from builder.emit.left import files_left
-from builder.model.answers import ListedVersion, Repo
+from builder.model.answers import Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
 from builder.model.errors import ContentError
@@ -34,6 +32,7 @@ from builder.model.labels import Labels
 from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.objects import NO_REF_ID
+from builder.model.records import time_of
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
@@ -146,7 +145,7 @@ class Prompt:
         if not skill.files and (latest in renewed or [*known][-1:] != [latest]):
             made = files.of_archive(self, task.versions[-1])
             self.site.put({**self.at, "archive": latest}, made)
-        self._write_labels(history, rows, renewed)
+        self._write_labels(history, renewed)
         if self.settings.langfuse:
             langfuse_files.write_repo(self.site, task, rows, self.read)
         row = self._write_repo(history, rows)
@@ -175,9 +174,7 @@ class Prompt:
         found = self._found(stored)
         return prompt_pages.version_page(self.pages, version, labels, text, since, found)
 
-    def repo_page(
-        self, repo: Repo, latest: Stored, entries: list[ListedVersion], labels: Labels
-    ) -> bytes:
+    def repo_page(self, repo: Repo, latest: Stored, entries: Entries, labels: Labels) -> bytes:
         """The prompt's page. ``entries``: all versions as they are listed, oldest first."""
         by_day = self.task.pulls.by_day if self.task.pulls else ()
         # The page of the latest version, if it was written, has the same text.
@@ -195,7 +192,7 @@ class Prompt:
             made = files.of_withdrawn_version(self.pages, one, **self.at)
             self.site.put({**self.at, "version": version}, made)
         if new:
-            refs = [str(known[version].entry.ordinal) for version in new if version in known]
+            refs = [str(known[version].ordinal) for version in new if version in known]
             # The first version has no diff, but may have had one from a withdrawn version.
             first = str(self.task.versions[0])
             self.site.remove(
@@ -213,48 +210,56 @@ class Prompt:
         below = bisect.bisect_left(self.task.versions, version)
         return self.task.versions[below - 1] if below else None
 
-    def _with_withdrawn(
-        self, history: History, entries: list[ListedVersion]
-    ) -> list[ListedVersion]:
-        """All versions of the repo as they are listed, oldest first."""
-        found = dict(zip(self.task.versions, entries, strict=True))
+    def _entries(self, history: History, rows: list[Remembered]) -> Entries:
+        """All versions of the repo as they are listed."""
+        found = {row.version: row.entry for row in rows}
         for one in history.gone.versions:
-            previous, ordinal = self._previous(one.version), history.numbers[one.version]
-            found[one.version] = derive.withdrawn_entry(
-                **self.at, one=one, previous=previous, ordinal=ordinal, links=self.links
+            name, previous = str(one.version), self._previous(one.version)
+            entry = derive.withdrawn_entry(
+                **self.at,
+                one=one,
+                previous=previous,
+                ordinal=history.numbers[name],
+                links=self.links,
             )
-        return [found[version] for version in sorted(found)]
+            found[name] = envelopes.json_bytes(entry)
+        names = sorted(found, key=Version.parse) if history.gone.versions else found
+        return Entries({name: found[name] for name in names})
 
     def _write_versions(self, history: History) -> tuple[list[Remembered], set[str]]:
-        """Write the versions that have changed, or show other labels or another number. Returns all
+        """Write the versions that are stale, or show other labels or another number. Returns all
         of them, oldest first; and the names of those that were written for more than their labels.
         """
         rows, renewed = [], set()
         labelled = history.labels.by_version()
-        for place in history.places:
-            old = history.known.get(place.name)
-            shown, ordinal = labelled.get(place.name, []), history.numbers[place.version]
-            is_same = place.is_current and old.entry.ordinal == ordinal
+        for version, name in zip(self.task.versions, history.names, strict=True):
+            old, mark = history.known.get(name), history.stale.get(name)
+            shown, ordinal = labelled.get(name, []), history.numbers[name]
+            is_same = mark is None and old.ordinal == ordinal
             if is_same and old.shown == shown:
                 rows.append(old)
                 continue
-            row = self._write_version(place, shown, ordinal)
+            row = self._write_version(version, old.mark if mark is None else mark, shown, ordinal)
             if is_same:
                 row.refs = old.refs
             else:
-                renewed.add(place.name)
+                renewed.add(name)
             rows.append(row)
         return rows, renewed
 
-    def _write_version(self, place: ListedPlace, labels: list[str], ordinal: int) -> Remembered:
-        previous = self._previous(place.version)
+    def _write_version(
+        self, number: Version, mark: str, labels: list[str], ordinal: int
+    ) -> Remembered:
+        previous = self._previous(number)
         older = self.read(previous) if previous else None
-        stored = self.read(place.version)
+        stored = self.read(number)
         version = derive.version_record(stored, previous, ordinal, self.links)
         made = files.of_version(self, version, stored, older, labels)
-        self.site.put({**self.at, "version": place.name}, made)
-        entry = derive.version_entry(version)
-        return Remembered(place.name, place.mark, entry, labels, bool(stored.record.ordinal))
+        self.site.put({**self.at, "version": version.version}, made)
+        entry = envelopes.json_bytes(derive.version_entry(version))
+        published = derive.epoch_seconds(version.published_at)
+        is_counted = bool(stored.record.ordinal)
+        return Remembered(version.version, mark, entry, published, ordinal, is_counted, labels)
 
     def since(self, older: Stored, stored: Stored) -> tuple[Since, bytes]:
         """The changes since the previous version, for its page and as a diff."""
@@ -284,13 +289,12 @@ class Prompt:
         listed = older.record.files or (), stored.record.files or ()
         return compare_files(*listed, read, lambda one: data[one.path])
 
-    def _write_labels(self, history: History, rows: list[Remembered], renewed: set[str]) -> None:
+    def _write_labels(self, history: History, renewed: set[str]) -> None:
         """Write the files of labels whose moves or whose version have changed."""
-        ordinals = {row.version: row.entry.ordinal for row in rows}
         for label, moves in history.labels.history.items():
             named = moves[0].version
             if label in history.moved or named in renewed:
-                version = self._record(named, ordinals[named]) if named else None
+                version = self._record(named, history.numbers[named]) if named else None
                 # A removed label that returns may have had files in this same second; the
                 # history's time shows it.
                 at = {**self.at, "label": label}
@@ -306,21 +310,22 @@ class Prompt:
         """Write the repo's own files."""
         labels = history.labels
         latest = self.read(self.task.versions[-1])
-        entries = self._with_withdrawn(history, [row.entry for row in rows])
+        entries = self._entries(history, rows)
+        published = [row.published for row in rows]
+        remains = [one.remains.published_at for one in history.gone.versions]
+        published += map(derive.epoch_seconds, remains)
         pulls = self.task.pulls[0] if self.task.pulls else None
-        repo = derive.repo_record(latest, entries, pulls, self.links, labels)
-        shown = {row.version: row.shown for row in rows}
-        for one in entries:
-            one.labels = shown.get(one.version, []) if labels.history else UNSET
+        created = time_of(min(published))
+        repo = derive.repo_record(latest, len(entries), created, pulls, self.links, labels)
         self.about = summarize(repo.description, repo.body)
         self.site.put(self.at, files.of_repo(self, repo, latest, entries, labels))
-        return self._row(history, rows, entries, repo)
+        return self._row(history, rows, published, repo)
 
     def _row(
         self,
         history: History,
         rows: list[Remembered],
-        entries: list[ListedVersion],
+        published: list[int],
         repo: Repo,
     ) -> RepoRow:
         """The state's row of the repo, which also appears in lists; computed once its files are
@@ -333,10 +338,9 @@ class Prompt:
         card = self.pages.render("card.html", repo=repo, about=self.about, kind=kind)
         words = telling_words(repo) if self.settings.words else ""
         line = envelopes.json_bytes(derive.catalogue_line(repo, words))
-        published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0
         updated = derive.epoch_seconds(repo.updated_at)
-        created = derive.epoch_seconds(repo.created_at)
+        created = min(published)
         trend = derive.trend(published, task.pulls[1] if task.pulls else ())
         return RepoRow(
             id=task.id,
@@ -347,7 +351,7 @@ class Prompt:
             labels=encode_moves(history.moves),
             withdrawn=" ".join(sorted(str(one.version) for one in history.gone.versions)),
             gone=files.withdrawn_lines(task.owner, task.name, history.gone),
-            versions_count=len(entries),
+            versions_count=repo.versions_count,
             pulls=pulls,
             updated=updated,
             created=created,

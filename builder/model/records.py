@@ -137,6 +137,11 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
+def time_of(seconds: int) -> str:
+    """A time in epoch seconds in the form of Time."""
+    return format_time(datetime.fromtimestamp(seconds, UTC))
+
+
 class OwnerFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/owner.json``. ``kind`` is absent for a person."""
 

@@ -4,7 +4,7 @@ Horizontal positions are in percent, vertical ones in pixels. The picture is as 
 and its words keep their size. A sparkline shows a prompt's pulls, with a point for each day.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class Picture(NamedTuple):
     height: int
 
 
-def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
+def chart(entries: Sequence[ListedVersion], labels: Labels) -> Markup:
     """The picture of a prompt's newest versions, with the moves of up to LABELS_MAX labels.
     ``entries`` are oldest first. Empty without labels: then the list of versions says as much.
     """
@@ -66,7 +66,7 @@ def chart(entries: list[ListedVersion], labels: Labels) -> Markup:
     ).format(picture.height, _in_words(shown, moves), Markup("").join(parts))
 
 
-def left_out(entries: list[ListedVersion], labels: Labels) -> str:
+def left_out(entries: Sequence[ListedVersion], labels: Labels) -> str:
     """A sentence about the versions and labels that the picture does not show."""
     parts = []
     if labels.current and len(entries) > VERSIONS_MAX:
@@ -86,7 +86,7 @@ def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
     return {name: labels.history[name][::-1] for name in names[:LABELS_MAX]}
 
 
-def _arrange(shown: list[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:
+def _arrange(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:
     times = sorted(
         {one.published_at for one in shown}
         | {one.withdrawn.at for one in shown if one.withdrawn}
@@ -116,7 +116,7 @@ def _straight(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line x1="{x1:.1f}%" y1="{y1}" x2="{x2:.1f}%" y2="{y2}"/>'
 
 
-def _versions(shown: list[ListedVersion], picture: Picture) -> Markup:
+def _versions(shown: Sequence[ListedVersion], picture: Picture) -> Markup:
     lines, points = [], []
     for one in shown:
         x, y = picture.place[one.published_at], picture.rows[one.version]
@@ -166,7 +166,7 @@ def _axis(picture: Picture) -> Markup:
     return Markup("".join(parts))
 
 
-def _in_words(shown: Iterable[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
+def _in_words(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) -> str:
     """The picture in words."""
     sentences = [f"Versions {', '.join(one.version for one in shown)}."]
     sentences += [

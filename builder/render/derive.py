@@ -4,9 +4,11 @@ A repo *is* its versions: its own fields come from the latest one.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,16 +174,16 @@ class Carried(NamedTuple):
 
 
 def carried_by_last(
-    histories: list[LabelHistory], entries: list[answers.ListedVersion]
+    histories: list[LabelHistory], entries: Sequence[answers.ListedVersion]
 ) -> dict[str, Carried]:
     """The changes of the last move of each label; ``entries`` are oldest first. New and removed
     labels are left out, because the page shows no changes for them.
     """
-    places = {one.version: place for place, one in enumerate(entries)} if histories else {}
+    place = partial(bisect_left, entries, key=lambda one: Version.parse(one.version))
     carried = {}
     for label, (move, *_), _ in histories:
         if move.previous is not None and move.version is not None:
-            before, after = places[move.previous], places[move.version]
+            before, after = (place(Version.parse(one)) for one in (move.previous, move.version))
             between = [
                 one
                 for one in entries[min(before, after) + 1 : max(before, after) + 1]
@@ -194,18 +196,19 @@ def carried_by_last(
 
 def repo_record(
     latest: Stored,
-    entries: list[answers.ListedVersion],
+    versions_count: int,
+    created_at: str,
     pulls: int | None,
     links: Links,
     labels: Labels = NO_LABELS,
 ) -> answers.Repo:
-    """The repo on its own; ``entries`` are its versions, including withdrawn ones, oldest first."""
+    """The repo on its own; ``versions_count`` includes withdrawn ones."""
     at = {"owner": latest.owner, "name": latest.name}
     return answers.Repo(
         latest_version=str(latest.version),
-        versions_count=len(entries),
+        versions_count=versions_count,
         pulls=pulls,
-        created_at=min(entry.published_at for entry in entries),
+        created_at=created_at,
         updated_at=latest.record.published_at,
         url=links.page("repo_page", **at),
         raw_url=links.file("raw", **at),
@@ -250,8 +253,7 @@ def user_record(
     ``joined_at``.
     """
     if not profile:
-        joined = records.format_time(datetime.fromtimestamp(first_repo or 0, UTC))
-        profile = OwnerFile(name=handle, joined_at=joined)
+        profile = OwnerFile(name=handle, joined_at=records.time_of(first_repo or 0))
     return answers.User(
         handle=handle,
         name=profile.name,

@@ -102,7 +102,7 @@ def repo_page(
     pages: Pages,
     repo: Repo,
     about: str,
-    entries: list[ListedVersion],
+    entries: Sequence[ListedVersion],
     labels: Labels,
     text: Shown,
     found: Findings | None = None,
@@ -144,15 +144,18 @@ def repo_page(
     )
 
 
-def versions_page(pages: Pages, repo: Repo, entries: list[ListedVersion], labels: Labels) -> bytes:
-    """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``."""
+def versions_page(
+    pages: Pages, repo: Repo, entries: Sequence[ListedVersion], withdrawn: int, labels: Labels
+) -> bytes:
+    """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``, of which so
+    many are ``withdrawn``.
+    """
     marks = Marks()
     newest_first = entries[: -derive.VERSIONS_SHOWN_MAX - 1 : -1]
     readable = [one.version for one in newest_first if not one.withdrawn]
     labelled = labels.by_version()
     rows = [_versions_row(pages, repo, one, labelled, marks) for one in newest_first]
     is_whole = len(newest_first) == len(entries)
-    withdrawn = sum(bool(one.withdrawn) for one in entries)
     moves = [move for one in labels.history.values() for move in one]
     moves.sort(key=lambda move: move.moved_at, reverse=True)
     options = pages.macro("versions_parts.html", "options")
@@ -327,7 +330,7 @@ def _by_weight(labels: Iterable[str]) -> list[str]:
 
 
 def _label_panel(
-    pages: Pages, repo: Repo, entries: list[ListedVersion], labels: Labels, marks: Marks
+    pages: Pages, repo: Repo, entries: Sequence[ListedVersion], labels: Labels, marks: Marks
 ) -> Markup | str:
     """The labels of a prompt, their versions and moves; empty if it never had a label."""
     histories = derive.label_histories(labels)

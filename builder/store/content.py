@@ -192,7 +192,8 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
     faults.check()
     left = [kind.entry(version) for kind, found in files.items() for version in found & gone]
-    return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
+    versions = [*map(_parse, sorted(alive, key=_parse))]
+    return RepoListing(versions, events, withdrawn, tuple(sorted(left)))
 
 
 @lru_cache(2 * names.VERSIONS_PER_REPO_MAX)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from builder.model.errors import Faults
+from builder.model.errors import ContentError, Faults
 from builder.model.labels import Move, moves_with
 from builder.model.names import VERSIONS_PER_REPO_MAX, Version
 from builder.store import content
@@ -41,8 +41,10 @@ def read_marked(
     for file, mark in marks:
         # Without a mark, the file may change again unnoticed, so the result is not cached.
         read = cached if mark else cached.__wrapped__
-        with faults:
+        try:  # For thousands of files, ``with faults`` takes twice as long.
             found.append(read(root, owner, name, file, mark))
+        except ContentError as error:
+            faults += error.faults
     faults.check()
     return found
 

@@ -74,11 +74,12 @@ def files_in(
             for entry in entries:
                 if not (found := in_repo(prefix + entry.name)):
                     continue
-                is_right = entry.is_dir if found[0] is FILE else entry.is_file
-                if is_right(follow_symlinks=False):
-                    yield *found, entry
+                kind, value = found
+                is_file = entry.is_file(follow_symlinks=False)
+                if is_file if kind is not FILE else entry.is_dir(follow_symlinks=False):
+                    yield kind, value, entry
                 else:
-                    what = "folder" if found[0] is FILE else "file"
+                    what = "folder" if kind is FILE else "file"
                     faults.append(Fault(f"{folder}/{entry.name}", f"not a plain {what}"))
     except (FileNotFoundError, NotADirectoryError):
         # A folder that exists now was created after the scan.

@@ -67,6 +67,15 @@ _UPSERT = (
 )
 
 
+# The fields that grow with the versions, and the size of the pieces that are stored of them.
+_PIECED = ("versions", "labels")
+_PIECE_BYTES = 32 * 1024
+
+
+def _pieces(data: bytes) -> list[bytes]:
+    return [data[at : at + _PIECE_BYTES] for at in range(0, max(1, len(data)), _PIECE_BYTES)]
+
+
 def _lists_of(row: RepoRow) -> list[str]:
     """The names under which the tables ``tag`` and ``total`` have a repo."""
     return [row.kind, *row.tags.split()]
@@ -89,11 +98,20 @@ class Repos(Table):
         found = self._db.execute(
             f"SELECT {', '.join(RepoRow._fields)} FROM repo WHERE id = ?", (repo_id,)
         ).fetchone()
-        return RepoRow(*found) if found else None
+        if not found:
+            return None
+        row = RepoRow(*found)
+        rest = "SELECT data FROM piece WHERE repo = ? AND field = ? ORDER BY number"
+        for field in _PIECED:
+            if len(first := getattr(row, field)) == _PIECE_BYTES:
+                data = b"".join([first, *self._column(rest, repo_id, field)])
+                row = row._replace(**{field: data})
+        return row
 
     def put(self, row: RepoRow, old: RepoRow | None) -> None:
         """Store a repo, replacing its row ``old``."""
-        (key,) = self._db.execute(_UPSERT, row).fetchone()
+        short = row._replace(**{field: self._put_pieces(row, old, field) for field in _PIECED})
+        (key,) = self._db.execute(_UPSERT, short).fetchone()
         if old:
             self._untag(old, key)
         copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
@@ -103,7 +121,23 @@ class Repos(Table):
         )
         self._count(row, 1)
 
+    def _put_pieces(self, row: RepoRow, old: RepoRow | None, field: str) -> bytes:
+        """Store the pieces of a field that have changed; returns the first, which the row has."""
+        first, *rest = _pieces(getattr(row, field))
+        _, *before = _pieces(getattr(old, field)) if old else [b""]
+        if rest or before:
+            changed = [
+                (row.id, field, number, piece)
+                for number, piece in enumerate(rest)
+                if before[number : number + 1] != [piece]
+            ]
+            self._db.executemany("INSERT OR REPLACE INTO piece VALUES (?, ?, ?, ?)", changed)
+            end = "DELETE FROM piece WHERE repo = ? AND field = ? AND number >= ?"
+            self._db.execute(end, (row.id, field, len(rest)))
+        return first
+
     def remove(self, old: RepoRow) -> None:
+        self._db.execute("DELETE FROM piece WHERE repo = ?", (old.id,))
         (key,) = self._db.execute(
             "DELETE FROM repo WHERE id = ? RETURNING key", (old.id,)
         ).fetchone()

@@ -32,6 +32,12 @@ CREATE TABLE repo (
     withdrawn TEXT NOT NULL,          -- versions, joined by spaces
     gone BLOB NOT NULL                -- their lines in withdrawn.jsonl
 );
+-- What follows the first piece of a long BLOB of a repo. A version more changes the last one alone.
+CREATE TABLE piece (
+    repo TEXT NOT NULL, field TEXT NOT NULL, number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (repo, field, number)
+) WITHOUT ROWID;
 CREATE TABLE tag (
     name TEXT NOT NULL,               -- or the kind
     repo INTEGER NOT NULL,

@@ -14,8 +14,7 @@ from tests.builder.render.test_derive import LINKS, stored
 
 def repo_of(text: str, **fields: object) -> Repo:
     latest = stored("1.0.0", **fields)._replace(content=text, body=text)
-    entry = derive.version_entry(derive.version_record(latest, None, 1, LINKS))
-    return derive.repo_record(latest, [entry], None, LINKS)
+    return derive.repo_record(latest, 1, latest.record.published_at, None, LINKS)
 
 
 def words_of(text: str, **fields: object) -> list[str]:
