@@ -129,20 +129,21 @@ def find_faults(
     ordered = _in_order(moves)
     current: dict[str, str] = {}
     for move in ordered:
-        path = f"{where}{move.file}"
         if move.version is None and move.label not in current:
-            yield Fault(path, f"removes the label {move.label}, which is not there", True)
+            yield Fault(
+                where + move.file, f"removes the label {move.label}, which is not there", True
+            )
         if move.version is None:
             current.pop(move.label, None)
             continue
         if move.version not in versions and move.version not in withdrawn:
             yield Fault(
-                path,
+                where + move.file,
                 f"the label {move.label} names {move.version}, which is not a version; "
                 "restore that version, or remove this file",
             )
         if move.label not in current and len(current) == LABELS_PER_REPO_MAX:
-            yield Fault(path, f"more than {LABELS_PER_REPO_MAX} labels at once", True)
+            yield Fault(where + move.file, f"more than {LABELS_PER_REPO_MAX} labels at once", True)
         current[move.label] = move.version
     for label, version in current.items():
         if version in withdrawn:
@@ -153,11 +154,11 @@ def find_faults(
                 "remove the label, or this file",
             )
     for before, move in pairwise(ordered):
-        path = f"{where}{move.file}"
         if move.number == before.number and move.file != before.file:
-            yield Fault(path, f"has number {move.number:,}, as {before.file}; give it another one")
+            reason = f"has number {move.number:,}, as {before.file}; give it another one"
+            yield Fault(where + move.file, reason)
         if move.at < before.at:
-            yield Fault(path, f"its time is earlier than that of {before.file}", True)
+            yield Fault(where + move.file, f"its time is earlier than that of {before.file}", True)
 
 
 def _in_order(moves: Iterable[Move]) -> list[Move]:

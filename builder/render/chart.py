@@ -17,6 +17,8 @@ from builder.model.records import DAY_SECONDS
 
 VERSIONS_MAX = 30
 LABELS_MAX = 3
+# Of each label; older ones are left out.
+MOVES_MAX = 60
 # The dashes of the lines of labels other than production, whose line is thick and whole, as the
 # edges of labels are.
 DASHES = ("9 3", "4 3", "1 3")
@@ -73,17 +75,19 @@ def left_out(entries: Sequence[ListedVersion], labels: Labels) -> str:
         parts.append(f"the newest {VERSIONS_MAX} of {len(entries):,} versions")
     if len(labels.current) > LABELS_MAX:
         parts.append(f"{LABELS_MAX} of {len(labels.current)} labels")
+    if any(len(labels.history[label]) > MOVES_MAX for label in shown_moves(labels)):
+        parts.append(f"the newest {MOVES_MAX} moves of a label")
     return f"The picture shows {' and '.join(parts)}." if parts else ""
 
 
 def shown_moves(labels: Labels) -> dict[str, list[LabelMove]]:
-    """The moves of up to LABELS_MAX labels: ``production``, then those that moved most. Each
+    """The newest moves of up to LABELS_MAX labels: ``production``, then those that moved most. Each
     label's moves are oldest first.
     """
     names = sorted(
         labels.current, key=lambda label: (label != PRODUCTION, -len(labels.history[label]))
     )
-    return {name: labels.history[name][::-1] for name in names[:LABELS_MAX]}
+    return {name: labels.history[name][:MOVES_MAX][::-1] for name in names[:LABELS_MAX]}
 
 
 def _arrange(shown: Sequence[ListedVersion], moves: dict[str, list[LabelMove]]) -> Picture:

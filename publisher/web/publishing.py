@@ -12,12 +12,13 @@ from msgspec import structs
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.answers import ChangedLabel, Publication
-from builder.model.errors import RequestError
+from builder.model.errors import Faults, RequestError
 from builder.model.links import Links
 from builder.model.names import Version
 from builder.model.service_urls import CHECK_URL, LABEL_URL, PUBLISH_URL
 from builder.render.envelopes import json_bytes, single
 from builder.store import content
+from builder.store.withdrawn_files import list_withdrawn
 from builder.text.interface import interface_of
 from publisher.accounts.actors import Actor
 from publisher.service.parts import Service
@@ -171,11 +172,14 @@ class _Publishing:
 
     def _step_of(self, done: LabelChange) -> Step:
         """Returns what a move of a label changes for callers."""
-        at = self._service.settings.content, done.owner, done.name
-        moved = [Version.parse(one) for one in (done.previous, done.version) if one]
-        if len(moved) < 2 or not set(moved) <= set(content.list_versions(*at).versions):
-            return NO_STEP
-        return propose_step(*(interface_of(*content.read_version(*at, one)) for one in moved))
+        root, repo = self._service.settings.content, f"{done.owner}/{done.name}"
+        moved = [one for one in (done.previous, done.version) if one]
+        with Faults() as faults:  # A version may have been removed meanwhile.
+            withdrawn = list_withdrawn(root, repo, faults)
+            if len(moved) == 2 and not any(map(withdrawn.has, moved)):
+                read = partial(content.read_version, root, done.owner, done.name)
+                return propose_step(*(interface_of(*read(Version.parse(one))) for one in moved))
+        return NO_STEP
 
 
 def _note_repo(owner: str, name: str) -> None:

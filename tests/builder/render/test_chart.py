@@ -8,7 +8,15 @@ import pytest
 
 from builder.model.answers import LabelMove, ListedVersion, Withdrawal
 from builder.model.labels import Labels
-from builder.render.chart import DATES_APART, LABELS_MAX, VERSIONS_MAX, chart, left_out, shown_moves
+from builder.render.chart import (
+    DATES_APART,
+    LABELS_MAX,
+    MOVES_MAX,
+    VERSIONS_MAX,
+    chart,
+    left_out,
+    shown_moves,
+)
 
 
 def version(number: str, at: str) -> ListedVersion:
@@ -105,6 +113,9 @@ def test_what_the_picture_leaves_out_is_said():
         "The picture shows the newest 30 of 31 versions and 3 of 4 labels."
     )
     assert left_out(entries[1:], labels()) == ""
+    often = labels(a=[("1.0.0", DAYS[0]), ("1.1.0", DAYS[1])] * MOVES_MAX)
+    assert left_out(entries[:2], often) == "The picture shows the newest 60 moves of a label."
+    assert [len(one) for one in shown_moves(often).values()] == [MOVES_MAX]
 
 
 def test_the_labels_that_moved_most_are_shown():
