@@ -75,16 +75,16 @@ def of_version(
     yield "version_skill", skill.text
     if skill.files:
         yield "version_skill_archive", skill.archive
-        yield "version_plugin", skill.plugin
     for path, raw, _ in skill.files:
         yield version_file(**at, path=path).file, raw
     yield "version", _single(version)
 
 
 def of_archive(prompt: "Prompt", version: Version) -> Files:
-    """The archive that the latest version has even without files."""
-    file = BY_NAME["version_skill_archive"].file_for(**prompt.at, version=version)
-    yield file, prompt.skill(version).archive
+    """The plugin that the marketplace names, of the latest version."""
+    skill = prompt.skill(version)
+    route = "version_plugin" if skill.files else "version_skill_archive"
+    yield BY_NAME[route].file_for(**prompt.at, version=version), skill.plugin
 
 
 def of_label(prompt: "Prompt", moves: list[LabelMove], version: VersionRecord | None) -> Files:

@@ -30,6 +30,7 @@ from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
 from builder.model.labels import Labels
 from builder.model.links import Links
+from builder.model.matching import version_file
 from builder.model.names import Version
 from builder.model.objects import NO_REF_ID
 from builder.model.records import time_of
@@ -141,8 +142,7 @@ class Prompt:
         history = read_history(root, task, known, gone, self.read_record)
         rows, renewed = self._write_versions(history)
         latest = rows[-1].version
-        skill = self.skill(task.versions[-1])
-        if not skill.files and (latest in renewed or [*known][-1:] != [latest]):
+        if latest in renewed or [*known][-1:] != [latest]:
             made = files.of_archive(self, task.versions[-1])
             self.site.put({**self.at, "archive": latest}, made)
         self._write_labels(history, renewed)
@@ -151,7 +151,7 @@ class Prompt:
         row = self._write_repo(history, rows)
         objects = {
             "version": [row.version for row in rows] + [str(one.version) for one in gone.versions],
-            "archive": [] if skill.files else [latest],
+            "archive": [latest],
             "label": history.labels.history,
             "ref": [ref or NO_REF_ID for row in rows for ref in row.refs],
         }
@@ -255,7 +255,10 @@ class Prompt:
         stored = self.read(number)
         version = derive.version_record(stored, previous, ordinal, self.links)
         made = files.of_version(self, version, stored, older, labels)
-        self.site.put({**self.at, "version": version.version}, made)
+        known = {}
+        for one in (older.record.files or ()) if older else ():
+            known[one.sha256] = version_file(**self.at, version=previous, path=one.path).file
+        self.site.put({**self.at, "version": version.version}, made, known=known)
         entry = envelopes.json_bytes(derive.version_entry(version))
         published = derive.epoch_seconds(version.published_at)
         is_counted = bool(stored.record.ordinal)

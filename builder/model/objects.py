@@ -51,7 +51,7 @@ def objects_of(match: Match) -> list[str]:
         if route.scope == "langfuse":
             return [f"{at['owner']}/{at['name']} ref {at.get('ref', NO_REF_ID)}"]
         found = id_of({key: at[key] for key in ("owner", "name", what) if key})
-        if route.name == "version_skill_archive":
+        if route.name in ("version_skill_archive", "version_plugin"):
             return [found, found.replace(" version ", " archive ")]
         return [found]
     if route.scope in ("list", "langfuse") and at:

@@ -207,7 +207,7 @@ _SUMMARIES = {
     "diff": "Unified diff from the previous version",
     "version_skill": "One version as the text of a skill; never changes",
     "version_skill_archive": "A version with files, or the latest one, as the archive of a skill",
-    "version_plugin": "One version with its files as the archive of a plugin; never changes",
+    "version_plugin": "The latest version with its files as the archive of a plugin; never changes",
     "version_file": "A file of one version, as text or as bytes; never changes",
     "labels": "All labels of a repo with the version that each names",
     "label_body": "The text of the version that a label names, after its front matter",

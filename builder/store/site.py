@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -124,7 +125,7 @@ class Site:
         self.is_new = _is_empty(root)
         self.noted: dict[str, Names] = {}
         # The first file of a repo with some bytes, by their SHA-256, and that repo.
-        self._first: dict[bytes, str] = {}
+        self._first: dict[str, str] = {}
         self._first_of: tuple[object, object] | None = None
 
     def put(
@@ -133,9 +134,11 @@ class Site:
         files: Iterable[tuple[str, bytes]],
         *,
         not_before: str = "",
+        known: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Write the files of an object, in their order, and note them. Each has the name of its
-        route, or a path. Equal files of a repo are links to one. Raises OperatorError.
+        route, or a path. Equal files of a repo are links to one, also to one of the files
+        ``known``, by SHA-256. Raises OperatorError.
         """
         repo = at.get("owner"), at.get("name")
         if repo != self._first_of:
@@ -144,17 +147,22 @@ class Site:
         for name, data in files:
             key, file = named(name, at)
             names.append(key)
-            same = ""
+            same = earlier = ""
             if key is file or name in _MAY_EQUAL:
-                same = self._first.setdefault(hashlib.sha256(data).digest(), file)
-            self.write(file, data, not_before=not_before, same=same)
+                digest = hashlib.sha256(data).hexdigest()
+                same = self._first.setdefault(digest, file)
+                earlier = known.get(digest, "")
+            self.write(file, data, not_before=not_before, same=same, earlier=earlier)
         self.noted[id_of(at)] = names
 
-    def write(self, file: str, data: bytes, *, not_before: str = "", same: str = "") -> None:
+    def write(
+        self, file: str, data: bytes, *, not_before: str = "", same: str = "", earlier: str = ""
+    ) -> None:
         """Make ``file`` (relative to the site) have these bytes. Raises OperatorError.
 
         A new file gets a time no earlier than that of the file ``not_before``. ``same``: a file
-        with these bytes; it gets another name if that fits.
+        with these bytes; it gets another name if that fits. ``earlier``: the same, of an earlier
+        build, whose bytes are compared first.
         """
         path = f"{self.root}/{file}"
         old_ns = None
@@ -169,7 +177,10 @@ class Site:
                 return
             if old_ns is None and not_before not in ("", file) and not self.is_new:
                 old_ns = os.stat(f"{self.root}/{not_before}").st_mtime_ns - ONE_SECOND_NS
-            if same in ("", file) or not _link(f"{self.root}/{same}", path, old_ns):
+            linked = same not in ("", file) and _link(f"{self.root}/{same}", path, old_ns)
+            if not linked and earlier not in ("", file) and _has(f"{self.root}/{earlier}", data):
+                linked = _link(f"{self.root}/{earlier}", path, old_ns)
+            if not linked:
                 _replace(path, data, old_ns)
         except OSError as error:
             raise OperatorError(
@@ -293,6 +304,12 @@ def _read(path: str) -> tuple[bytes | None, int | None]:
             return file.readall(), status.st_mtime_ns
     finally:
         os.close(descriptor)
+
+
+def _has(path: str, data: bytes) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(path) == len(data) and _read(path)[0] == data
+    return False
 
 
 def _link(same: str, path: str, old_ns: int | None) -> bool:

@@ -169,6 +169,8 @@ class Catalogue:
             for owner, name in self.repos:
                 for number, row in enumerate(self.versions(owner, name)):
                     at = {"owner": owner, "name": name, "version": row["version"]}
+                    if number and route.name == "version_plugin":
+                        continue
                     is_archive = number and route.name == "version_skill_archive"
                     if route.scope == "files" or is_archive:
                         yield from self._folder(route, at)
