@@ -22,11 +22,11 @@ from builder.model.routes import BY_NAME, SORTS
 from builder.model.settings import Settings
 from builder.render import derive, envelopes, feeds
 from builder.render.envelopes import json_bytes
-from builder.render.intro import intro
 from builder.render.pages import Pages
 from builder.render.prompt_text import trial, trial_rank
 from builder.store.site import Site
 from builder.store.state import State
+from builder.text.intro import intro
 
 # The home page shows so many prompts of each list.
 HOME_ROWS = 6

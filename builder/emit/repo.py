@@ -22,7 +22,6 @@ from builder.emit.history import (
     read_known,
     remembered_withdrawn,
 )
-from builder.emit.left import files_left
 from builder.model.answers import Repo
 from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
@@ -46,6 +45,7 @@ from builder.render.prompt_text import trial_rank
 from builder.render.skills import Skill
 from builder.search.telling_words import telling_words
 from builder.store import content
+from builder.store.left import files_left
 from builder.store.site import Site
 from builder.store.state.repos import RepoRow, digest_of
 from builder.store.withdrawn_files import read_parts

@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 from builder.emit.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
 from builder.emit.history import task_as_remembered
-from builder.emit.left import Wanted, is_urgent
 from builder.emit.lists import find_stale, write_page
 from builder.emit.owner import write_owner
 from builder.model.errors import ContentError
@@ -25,6 +24,7 @@ from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
 from builder.search import index as search_index
 from builder.store import content
+from builder.store.left import Wanted, is_urgent
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work

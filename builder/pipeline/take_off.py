@@ -7,10 +7,10 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection
 
-from builder.emit.left import files_left
 from builder.model.errors import OperatorError
 from builder.model.matching import Match
 from builder.model.names import LATEST
+from builder.store.left import files_left
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State

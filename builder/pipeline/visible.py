@@ -6,13 +6,13 @@ from builder.emit import files
 from builder.emit.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
 from builder.emit.fixed import write_fixed_files
 from builder.emit.history import Task
-from builder.emit.left import files_left, is_urgent
 from builder.emit.lists import StalePage, find_stale_first, write_page
 from builder.emit.owner import owner_files, write_owner
 from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
+from builder.store.left import files_left, is_urgent
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work

@@ -17,12 +17,12 @@ from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive
 from builder.render.chart import PRODUCTION, chart, left_out, spark
-from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.prompt_text import form, lines, shown_text
 from builder.render.skills import marketplace_name, plugin_name
 from builder.text.abilities import Findings
+from builder.text.code_snippets import python_snippet, script_snippet
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.summary import has_own_description

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from builder.model.answers import Version
 from builder.model.records import Variable
-from builder.render.code_snippets import python_snippet, script_snippet
+from builder.text.code_snippets import python_snippet, script_snippet
 from builder.text.messages import parse_messages
 
 URL = "https://hub.example/prompts"

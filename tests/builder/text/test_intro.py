@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.content_tree import HOME
-from builder.render.intro import Intro, intro
+from builder.text.intro import Intro, intro
 
 
 @pytest.mark.parametrize(
