@@ -45,8 +45,8 @@ from builder.render.prompt_text import trial_rank
 from builder.render.skills import Skill
 from builder.search.telling_words import telling_words
 from builder.store import content
-from builder.store.left import files_left
 from builder.store.site import Site
+from builder.store.state.left import files_left
 from builder.store.state.repos import RepoRow, digest_of
 from builder.store.withdrawn_files import read_parts
 from builder.text import abilities, line_diff

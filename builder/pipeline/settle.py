@@ -24,8 +24,8 @@ from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
 from builder.search import index as search_index
 from builder.store import content
-from builder.store.left import Wanted, is_urgent
 from builder.store.state import State
+from builder.store.state.left import Wanted, is_urgent
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 from builder.model.errors import OperatorError
 from builder.model.matching import Match
 from builder.model.names import LATEST
-from builder.store.left import files_left
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
+from builder.store.state.left import files_left
 from builder.store.state.work import Work
 
 

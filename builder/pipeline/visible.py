@@ -12,8 +12,8 @@ from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest
 from builder.pipeline.pool import render_repos
-from builder.store.left import files_left, is_urgent
 from builder.store.state import State
+from builder.store.state.left import files_left, is_urgent
 from builder.store.state.repos import RepoRow
 from builder.store.state.work import Work
 from builder.store.withdrawn_files import read_parts
