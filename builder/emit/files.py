@@ -15,14 +15,13 @@ What nothing links to any more is removed one build later; a withdrawn text, a l
 once. The state stores the names of these files for each object (``store.state.files``).
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from builder.emit import langfuse_files
-from builder.emit.history import Entries
 from builder.model.answers import (
     ErrorBody,
     LabelMove,
@@ -34,18 +33,14 @@ from builder.model.answers import (
 from builder.model.answers import Version as VersionRecord
 from builder.model.labels import Labels
 from builder.model.matching import langfuse_page, list_api, list_page, version_file
-from builder.model.names import Version
 from builder.model.routes import BY_NAME, LIST_PAGES_MAX, SORTS
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
 from builder.render import derive, envelopes, feeds, prompt_pages, skills
-from builder.render.derive import Stored
+from builder.render.derive import Entries
 from builder.render.pages import Pages, pages_of
+from builder.render.skills import Skill
 from builder.store.state import State
-
-if TYPE_CHECKING:
-    from builder.emit.lists import StalePage
-    from builder.emit.repo import Prompt
 
 # Each file has the name of its route, or its path, and its bytes.
 Files = Iterator[tuple[str, bytes]]
@@ -55,23 +50,14 @@ COMPARED_MIN = 2
 ROWS_MAX = 500
 
 
-def of_version(
-    prompt: "Prompt",
-    version: VersionRecord,
-    stored: Stored,
-    older: Stored | None,
-    labels: list[str],
-) -> Files:
+def of_version(version: VersionRecord, skill: Skill, page: bytes, diff: bytes | None) -> Files:
     """The record comes last, because it links to all others."""
-    at = {**prompt.at, "version": version.version}
-    skill = prompt.skill(stored.version)
-    yield "version_raw", stored.content.encode()
-    yield "version_body", stored.body.encode()
-    since = None
-    if older:
-        since, diff = prompt.since(older, stored)
+    at = {"owner": version.owner, "name": version.name, "version": version.version}
+    yield "version_raw", version.content.encode()
+    yield "version_body", version.body.encode()
+    if diff is not None:
         yield "diff", diff
-    yield "version_page", prompt.version_page(version, stored, labels, since)
+    yield "version_page", page
     yield "version_skill", skill.text
     if skill.files:
         yield "version_skill_archive", skill.archive
@@ -80,19 +66,17 @@ def of_version(
     yield "version", _single(version)
 
 
-def of_archive(prompt: "Prompt", version: Version) -> Files:
-    """The plugin that the marketplace names, of the latest version."""
-    skill = prompt.skill(version)
+def of_archive(at: Mapping[str, object], skill: Skill) -> Files:
+    """The plugin that the marketplace names, of the latest version, which ``at`` names."""
     route = "version_plugin" if skill.files else "version_skill_archive"
-    yield BY_NAME[route].file_for(**prompt.at, version=version), skill.plugin
+    yield BY_NAME[route].file_for(**at), skill.plugin
 
 
-def of_label(prompt: "Prompt", moves: list[LabelMove], version: VersionRecord | None) -> Files:
+def of_label(moves: list[LabelMove], version: VersionRecord | None, skill: Skill | None) -> Files:
     """A label that names no version has a history alone."""
     yield "label_history", envelopes.whole_list(moves)
-    if version is None:
+    if version is None or skill is None:
         return
-    skill = prompt.skill(Version.parse(version.version))
     yield "label_raw", version.content.encode()
     yield "label_body", version.body.encode()
     yield "label_skill", skill.text
@@ -102,23 +86,21 @@ def of_label(prompt: "Prompt", moves: list[LabelMove], version: VersionRecord | 
 
 
 def of_repo(
-    prompt: "Prompt", repo: Repo, latest: Stored, entries: Entries, labels: Labels
+    settings: Settings, repo: Repo, skill: Skill, entries: Entries, labels: Labels, page: bytes
 ) -> Files:
-    """The prompt's own files. ``entries``: all versions as they are listed, oldest first."""
-    skill = prompt.skill(latest.version)
+    """The prompt's own files; ``page`` is the last for people."""
+    pages = pages_of(settings)
     if labels.history:
         yield "labels", envelopes.whole_list([*labels.current.values()])
-    yield "raw", latest.content.encode()
-    yield "body", latest.body.encode()
+    yield "raw", repo.content.encode()
+    yield "body", repo.body.encode()
     yield "versions", envelopes.whole_list(entries.listed(labels))
     yield "repo", _single(repo)
-    readable = (one for one in reversed(entries) if not one.withdrawn)
-    yield "repo_feed", feeds.repo_feed(prompt.settings, repo, readable, labels)
+    yield "repo_feed", feeds.repo_feed(settings, repo, entries.readable(feeds.ENTRIES_MAX), labels)
     if len(entries) >= COMPARED_MIN:
-        yield "compare_page", prompt_pages.compare_page(prompt.pages, **prompt.at)
-        gone = len(entries) - len(prompt.task.versions)
-        yield "versions_page", prompt_pages.versions_page(prompt.pages, repo, entries, gone, labels)
-    yield "repo_page", prompt.repo_page(repo, latest, entries, labels)
+        yield "compare_page", prompt_pages.compare_page(pages, repo.owner, repo.name)
+        yield "versions_page", prompt_pages.versions_page(pages, repo, entries, labels)
+    yield "repo_page", page
     yield "skill", skill.text
     yield "skill_index", skill.listed
 
@@ -177,7 +159,18 @@ def of_owner(
     yield "owner_page", page
 
 
-def of_page(page: "StalePage", state: State, pages: Pages, *, has_langfuse: bool) -> Files:
+class StalePage(NamedTuple):
+    """A page that has to be written; ``keys`` are its repos in the state."""
+
+    tag: str | None
+    sort: str
+    number: int
+    total: int
+    keys: list[int]
+    digest: bytes
+
+
+def of_page(page: StalePage, state: State, pages: Pages, *, has_langfuse: bool) -> Files:
     """A page of a list: for programs, for Langfuse's SDKs, and unless it is too deep for people."""
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)

@@ -2,13 +2,11 @@
 the site.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Raw
 
-from builder.model.answers import ListedVersion
 from builder.model.content_tree import RECORD
 from builder.model.errors import Faults
 from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
@@ -17,7 +15,6 @@ from builder.model.ordinals import Counted, count_withdrawn, number_versions
 from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.records import VersionFile, time_of
 from builder.model.withdrawn import WithdrawnParts
-from builder.render.envelopes import json_bytes
 from builder.stats.pulls import PullCounts
 from builder.store import content
 from builder.store.label_files import read_event
@@ -67,47 +64,6 @@ class Remembered(msgspec.Struct, array_like=True, gc=False):
     refs: list[str] = []
 
 
-class _KnownVersion(ListedVersion, gc=False):
-    """An entry that this program has written, so reading it back checks no patterns."""
-
-    version: str
-    previous: str | None
-    publisher: str
-    published_at: str
-    sha256: str
-
-
-class Entries(Sequence[ListedVersion]):
-    """All versions of a repo as they are listed, oldest first, from their JSON without labels.
-    Each is decoded when it is needed, because a repo may have thousands.
-    """
-
-    def __init__(self, rows: dict[str, bytes]) -> None:
-        self._rows = rows
-        self._in_order = [*rows.values()]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, place: int) -> ListedVersion: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[ListedVersion]: ...
-    def __getitem__(self, place: int | slice) -> ListedVersion | list[ListedVersion]:
-        if isinstance(place, slice):
-            return [*map(_decode_entry, self._in_order[place])]
-        return _decode_entry(self._in_order[place])
-
-    def listed(self, labels: Labels) -> list[Raw]:
-        """The JSON of each with its labels, newest first."""
-        rows = self._rows
-        if labels.history:
-            rows = {name: row[:-1] + b',"labels":[]}' for name, row in rows.items()}
-            for name, shown in labels.by_version().items():
-                rows[name] = rows[name][:-3] + json_bytes(shown) + b"}"
-        return [*map(Raw, reversed(rows.values()))]
-
-
 class History(NamedTuple):
     """All versions and labels of a repo. ``names``: the readable versions, oldest first; ``known``:
     those that the last build left; ``stale``: the marks of those to write; ``gone``: the
@@ -127,7 +83,6 @@ class History(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_versions = msgspec.msgpack.Decoder(list[Remembered]).decode
-_decode_entry = msgspec.json.Decoder(_KnownVersion).decode
 _decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
 
 encode_versions = _encode

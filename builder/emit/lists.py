@@ -1,4 +1,5 @@
-"""Renders and writes the pages of lists: all repos and each tag's, in each order.
+"""Renders and writes the pages of lists: all repos and each tag's, in each order; and the files of
+owners, which list their repos.
 
 A page's digest is over its meta and its rows' digests. Pages with the same digest as in the last
 build are skipped, so a new version costs the pages between its repo's old position and its new one.
@@ -8,26 +9,19 @@ import hashlib
 from typing import NamedTuple
 
 from builder.emit import files
+from builder.emit.files import StalePage
 from builder.model.matching import langfuse_page, list_api, list_page
 from builder.model.objects import id_of
-from builder.model.routes import LIST_PAGES_MAX, PAGE_SIZE, SORTS
+from builder.model.routes import LIST_PAGES_MAX, PAGE_SIZE, ROUTES, SORTS
+from builder.model.settings import Settings
+from builder.render import derive
 from builder.render.envelopes import page_count
 from builder.render.pages import Pages
+from builder.store import content
 from builder.store.site import Site
 from builder.store.state import State
 
 PAGES_PER_STRETCH = 20
-
-
-class StalePage(NamedTuple):
-    """A page that has to be written; ``keys`` are its repos in the state."""
-
-    tag: str | None
-    sort: str
-    number: int
-    total: int
-    keys: list[int]
-    digest: bytes
 
 
 def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
@@ -126,3 +120,29 @@ def write_page(
 
 def _at(tag: str | None, sort: str, number: int) -> dict[str, object]:
     return {**({"tag": tag} if tag else {}), "sort": sort, "page": number}
+
+
+def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:
+    """Write an owner's files, and store the mark of the profile that they were made from.
+
+    An owner with neither profile nor repos is removed from the state. Raises ContentError.
+    """
+    mark = content.owner_mark(settings.content, owner)
+    profile = content.read_owner(settings.content, owner)
+    rows = state.repos.rows_of_owner(owner)
+    if not profile and not rows:
+        state.owners.remove(owner)
+        state.files.remove(id_of({"owner": owner}))
+        state.orphans.add(owner_files(owner))
+        return
+    user = derive.user_record(
+        owner, profile, state.owners.joined_at(owner), len(rows), state.pulls.of_owner(owner)
+    )
+    found = state.repos.skills_of_owner(owner)
+    site.put({"owner": owner}, files.of_owner(settings, user, rows, found))
+    state.owners.put(owner, mark)
+
+
+def owner_files(owner: str) -> list[str]:
+    """The files that an owner may have, whatever the state knows."""
+    return [route.file_for(owner=owner) for route in ROUTES if route.scope == "owner"]

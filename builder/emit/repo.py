@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from builder.emit import files, langfuse_files
 from builder.emit.history import (
-    Entries,
     History,
     ReadRecord,
     Remembered,
@@ -27,7 +26,6 @@ from builder.model.answers import Version as VersionRecord
 from builder.model.content_tree import TEXT
 from builder.model.errors import ContentError
 from builder.model.kinds import kind_of
-from builder.model.labels import Labels
 from builder.model.links import Links
 from builder.model.matching import version_file
 from builder.model.names import Version
@@ -37,7 +35,7 @@ from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, prompt_pages, skills
-from builder.render.derive import Stored
+from builder.render.derive import Entries, Stored
 from builder.render.files_panels import Since
 from builder.render.hunks import hunks, metadata_changes
 from builder.render.pages import pages_of
@@ -128,7 +126,6 @@ class Prompt:
         read_skill = partial(_skill, settings.content, self.read, self.links)
         self.skill = lru_cache(SKILLS_KEPT)(read_skill)
         self.find = lru_cache(SKILLS_KEPT)(partial(_find, self.read, self.skill))
-        self.about = ""
         self.latest_text: prompt_pages.Shown | None = None
 
     def write(self) -> Rendered:
@@ -143,7 +140,7 @@ class Prompt:
         rows, renewed = self._write_versions(history)
         latest = rows[-1].version
         if latest in renewed or [*known][-1:] != [latest]:
-            made = files.of_archive(self, task.versions[-1])
+            made = files.of_archive({**self.at, "version": latest}, self.skill(task.versions[-1]))
             self.site.put({**self.at, "archive": latest}, made)
         self._write_labels(history, renewed)
         if self.settings.langfuse:
@@ -157,32 +154,6 @@ class Prompt:
         }
         ids = [f"{task.id} {what} {name}" for what, names in objects.items() for name in names]
         return Rendered(row, [task.id, *ids])
-
-    # What ``files`` asks for, each once
-
-    def version_page(
-        self,
-        version: VersionRecord,
-        stored: Stored,
-        labels: list[str],
-        since: Since | None,
-    ) -> bytes:
-        """The page of a version; keeps the text of the latest for the prompt's page."""
-        text = prompt_pages.shown(self.pages, version, version.version)
-        if stored.version == self.task.versions[-1]:
-            self.latest_text = text
-        found = self._found(stored)
-        return prompt_pages.version_page(self.pages, version, labels, text, since, found)
-
-    def repo_page(self, repo: Repo, latest: Stored, entries: Entries, labels: Labels) -> bytes:
-        """The prompt's page. ``entries``: all versions as they are listed, oldest first."""
-        by_day = self.task.pulls.by_day if self.task.pulls else ()
-        # The page of the latest version, if it was written, has the same text.
-        text = self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version)
-        found = self._found(latest)
-        return prompt_pages.repo_page(
-            self.pages, repo, self.about, entries, labels, text, found, by_day
-        )
 
     def _withdraw(self, gone: WithdrawnParts, known: dict[str, Remembered]) -> None:
         """This comes before anything else, because the withdrawn text may be a secret."""
@@ -224,7 +195,7 @@ class Prompt:
             )
             found[name] = envelopes.json_bytes(entry)
         names = sorted(found, key=Version.parse) if history.gone.versions else found
-        return Entries({name: found[name] for name in names})
+        return Entries({name: found[name] for name in names}, len(history.gone.versions))
 
     def _write_versions(self, history: History) -> tuple[list[Remembered], set[str]]:
         """Write the versions that are stale, or show other labels or another number. Returns all
@@ -254,7 +225,13 @@ class Prompt:
         older = self.read(previous) if previous else None
         stored = self.read(number)
         version = derive.version_record(stored, previous, ordinal, self.links)
-        made = files.of_version(self, version, stored, older, labels)
+        since, diff = self._since(older, stored) if older else (None, None)
+        text = prompt_pages.shown(self.pages, version, version.version)
+        if number == self.task.versions[-1]:
+            self.latest_text = text  # of the prompt's page, too
+        found = self._found(stored)
+        page = prompt_pages.version_page(self.pages, version, labels, text, since, found)
+        made = files.of_version(version, self.skill(number), page, diff)
         known = {}
         for one in (older.record.files or ()) if older else ():
             known[one.sha256] = version_file(**self.at, version=previous, path=one.path).file
@@ -264,7 +241,7 @@ class Prompt:
         is_counted = bool(stored.record.ordinal)
         return Remembered(version.version, mark, entry, published, ordinal, is_counted, labels)
 
-    def since(self, older: Stored, stored: Stored) -> tuple[Since, bytes]:
+    def _since(self, older: Stored, stored: Stored) -> tuple[Since, bytes]:
         """The changes since the previous version, for its page and as a diff."""
         changes = line_diff.LineDiff(older.content, stored.content)
         names = (f"{self.task.id}/{TEXT.file(one.version)}" for one in (older, stored))
@@ -298,11 +275,12 @@ class Prompt:
             named = moves[0].version
             if label in history.moved or named in renewed:
                 version = self._record(named, history.numbers[named]) if named else None
+                skill = self.skill(Version.parse(named)) if named else None
                 # A removed label that returns may have had files in this same second; the
                 # history's time shows it.
                 at = {**self.at, "label": label}
                 first = BY_NAME["label_history"].file_for(**at)
-                self.site.put(at, files.of_label(self, moves, version), not_before=first)
+                self.site.put(at, files.of_label(moves, version, skill), not_before=first)
 
     def _record(self, name: str, ordinal: int) -> VersionRecord:
         version = Version.parse(name)
@@ -320,9 +298,21 @@ class Prompt:
         pulls = self.task.pulls[0] if self.task.pulls else None
         created = time_of(min(published))
         repo = derive.repo_record(latest, len(entries), created, pulls, self.links, labels)
-        self.about = summarize(repo.description, repo.body)
-        self.site.put(self.at, files.of_repo(self, repo, latest, entries, labels))
-        return self._row(history, rows, published, repo)
+        about = summarize(repo.description, repo.body)
+        page = prompt_pages.repo_page(
+            self.pages,
+            repo,
+            about,
+            entries,
+            labels,
+            self.latest_text or prompt_pages.shown(self.pages, repo, repo.latest_version),
+            self._found(latest),
+            self.task.pulls.by_day if self.task.pulls else (),
+        )
+        skill = self.skill(latest.version)
+        made = files.of_repo(self.settings, repo, skill, entries, labels, page)
+        self.site.put(self.at, made)
+        return self._row(history, rows, published, repo, about)
 
     def _row(
         self,
@@ -330,6 +320,7 @@ class Prompt:
         rows: list[Remembered],
         published: list[int],
         repo: Repo,
+        about: str,
     ) -> RepoRow:
         """The state's row of the repo, which also appears in lists; computed once its files are
         written.
@@ -338,7 +329,7 @@ class Prompt:
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = langfuse_files.meta_of(repo, rows, history.labels) if self.settings.langfuse else b""
         kind = kind_of(repo)
-        card = self.pages.render("card.html", repo=repo, about=self.about, kind=kind)
+        card = self.pages.render("card.html", repo=repo, about=about, kind=kind)
         words = telling_words(repo) if self.settings.words else ""
         line = envelopes.json_bytes(derive.catalogue_line(repo, words))
         pulls = repo.pulls or 0

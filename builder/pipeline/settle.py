@@ -16,8 +16,7 @@ from collections.abc import Callable
 
 from builder.emit.catalogue import write_home, write_hub, write_lines, write_llms, write_sitemap
 from builder.emit.history import task_as_remembered
-from builder.emit.lists import find_stale, write_page
-from builder.emit.owner import write_owner
+from builder.emit.lists import find_stale, write_owner, write_page
 from builder.model.errors import ContentError
 from builder.model.matching import match_file
 from builder.pipeline.context import Context, newest

@@ -4,10 +4,10 @@ catalogue. It writes repos' own files, their owners, and the first pages of list
 
 from builder.emit import files
 from builder.emit.catalogue import write_feed, write_home, write_tags, write_withdrawn_lines
+from builder.emit.files import StalePage
 from builder.emit.fixed import write_fixed_files
 from builder.emit.history import Task
-from builder.emit.lists import StalePage, find_stale_first, write_page
-from builder.emit.owner import owner_files, write_owner
+from builder.emit.lists import find_stale_first, owner_files, write_owner, write_page
 from builder.model.errors import ContentError, Faults
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context, newest

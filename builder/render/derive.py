@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
-from msgspec import UNSET, UnsetType
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import astuple
 
 from builder import installed_version
@@ -27,6 +28,7 @@ from builder.model.routes import BY_NAME
 from builder.model.service_urls import PUBLISH_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnVersion, public
+from builder.render.envelopes import json_bytes
 from builder.text.messages import parse_messages
 
 PULL_WEIGHT = 1
@@ -138,6 +140,58 @@ def withdrawn_entry(
         source=None,
         withdrawn=public(one.withdrawal),
     )
+
+
+class _KnownVersion(answers.ListedVersion, gc=False):
+    """An entry that this program has written, so reading it back checks no patterns."""
+
+    version: str
+    previous: str | None
+    publisher: str
+    published_at: str
+    sha256: str
+
+
+_decode_entry = msgspec.json.Decoder(_KnownVersion).decode
+
+
+class Entries(Sequence[answers.ListedVersion]):
+    """All versions of a repo as they are listed, oldest first, from their JSON without labels;
+    ``gone``: the number of withdrawn ones. Each is decoded when it is needed, because a repo may
+    have thousands.
+    """
+
+    def __init__(self, rows: dict[str, bytes], gone: int) -> None:
+        self._rows = rows
+        self._in_order = [*rows.values()]
+        self.gone = gone
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> answers.ListedVersion: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[answers.ListedVersion]: ...
+    def __getitem__(
+        self, place: int | slice
+    ) -> answers.ListedVersion | list[answers.ListedVersion]:
+        if isinstance(place, slice):
+            return [*map(_decode_entry, self._in_order[place])]
+        return _decode_entry(self._in_order[place])
+
+    def readable(self, limit: int) -> list[answers.ListedVersion]:
+        """The newest that are not withdrawn, newest first."""
+        return [*islice((one for one in reversed(self) if not one.withdrawn), limit)]
+
+    def listed(self, labels: Labels) -> list[Raw]:
+        """The JSON of each with its labels, newest first."""
+        rows = self._rows
+        if labels.history:
+            rows = {name: row[:-1] + b',"labels":[]}' for name, row in rows.items()}
+            for name, shown in labels.by_version().items():
+                rows[name] = rows[name][:-3] + json_bytes(shown) + b"}"
+        return [*map(Raw, reversed(rows.values()))]
 
 
 def labelled_version(version: answers.Version, label: str, moved_at: str) -> answers.Version:

@@ -7,9 +7,8 @@ Also the files for crawlers: ``robots.txt`` and ``llms.txt``.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from itertools import islice
 
 import msgspec
 
@@ -62,7 +61,7 @@ def owner_feed(settings: Settings, user: answers.User, summaries: list[bytes]) -
 def repo_feed(
     settings: Settings,
     repo: answers.Repo,
-    newest_first: Iterable[answers.VersionEntry],
+    newest_first: Sequence[answers.VersionEntry],
     labels: Labels = NO_LABELS,
 ) -> bytes:
     """The feed of a repo's versions, with their changelogs, and of the moves of its labels."""
@@ -70,7 +69,7 @@ def repo_feed(
     at = {"owner": repo.owner, "name": repo.name}
     entries = [
         (version.published_at, _version_entry(repo, version, links))
-        for version in islice(newest_first, ENTRIES_MAX)
+        for version in newest_first[:ENTRIES_MAX]
     ]
     if labels.history:
         # The publication that carried a move has the same time; the stable sort keeps it below the

@@ -17,6 +17,7 @@ from builder.model.service_urls import COMPARE_URL
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive
 from builder.render.chart import PRODUCTION, chart, left_out, spark
+from builder.render.derive import Entries
 from builder.render.files_panels import Since, changes_since, panels
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.render.prompt_text import form, lines, shown_text
@@ -102,7 +103,7 @@ def repo_page(
     pages: Pages,
     repo: Repo,
     about: str,
-    entries: Sequence[ListedVersion],
+    entries: Entries,
     labels: Labels,
     text: Shown,
     found: Findings | None = None,
@@ -113,7 +114,7 @@ def repo_page(
     """
     marks = Marks(text.marks.left)
     newest_first = entries[: -derive.VERSIONS_WITH_PROMPT_MAX - 1 : -1]
-    latest = next(one for one in reversed(entries) if not one.withdrawn)
+    (latest,) = entries.readable(1)
     labelled = labels.by_version()
     rows = [_version_row(pages, repo, one, labelled) for one in newest_first]
     shown_labels = _label_marks(pages, labelled.get(repo.latest_version, ()))
@@ -144,12 +145,8 @@ def repo_page(
     )
 
 
-def versions_page(
-    pages: Pages, repo: Repo, entries: Sequence[ListedVersion], withdrawn: int, labels: Labels
-) -> bytes:
-    """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``, of which so
-    many are ``withdrawn``.
-    """
+def versions_page(pages: Pages, repo: Repo, entries: Entries, labels: Labels) -> bytes:
+    """The page that lists the versions of a prompt; ``entries`` as in ``repo_page``."""
     marks = Marks()
     newest_first = entries[: -derive.VERSIONS_SHOWN_MAX - 1 : -1]
     readable = [one.version for one in newest_first if not one.withdrawn]
@@ -167,7 +164,7 @@ def versions_page(
         created_at=repo.created_at,
         day=repo.created_at[:10],
         versions_count=f"{len(entries):,}",
-        withdrawn_count=f"{withdrawn:,}" if withdrawn else "",
+        withdrawn_count=f"{entries.gone:,}" if entries.gone else "",
         listed_count="" if is_whole else f"{len(newest_first):,}",
         picture=chart(entries, labels),
         left_out=left_out(entries, labels),
@@ -330,7 +327,7 @@ def _by_weight(labels: Iterable[str]) -> list[str]:
 
 
 def _label_panel(
-    pages: Pages, repo: Repo, entries: Sequence[ListedVersion], labels: Labels, marks: Marks
+    pages: Pages, repo: Repo, entries: Entries, labels: Labels, marks: Marks
 ) -> Markup | str:
     """The labels of a prompt, their versions and moves; empty if it never had a label."""
     histories = derive.label_histories(labels)
