@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -20,11 +19,8 @@ if TYPE_CHECKING:
 @places_options
 @base_url_option("the one the site was built with")
 @click.option("--offline", is_flag=True, help="Leave out the checks that ask the base URL.")
-@click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
-def doctor(
-    context: click.Context, places: Places, base_url: str, offline: bool, is_json: bool
-) -> None:
+def doctor(context: click.Context, places: Places, base_url: str, offline: bool) -> None:
     """Check the whole hub, and say how to fix each problem.
 
     Asks first if strangers can read a private hub. Then checks folders, disks, service, databases,
@@ -39,24 +35,15 @@ def doctor(
 
     subject = _subject(places, base_url, settings_of_serve(context)["private"])
     counts = {"problem": 0, "warning": 0, "ok": 0}
-    findings = []
     for name, finding in examine(subject, offline=offline):
         counts[finding.level] += 1
-        if is_json:
-            findings.append({"check": name, **finding._asdict()})
-            continue
         click.echo(f"{finding.level:7}  {name}: {finding.what}")
         if finding.do:
             click.echo(f"         {finding.do}")
-    if is_json:
-        problems, warnings = counts["problem"], counts["warning"]
-        report = {"problems": problems, "warnings": warnings, "findings": findings}
-        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
-    else:
-        say(
-            f"{counted(counts['problem'], 'problem')}, {counted(counts['warning'], 'warning')}, "
-            f"{counts['ok']} fine."
-        )
+    say(
+        f"{counted(counts['problem'], 'problem')}, {counted(counts['warning'], 'warning')}, "
+        f"{counts['ok']} fine."
+    )
     if counts["problem"]:
         context.exit(1)
 

@@ -1,23 +1,14 @@
 """``hubctl label``: moves the labels of a prompt, and protects them."""
 
-from operator import attrgetter
-
 import click
 
-from builder.model.errors import OperatorError
-from builder.model.labels import Labels
-from builder.model.names import check_label, check_owner, check_repo
-from builder.model.records import NOTE_BYTES_MAX
+from builder.model.names import check_owner
 from builder.model.request_bodies import LabelDraft, LabelRemoval
-from builder.store.content import check_folder
-from builder.store.labels import read_labels
-from builder.text.one_line import one_line
 from cli.activity import note_change
-from cli.options import Places, accounts_options, content_option, places_options, split_repo
+from cli.options import Places, accounts_options, places_options, split_repo
 from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
-from cli.table import echo_list
 from publisher.accounts.database import open_accounts
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import Accounts
@@ -34,19 +25,11 @@ _expected_option = click.option(
     metavar="X.Y.Z",
     help="Change the label only if it names this version now, so that no move is overwritten.",
 )
-_json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
-class _Labels(click.Group):
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name == "move":
-            context.fail("No such command 'move'. `hubctl label set` creates and moves labels.")
-        return super().get_command(context, name)
-
-
-@click.group(cls=_Labels)
+@click.group()
 def label() -> None:
-    """Move, list and protect the labels of a prompt's versions."""
+    """Move and protect the labels of a prompt's versions."""
 
 
 @label.command("set")
@@ -99,55 +82,6 @@ def _change(
         update_site(places, [(owner, name)], "The label is changed")
 
 
-@label.command("list")
-@content_option
-@_repo_argument
-@_json_option
-def list_labels(content: str, repo: str, is_json: bool) -> None:
-    """List the labels of OWNER/NAME.
-
-    Columns, separated by tabs in a pipe: label, version, time of the last move, who moved it, note.
-
-    \b
-      hubctl label list ann/story
-    """
-    echo_list(
-        ("label", "version", "moved", "by", "note"),
-        [*_read(content, repo).current.values()],
-        lambda one: (one.label, str(one.version), one.moved_at, one.moved_by, _line(one.note)),
-        is_json=is_json,
-        empty=f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.",
-    )
-
-
-@label.command()
-@content_option
-@_repo_argument
-@click.argument("label")
-@_json_option
-def history(content: str, repo: str, label: str, is_json: bool) -> None:
-    """List all moves of LABEL of OWNER/NAME, the newest first.
-
-    Columns, separated by tabs in a pipe: time, from, to, who moved it, note. A dash stands for no
-    version.
-
-    \b
-      hubctl label history ann/story production
-    """
-    moves = _read(content, repo).history.get(check_label(label), [])
-    if not moves:
-        raise OperatorError(
-            f"{repo} never had a label {label}. Run `hubctl label list {repo}` to see its labels."
-        )
-    versions = attrgetter("moved_at", "previous", "version", "moved_by")
-    echo_list(
-        ("moved", "from", "to", "by", "note"),
-        moves,
-        lambda one: [*(text or "-" for text in versions(one)), _line(one.note)],
-        is_json=is_json,
-    )
-
-
 @label.command()
 @accounts_options
 @click.argument("where", metavar="OWNER[/NAME]")
@@ -190,13 +124,3 @@ def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
 
 def _given(fields: dict[str, str | None]) -> dict[str, str]:
     return {field: value for field, value in fields.items() if value is not None}
-
-
-def _read(content: str, repo: str) -> Labels:
-    owner, name = split_repo(repo)
-    check_folder(content)
-    return read_labels(content, check_owner(owner), check_repo(name))
-
-
-def _line(note: str) -> str:
-    return one_line(note, NOTE_BYTES_MAX)

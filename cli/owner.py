@@ -12,7 +12,7 @@ from builder.model.service_urls import HEALTH_URL
 from builder.store.state import last_base_url
 from cli.options import accounts_options, base_url_option, database_option, state_option
 from cli.standard_error import say
-from cli.table import echo_list
+from cli.table import echo_table
 from cli.token import parse_expiry
 from publisher.accounts.database import Database, open_accounts
 from publisher.accounts.events import Events
@@ -224,12 +224,11 @@ def operator(accounts: str, handle: str, remove: bool) -> None:
 
 @owner.command("list")
 @accounts_options
-@click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_owners(accounts: str, is_json: bool) -> None:
+def list_owners(accounts: str) -> None:
     """List the owners, their number of active tokens, and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
-    (password, openid, invited, none), "team" or "locked".
+    (password, openid, invited, none), "team" or "locked", and "operator" for one.
 
     \b
       hubctl owner list
@@ -237,24 +236,15 @@ def list_owners(accounts: str, is_json: bool) -> None:
     with open_accounts(accounts) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
-    times = ("created_at", "locked_at")
-
-    def as_json(owner: Owner) -> dict[str, object]:
-        times_shown = {
-            time: getattr(owner, time) and format_time(getattr(owner, time)) for time in times
-        }
-        return owner._asdict() | times_shown | {"signs_in_with": ways.get(owner.handle, [])}
 
     def cells(owner: Owner) -> tuple[str, ...]:
         none = ["team" if owner.kind == "team" else "none"]
-        way = "locked" if owner.locked_at else ", ".join(ways.get(owner.handle, none))
-        return owner.handle, format_time(owner.created_at), str(owner.tokens), way
+        way = ["locked"] if owner.locked_at else ways.get(owner.handle, none)
+        way = [*way, "operator"] if owner.is_operator else way
+        return owner.handle, format_time(owner.created_at), str(owner.tokens), ", ".join(way)
 
-    echo_list(
+    echo_table(
         ("handle", "created", "active tokens", "signs in with"),
-        owners,
-        cells,
-        is_json=is_json,
-        empty="No owners yet. Invite one with `hubctl owner invite HANDLE`.",
-        as_json=as_json,
+        [*map(cells, owners)],
+        "No owners yet. Invite one with `hubctl owner invite HANDLE`.",
     )

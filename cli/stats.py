@@ -15,7 +15,7 @@ from builder.stats.pulls import PULLS_FILE, Pulls
 from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.standard_error import say, say_waiting
-from cli.table import echo_list
+from cli.table import echo_table
 
 SHOWN_DAYS = 30
 SHOWN_REPOS = 20
@@ -106,8 +106,7 @@ def _say_what_is_undone(outcome: Outcome) -> None:
     show_default=True,
     help="Count the last N days, including today (UTC).",
 )
-@click.option("--json", "is_json", is_flag=True, help="Print a JSON array.")
-def show(state: str, days: int, is_json: bool) -> None:
+def show(state: str, days: int) -> None:
     """Show the 20 most pulled prompts: name, pulls in the last days, pulls ever.
 
     The columns are separated by tabs in a pipe.
@@ -122,10 +121,4 @@ def show(state: str, days: int, is_json: bool) -> None:
                 "ingest LOG`."
             )
         rows = pulls.top(int(time.time() // DAY_SECONDS) - days + 1, SHOWN_REPOS)
-    echo_list(
-        ("prompt", f"{days} days", "total"),
-        rows,
-        lambda row: (row[0], str(row[1]), str(row[2])),
-        is_json=is_json,
-        as_json=lambda row: {"repo": row[0], "pulls": row[1], "total": row[2]},
-    )
+    echo_table(("prompt", f"{days} days", "total"), [[*map(str, row)] for row in rows])

@@ -7,7 +7,7 @@ from cli.options import Places, accounts_options, places_options
 from cli.site import update_site
 from cli.standard_error import say
 from cli.stores import open_store
-from cli.table import echo_list
+from cli.table import echo_table
 from publisher.accounts.actors import ROLES, WRITER
 from publisher.accounts.database import open_accounts
 from publisher.accounts.teams import Teams
@@ -90,8 +90,7 @@ def remove(accounts: str, team: str, person: str) -> None:
 @team.command("list")
 @accounts_options
 @click.argument("team", required=False)
-@click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_teams(accounts: str, team: str | None, is_json: bool) -> None:
+def list_teams(accounts: str, team: str | None) -> None:
     """List all teams, or the members of TEAM.
 
     Columns, separated by tabs in a pipe: team, members, maintainers, creation time; with TEAM:
@@ -109,11 +108,4 @@ def list_teams(accounts: str, team: str | None, is_json: bool) -> None:
             rows = [(*one[:3], format_time(one[3])) for one in teams.list()]
     columns = ("person", "role", "since") if team else ("team", "members", "maintainers", "created")
     empty = f"No team {team}." if team else "No teams yet. Create one with `hubctl team create`."
-    echo_list(
-        columns,
-        rows,
-        lambda row: tuple(map(str, row)),
-        is_json=is_json,
-        empty=empty,
-        as_json=lambda row: dict(zip(columns, row, strict=True)),
-    )
+    echo_table(columns, [[*map(str, row)] for row in rows], empty)

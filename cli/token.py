@@ -7,7 +7,7 @@ import click
 
 from cli.options import accounts_options
 from cli.standard_error import say
-from cli.table import echo_list
+from cli.table import echo_table
 from publisher.accounts.database import open_accounts
 from publisher.accounts.token import ALL_RIGHTS, RIGHTS, Grant, Token
 from publisher.accounts.tokens import EXPIRES_DAYS_DEFAULT, Accounts, format_time
@@ -108,8 +108,7 @@ def create(
 @token.command("list")
 @accounts_options
 @click.argument("owner", required=False)
-@click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
+def list_tokens(accounts: str, owner: str | None) -> None:
     """List all tokens, or those of OWNER.
 
     Includes tokens that expired or were revoked in the last year, up to 1,000 per owner. Columns,
@@ -121,13 +120,10 @@ def list_tokens(accounts: str, owner: str | None, is_json: bool) -> None:
     """
     with open_accounts(accounts) as database:
         tokens = Accounts(database).tokens(owner)
-    echo_list(
+    echo_table(
         ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
-        tokens,
-        _cells,
-        is_json=is_json,
-        empty=f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.",
-        as_json=_as_json,
+        [*map(_cells, tokens)],
+        f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.",
     )
 
 
@@ -150,18 +146,6 @@ def revoke(accounts: str, owner: str, name_or_id: str) -> None:
 
 
 def _cells(token: Token) -> tuple[str, ...]:
-    expires, used = format_time(token.expires_at), _format_optional(token.last_used_at) or "never"
-    who = token.id, token.owner, token.name
-    return *who, token.state(), token.scope(), expires, used, token.abilities()
-
-
-def _as_json(token: Token) -> dict[str, object]:
-    times = ("created_at", "expires_at", "last_used_at", "revoked_at")
-    shown = {field: _format_optional(getattr(token, field)) for field in times}
-    shown_token = token._asdict() | shown | {"state": token.state()}
-    del shown_token["trusted_publisher"], shown_token["source"]  # these are personal
-    return shown_token
-
-
-def _format_optional(seconds: int | None) -> str | None:
-    return None if seconds is None else format_time(seconds)
+    used = "never" if token.last_used_at is None else format_time(token.last_used_at)
+    who = token.id, token.owner, token.name, token.state()
+    return *who, token.scope(), format_time(token.expires_at), used, token.abilities()

@@ -1,6 +1,5 @@
 """Commands whose accounts are in PostgreSQL, and a URL that never shows."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -59,14 +58,14 @@ def test_owners_tokens_and_labels(url: str, small: Settings):
     text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()
     hubctl("label", "protect", "ann", "production")
     hubctl("label", "unprotect", "ann", "production")
-    assert [one["name"] for one in json.loads(hubctl("token", "list", "--json").stdout)] == ["ci"]
+    assert hubctl("token", "list").stdout.split("\t")[1:3] == ["ann", "ci"]
     with Database(url) as database:
         assert Accounts(database).authenticate(text).owner == "ann"
     hubctl("token", "revoke", "ann", "ci")
     hubctl("owner", "lock", "bob")
     hubctl("owner", "unlock", "bob")
-    owners = json.loads(hubctl("owner", "list", "--json").stdout)
-    assert [one["handle"] for one in owners] == ["ann", "bob"]
+    rows = hubctl("owner", "list").stdout.splitlines()
+    assert [row.split("\t")[0] for row in rows] == ["ann", "bob"]
     assert not os.path.exists(small.state)
 
 

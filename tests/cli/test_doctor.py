@@ -1,6 +1,5 @@
 """`hubctl doctor`: output and exit status. Its checks are tested in `tests/operate/doctor`."""
 
-import json
 from pathlib import Path
 
 from builder.model.content_tree import PRIVATE_FILE
@@ -34,14 +33,10 @@ def test_a_problem_and_what_to_do(small: Settings) -> None:
     assert done.exit_code == 1
 
 
-def test_json(small: Settings) -> None:
-    done = hubctl("doctor", *folders(small), "--offline", "--json")
-    found = json.loads(done.stdout)
-    assert (found["problems"], done.stderr, done.exit_code) == (0, "", 0)
-    (site,) = [one for one in found["findings"] if one["check"] == "site"]
-    assert site["level"] == "warning"
-    assert site["do"].startswith("Run `hubctl build`")
-    assert found["warnings"] >= 3  # neither the site nor the state exists
+def test_warnings_alone_are_no_failure(small: Settings) -> None:
+    done = hubctl("doctor", *folders(small), "--offline")
+    assert "warning  site: " in done.stdout and "\n         Run `hubctl build`" in done.stdout
+    assert done.stderr.startswith("0 problems, 3 warnings, ") and done.exit_code == 0
 
 
 def test_it_asks_the_address_that_the_site_was_built_with(small: Settings) -> None:

@@ -1,6 +1,5 @@
 """``hubctl owner invite``: a link on standard output, talk on standard error."""
 
-import json
 import re
 import ssl
 import subprocess
@@ -176,7 +175,7 @@ def test_an_owner_who_has_a_password():
 def test_refusals(args: list[str], status: int, told: str):
     done = run("owner", "invite", *args)
     assert (done.exit_code, done.stdout) == (status, "") and told in done.stderr
-    assert run("owner", "list", "--json").stdout == "[]\n"
+    assert run("owner", "list").stdout == ""
 
 
 def test_how_owners_sign_in():
@@ -190,10 +189,6 @@ def test_how_owners_sign_in():
     rows = [line.split("\t") for line in run("owner", "list").stdout.splitlines()]
     assert [(row[0], row[3]) for row in rows] == [
         ("ann", "password, invited"), ("bob", "openid"), ("eve", "invited"), ("nobody", "none"),
-    ]  # fmt: skip
-    shown = json.loads(run("owner", "list", "--json").stdout)
-    assert [each["signs_in_with"] for each in shown] == [
-        ["password", "invited"], ["openid"], ["invited"], [],
     ]  # fmt: skip
 
 
