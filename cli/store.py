@@ -1,8 +1,7 @@
-"""``hubctl store``: the database that many nodes share, and the copy of it that each node has."""
+"""``hubctl store``: the database that many nodes share."""
 
 import contextlib
 import os
-import shutil
 import sqlite3
 
 import click
@@ -12,24 +11,21 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.store import check as content_check
 from builder.store import sqlite
-from builder.store.database import remove
-from builder.store.locks import build_lock
 from builder.store.restored import parse_restored
-from builder.store.site import Site, read_hub
-from builder.store.state import State
-from cli.options import Places, database_option, folder_options, places_options
+from builder.store.site import read_hub
+from cli.options import Places, database_option, places_options
 from cli.progress import Progress
 from cli.standard_error import say
 from cli.stores import open_store
 from publisher.accounts.copying import copy_accounts
-from publisher.accounts.database import Database, open_postgres
+from publisher.accounts.database import Database
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 
 
 @click.group()
 def store() -> None:
-    """Copy and check the database that many nodes share, and renew a node's copy of it."""
+    """Copy the database that many nodes share, and skip numbers that it has lost."""
 
 
 @store.command()
@@ -122,35 +118,6 @@ def _copy_out(places: Places, database: Database, progress: Progress) -> int:
     return count
 
 
-@store.command()
-@database_option
-def check(database_url: str | None) -> None:
-    """Check the database: texts against their hashes, withdrawals, and the order of changes.
-
-    Reads everything, and changes nothing. Exits 1 if there is a fault.
-
-    \b
-      hubctl store check --database postgresql://hub@db.example.org/hub
-    """
-    with (
-        contextlib.closing(open_postgres(_needed(database_url), may_change=False)) as engine,
-        Progress() as progress,
-        engine.connections.taken() as connection,
-    ):
-        from publisher.nodes.transfer import find_faults
-
-        if not engine.version:
-            raise OperatorError(f"The {engine.server} has no tables of a hub. Check --database.")
-        faults = 0
-        for fault in find_faults(connection, progress):
-            progress.close()
-            click.echo(fault)
-            faults += 1
-        if faults:
-            raise click.ClickException(f"{counted(faults, 'fault')} in the {engine.server}.")
-        say(f"No faults in the {engine.server}.")
-
-
 @store.command("skip-numbers")
 @database_option
 @click.option(
@@ -201,45 +168,3 @@ def _needed(database_url: str | None) -> str:
     if not database_url:
         raise click.UsageError("Name the database, with --database or HUB_DATABASE.")
     return database_url
-
-
-@store.command()
-@folder_options
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def renew(content: str, out: str, state: str, yes: bool) -> None:
-    """Remove a node's copy of the database and its site, so that it reads and builds all again.
-
-    Only a folder that is a copy is removed. Stop the node first. Do this if it says that the
-    database has another history: the database was restored to an earlier moment, or a standby took
-    over that lacked the last changes. The folder may be the only place that still has them: look at
-    it first.
-
-    \b
-      hubctl store renew --content content
-    """
-    # Loaded late: other commands import this module to read its options.
-    from publisher.nodes.copy import lock_folder
-
-    if not os.path.lexists(f"{content}/{STORE_FILE}"):
-        raise OperatorError(
-            f"{content} is no copy of a database, so it is not removed. Pass the content folder of "
-            "the node with --content."
-        )
-    if not yes:
-        what = f"Remove {content} with all prompts in it, and the site {out}?"
-        click.confirm(what, abort=True, err=True)
-    held = lock_folder(content)  # fails while a node runs there
-    try:
-        with build_lock(state):
-            remove(State.path_in(state))
-            site = Site(out)
-            site.remove(*site.files())
-        for name in os.listdir(content):
-            path = f"{content}/{name}"
-            # The file that marks the folder as a copy goes last.
-            if name != STORE_FILE:
-                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-        os.unlink(f"{content}/{STORE_FILE}")
-    finally:
-        os.close(held)
-    say(f"Removed {content} and {out}. The node reads and builds them again when it starts.")

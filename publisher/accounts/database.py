@@ -85,9 +85,9 @@ def open_accounts(where: str) -> Database:
     return Database(where)
 
 
-def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":
+def open_postgres(url: str) -> "PostgresEngine":
     """Returns the accounts in PostgreSQL. Raises OperatorError as ``Database``, and where its
-    library is not installed. Without ``may_change``, existing tables stay as they are.
+    library is not installed.
     """
     try:
         from publisher.accounts.postgres import PostgresEngine
@@ -96,4 +96,4 @@ def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":
             f"--database needs psycopg, which cannot be loaded ({error}). Run: pip "
             "install 'psycopg[binary]'"
         ) from error
-    return PostgresEngine(url, may_change=may_change)
+    return PostgresEngine(url)

@@ -52,20 +52,17 @@ log.addHandler(logging.NullHandler())
 
 class PostgresEngine:
     """The accounts in a PostgreSQL database; creates the tables where they are missing.
-
-    ``version`` of the existing tables; 0: none, and ``may_change`` would create them. ``server``:
-    the database's name and host, for people.
+    ``server``: the database's name and host, for people.
     """
 
-    def __init__(self, url: str, *, may_change: bool = True) -> None:
+    def __init__(self, url: str) -> None:
         self.connections = Connections(url)
         self.server = self.connections.server
-        self.version = 0
         self._turn = threading.Lock()
         self._own = threading.local()
         with contextlib.ExitStack() as failing:
             failing.callback(self.close)
-            self._prepare(may_change)
+            self._prepare()
             failing.pop_all()
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]:
@@ -124,16 +121,15 @@ class PostgresEngine:
                 cursor = connection.execute(as_postgres(sql), named)
             return cursor.fetchall() if cursor.description else []
 
-    def _prepare(self, may_change: bool) -> None:
+    def _prepare(self) -> None:
         try:
-            self.version = self._version_found()
-            if self.version == SCHEMA_VERSION or not may_change:
+            version = self._version_found()
+            if version == SCHEMA_VERSION:
                 return
-            if not self.version:
+            if not version:
                 self._make_first_table()
             with self.transaction():
-                self.version = self._version_found()
-                self._upgrade()
+                self._upgrade(self._version_found())
         except (psycopg.Error, RequestError) as error:
             reason = str(error.__cause__ or error).partition("\n")[0].rstrip(".")
             raise OperatorError(
@@ -173,8 +169,7 @@ class PostgresEngine:
             )
         return version
 
-    def _upgrade(self) -> None:
-        before = self.version
+    def _upgrade(self, before: int) -> None:
         if before == SCHEMA_VERSION:
             return
         connection = self._own.connection
@@ -183,7 +178,6 @@ class PostgresEngine:
                 self._run(connection, sql)
         upgrade(before, lambda sql: self._run(connection, _definition(sql)), self.execute)
         self.execute(f"UPDATE {VERSION_TABLE} SET version = ?", (SCHEMA_VERSION,))
-        self.version = SCHEMA_VERSION
         if before:
             fields = {"file": "postgresql", "from_version": before, "to_version": SCHEMA_VERSION}
             log.info("upgrade", extra={"fields": fields})

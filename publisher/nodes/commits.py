@@ -42,8 +42,8 @@ UNAVAILABLE = (
 )
 OTHER_HISTORY = (
     "The database has another history than this node: it was restored to an earlier moment, or "
-    "its standby took over without the last changes. This node writes nothing. Stop it, run "
-    "`hubctl store renew` with its folders, and start it: it reads everything again."
+    "its standby took over without the last changes. This node writes nothing. Stop it, move its "
+    "content folder away, and start it: it reads everything again."
 )
 
 log = logging.getLogger("hub.nodes")

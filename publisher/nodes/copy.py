@@ -176,8 +176,8 @@ def _read_saved(root: str) -> Saved:
         pass
     except (OSError, msgspec.DecodeError) as error:
         raise OperatorError(
-            f"{path} cannot be read ({error}). This folder is a copy of a database: run `hubctl "
-            "store renew`, and the node makes it again."
+            f"{path} cannot be read ({error}). This folder is a copy of a database: move it away, "
+            "and the node makes it again."
         ) from error
     if content.list_owners(root):
         raise OperatorError(

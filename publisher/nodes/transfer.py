@@ -1,4 +1,4 @@
-"""Copies a whole hub from a content folder into a database, and checks what a database has."""
+"""Copies a whole hub from a content folder into a database, and compares the two."""
 
 import contextlib
 import hashlib
@@ -6,19 +6,16 @@ import itertools
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import msgspec
-import psycopg
 
 from builder.model import content_tree as tree
 from builder.model.errors import OperatorError
-from builder.model.records import LabelFile, OwnerFile, VersionFile, WithdrawnFile
 from builder.store import content
 from builder.store.restored import serial_base
 from publisher.accounts.database import Database
 from publisher.nodes.copy import lock_folder, mark_as_copy
-from publisher.nodes.folders import join, paths_of, split
+from publisher.nodes.folders import join, paths_of
 from publisher.nodes.rows import (
     EVENT,
     PROFILE,
@@ -26,11 +23,9 @@ from publisher.nodes.rows import (
     WITHDRAWAL,
     File,
     Mark,
-    Row,
     commit,
     make_change,
     path_of,
-    read_page,
 )
 
 # SHA-256 of a record, and of a text.
@@ -48,16 +43,6 @@ WHERE {} AND (kind <> 'version' OR text IS NOT NULL) ORDER BY serial LIMIT ?"""
 _RECORDS = f"""SELECT serial, repo, kind, name, record FROM change
 WHERE serial > ? AND kind IN ('version', 'withdrawal', '{tree.RESTORED_FILE}') ORDER BY serial
 LIMIT 500"""
-
-_decoders = {
-    kind: msgspec.json.Decoder(record).decode
-    for kind, record in (
-        (VERSION, VersionFile),
-        (EVENT, LabelFile),
-        (PROFILE, OwnerFile),
-        (WITHDRAWAL, WithdrawnFile),
-    )
-}
 
 
 def copy_in(root: str, database: Database, known_serial: int, progress: Progress) -> int:
@@ -158,54 +143,6 @@ def put_hub_file(database: Database, name: str, data: bytes) -> None:
     file = File("", name, uuid.uuid4().hex, data)
     with database.engine.connections.asking() as connection:
         commit(connection, [make_change("", "", [file], _LAST_SERIAL, False)], Mark(0, None))
-
-
-def find_faults(connection: psycopg.Connection, progress: Progress) -> Iterator[str]:
-    """Yields the faults of a database, each as a line. Raises psycopg.Error."""
-    ((serial,),) = connection.execute("SELECT serial FROM hub WHERE id = 1").fetchall()
-    withdrawals = "SELECT repo, name, serial FROM change WHERE kind = 'withdrawal'"
-    withdrawn = {(repo, name): at for repo, name, at in connection.execute(withdrawals)}
-    mark = Mark(0, None)
-    while page := read_page(connection, mark).rows:
-        progress("Checking changes", page[-1].serial, serial)
-        for row in page:
-            if mark.serial and row.serial != mark.serial + 1:
-                yield f"change {mark.serial + 1}: it is missing; restore the database"
-            gone = (withdrawn.get((row.repo, name), 0) for name in (row.name, tree.WHOLE))
-            if fault := _fault_of(row, is_withdrawn=max(gone) > row.serial):
-                yield f"change {row.serial}, {path_of(row.repo, row.kind, row.name)}: {fault}"
-            mark = row.mark
-    if mark.serial and mark.serial != serial:
-        yield f"the hub's serial is {serial}, and its last change is {mark.serial}"
-
-
-def _fault_of(row: Row, is_withdrawn: bool) -> str | None:
-    if row.kind == VERSION and is_withdrawn:
-        if row.record or row.text is not None:
-            return (
-                "it was withdrawn, and its text is still there; run `UPDATE change SET record = "
-                f"'', text = NULL WHERE serial = {row.serial}`, and `hubctl store renew` on nodes "
-                "that have it"
-            )
-        return None
-    if row.kind in tree.HUB_FILES:
-        return None
-    if row.kind not in _decoders:
-        return f"this release does not know its kind, {row.kind!r}; upgrade"
-    try:
-        record: Any = _decoders[row.kind](row.record)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return f"its record cannot be read ({error}); restore it"
-    if row.kind == VERSION and row.text is None:
-        return "its text is missing; restore it"
-    if row.kind == VERSION:
-        text, files = split(row.record, row.text)
-        hashes = {one.path: one.sha256 for one in record.files or ()}
-        if not text or hashlib.sha256(text).hexdigest() != record.sha256:
-            return "its text does not have the hash of its record; restore it"
-        if {path: hashlib.sha256(data).hexdigest() for path, data in files.items()} != hashes:
-            return "its files do not have the hashes of its record; restore them"
-    return None
 
 
 # The folder

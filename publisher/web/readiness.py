@@ -55,8 +55,8 @@ _STORE_UNAVAILABLE = (
 )
 _OTHER_HISTORY = (
     "The database has another history than this node: it was restored, or its standby took over "
-    "without the last changes. Publishing fails here. Stop this node, run `hubctl store renew` "
-    "with its folders, and start it."
+    "without the last changes. Publishing fails here. Stop this node, move its content "
+    "folder away, and start it."
 )
 
 

@@ -121,7 +121,6 @@ def test_there_and_back_nothing_differs(hub: Hub):
     before = hub.files("old")
     hub.run("build")
     assert "Copied and verified" in hub.store("copy", "--to", "database")
-    assert "No faults" in hub.store("check")
     assert "Copied and verified" in hub.store("copy", "--to", "folder", place="new")
     assert hub.files("new") == before
     assert {name: data for name, data in hub.files("old").items() if name != ".hub-store"} == before
@@ -152,7 +151,6 @@ def test_numbers_that_the_database_lost_are_not_given_again(hub: Hub):
     assert skip_numbers("--above", str(first)) >= first + 20_000
     last = skip_numbers("--above", str(first + 99_999), "--end-access")
     assert last >= first + 110_000
-    assert "No faults" in hub.store("check")
     hub.publish("a new node\n", "ann/story", "--database", hub.url, place="node")
     assert (hub.folder / f"node/content/ann/story/1.0.{last}.md").exists()
     with Database(hub.url) as database, pytest.raises(RequestError, match="does not know"):
@@ -235,47 +233,6 @@ def test_a_copy_into_a_folder_goes_on_where_it_was_interrupted(hub: Hub):
 def test_nothing_is_copied_from_an_empty_database(hub: Hub):
     Database(hub.url).close()
     assert "has no prompts" in hub.store("copy", "--to", "folder", place="new", status=1)
-
-
-@pytest.mark.parametrize(("damage", "told"), [
-    ("UPDATE change SET text = 'x' WHERE name = '1.0.0' AND repo = 'ann/story'",
-     "ann/story/1.0.0.json: its text does not have the hash"),
-    ("UPDATE change SET text = NULL WHERE name = '1.0.0' AND repo = 'ann/story'",
-     "ann/story/1.0.0.json: its text is missing"),
-    ("UPDATE change SET record = 'x' WHERE kind = 'label'",
-     "ann/story/labels/1.json: its record cannot be read"),
-    ("UPDATE change SET kind = 'new' WHERE kind = 'label'", "does not know its kind, 'new'"),
-    ("DELETE FROM change WHERE kind = 'label'", "it is missing"),
-    ("UPDATE hub SET serial = serial + 1", "the hub's serial is"),
-])  # fmt: skip
-def test_damage_is_found(damage: str, told: str, hub: Hub):
-    hub.store("copy", "--to", "database")
-    hub.execute(damage)
-    found = hub.store("check", status=1)
-    assert told in found and "1 fault in" in found
-
-
-def test_a_withdrawn_text_that_is_still_there_is_found(hub: Hub):
-    hub.store("copy", "--to", "database")
-    hub.publish("secret\n", "eve/story", "--database", hub.url)
-    kept = hub.execute("SELECT record, text FROM change WHERE repo = 'eve/story' AND kind = "
-                       "'version'")  # fmt: skip
-    ((record, text),) = kept
-    hub.run("withdraw", "eve/story@1.0.20000", "--reason", "secret", "--yes", "--database", hub.url)
-    assert "No faults" in hub.store("check")
-    hub.execute(
-        f"UPDATE change SET text = '\\x{text.hex()}', record = '\\x{record.hex()}' "
-        "WHERE repo = 'eve/story' AND kind = 'version'"
-    )
-    told = hub.store("check", status=1)
-    assert "eve/story/1.0.20000.json: it was withdrawn, and its text is still there" in told
-    statement = told.partition("`")[2].partition("`")[0]
-    hub.execute(statement)
-    assert "No faults" in hub.store("check")
-
-
-def test_a_database_without_tables_is_not_sound(hub: Hub):
-    assert "has no tables" in hub.store("check", status=1)
 
 
 def test_a_copy_that_was_killed_continues_after_what_it_has_copied(hub: Hub):
