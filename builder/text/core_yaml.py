@@ -74,6 +74,10 @@ def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
         if problem.startswith("mapping values are not allowed"):
             problem = "a second colon; put a text that has one in quotes"
         elif not problem.startswith("could not find expected ':'"):
+            # YAML ends lines at more characters than \n.
+            entry = _spaced.match("".join(text.split("\n")[mark.line : mark.line + 1]))
+            is_value = entry and mark.column >= entry.end()
+            problem = "YAML cannot read this value; put it in quotes" if is_value else problem
             raise _error(problem, mark.line, mark.column) from None
         raise _error(*_cause(problem, text.split("\n"), mark.line, mark.column)) from None
     return value, _tell_repeated(reader.repeated)

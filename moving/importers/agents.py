@@ -26,7 +26,7 @@ _TOOLS = [
 ]
 _PLUGIN_FOLDERS = {"commands": COMMAND, "agents": OTHER}
 _run_or_read = {
-    "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{[^{}\n]{1,200}\}"),
+    "`!` commands": re.compile(r"(?<!\w)!`[^`\n]+`|!\{(?:[^{}\n]|\{\{\w+\}\}){1,200}\}"),
     "`@` files": re.compile(
         r"@\{[^{}\n]{1,200}\}|(?<![\w@`.])@[\w.-]*/[\w./-]+|(?<![\w@`.])@[\w-]+\.\w+"
     ),
@@ -35,6 +35,7 @@ _toml_block = re.compile(
     r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
 _yaml_block = re.compile(r"(---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
+_open_header = re.compile(r"(?:[A-Za-z_][\w.-]*:[^\n]*\n(?:[ \t][^\n]*\n)*)+---[ \t]*\r?\n")
 _no_break = re.compile(r"(?m)^([A-Za-z_][\w.-]*:)\xa0+")
 _next_entry = re.compile(r"(?m)^(?=[^\s#])")
 _key = re.compile(r"[A-Za-z_][\w.-]*")
@@ -54,6 +55,12 @@ def find_tool(path: Path) -> tuple[str, str] | None:
                 parts = path.relative_to(folder).with_suffix("").parts
                 return kind, "-".join(parts if kind == COMMAND else parts[-1:])
     return None
+
+
+def open_header(text: str) -> str:
+    """``text`` with the first ``---`` of its front matter, which files of Continue lack."""
+    text = text.removeprefix(BOM)
+    return f"---\n{text}" if _open_header.match(text) else text
 
 
 def repair(text: str) -> tuple[str, list[str]]:

@@ -160,7 +160,7 @@ def _read(found: PromptFile, root: Path, exported: Exported | None) -> Item | Re
     except ValueError as error:
         return Rejection(where, str(error))
     # A hub's own file has the hub's variables.
-    convention = "none" if is_ours else _convention(name, front)
+    convention = "none" if is_ours or tool else _convention(name, front)
     fields, author, warned = _read_front({k: one for k, one in front.items() if k not in _TRIALS})
     is_title = is_listed or "title" in front or not name.endswith(".md")
     if not is_title and _identifier.fullmatch(fields.get("title", "")):
@@ -192,8 +192,10 @@ def _name(path: Path, front: dict[str, Any], root: Path, is_listed: bool) -> str
 
 def _convention(name: str, front: dict[str, Any]) -> str:
     """The convention of the placeholders in a file, by its name and front matter."""
+    if name.endswith((".mdc", ".instructions.md")):
+        return "none"
     if name.endswith(ASSISTANT_SUFFIXES):
-        return "none" if name.endswith(".instructions.md") else "vscode"
+        return "vscode"
     if name.endswith(".prompty"):
         # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
         return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
@@ -219,7 +221,7 @@ def _read_agents(
     if tool == agents.GEMINI:
         text, front = agents.read_gemini(text)
         return text, front, agents.warn_of_running(text)
-    text, repaired = agents.repair(text)
+    text, repaired = agents.repair(agents.open_header(text) if suffix == ".prompt" else text)
     text, front, warnings = _read_text(text, suffix, is_ours, limits)
     if tool == agents.COMMAND:
         body = parse_document(text).body

@@ -20,9 +20,10 @@ FILES = {
     "plugin/.claude-plugin/plugin.json": "{}",
     "plugin/commands/tidy.md": "Tidy $ARGUMENTS.\n",
     ".cursor/rules/typescript.mdc": "---\ndescription: Types\nglobs: *.ts\nalwaysApply: false\n"
-    "---\nUse strict types.\n",
+    "---\nUse strict types. Not `${a}`, ${b:c}.\n",
+    ".continue/prompts/review.prompt": "name: Review\ndescription: Reviews\n---\nDo {{{x}}}.\n",
     ".gemini/commands/git/log.toml": 'description = "Explains a log"\n'
-    'prompt = "Explain {{args}}."\n',
+    'prompt = "Explain {{args}} !{git log {{args}}}."\n',
     ".windsurf/rules/tests.md": "Write tests first.\n",
     ".clinerules/style.md": "Write plainly.\n",
     "AGENTS.md": "Build with make.\n",
@@ -36,7 +37,8 @@ def test_a_repository_with_files_of_each_tool(root):
     folder = write_all(Path(root).parent / "repository", FILES)
     outcome = bring(root, folder)
     assert [one.split()[0].partition("/")[2] for one in outcome.created] == [
-        "critic", "git-fix-issue", "say", "style", "typescript", "git-log", "tests", "tidy",
+        "critic", "git-fix-issue", "say", "style", "review", "typescript", "git-log",
+        "tests", "tidy",
     ]  # fmt: skip
     assert not outcome.rejected
     assert {one.where for one in outcome.passed_over} == {
@@ -55,17 +57,24 @@ def test_a_repository_with_files_of_each_tool(root):
     assert latest(root, "imported/say")[1] == "Say {{arguments}}. See @docs/style.md.\n"
     record, text = latest(root, "imported/critic")
     assert record.description == "Use when: a text is done" and "$1" in text
-    record, _ = latest(root, "imported/typescript")
+    record, text = latest(root, "imported/review")
+    assert (record.title, record.description) == ("Review", "Reviews")
+    assert parse_document(text).body == "Do {{x}}.\n"
+    record, text = latest(root, "imported/typescript")
+    assert text.endswith("Not `${a}`, ${b:c}.\n") and not record.variables
     assert (record.description, record.parameters) == (
         "Types", {"globs": "*.ts", "alwaysApply": False},
     )  # fmt: skip
     record, text = latest(root, "imported/git-log")
-    assert (record.description, text) == ("Explains a log", "Explain {{args}}.")
+    assert (record.description, text) == (
+        "Explains a log", "Explain {{args}} !{git log {{args}}}.",
+    )  # fmt: skip
     warned = "\n".join(outcome.warnings)
     assert f".cursor/rules/typescript.mdc: {REPAIRED}" in warned
     assert "`!` commands stay text: !`git log`." in warned
+    assert "`!` commands stay text: !{git log {{args}}}." in warned
     assert "`@` files stay text: @docs/style.md." in warned
-    assert len(bring(root, folder).unchanged) == 8
+    assert len(bring(root, folder).unchanged) == 9
 
 
 @pytest.mark.parametrize(
