@@ -1,9 +1,8 @@
 """The read side: content in, site out. Imports no other package of the project.
 
 The packages are listed in the order in which data passes them: ``store`` reads the content,
-``render`` turns records into bytes, ``write`` puts them on the site, ``pipeline`` decides what is
-built and when. ``model.routes`` holds
-every URL, file name and header rule.
+``render`` turns records into bytes, ``emit`` puts them on the site, ``pipeline`` decides what is
+built and when. ``model.routes`` holds every URL, file name and header rule.
 """
 
 from functools import cache

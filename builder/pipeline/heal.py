@@ -54,10 +54,11 @@ def find_lost(
         names = names_in(folder)
         return names is not None and name not in names
 
-    while objects := state.files.after(after, OBJECTS_PER_STEP):
-        for after, folders in objects:
+    while groups := [*state.files.after(after, OBJECTS_PER_STEP)]:
+        for objects, folders in groups:
             is_same = all(names_in(folder) is None for folder in folders)
-            yield after, [] if is_same else [*filter(is_lost, state.files.of(after))]
+            for after in objects:
+                yield after, [] if is_same else [*filter(is_lost, state.files.of(after))]
 
 
 def lost_files(folder: str, root: str) -> list[str]:

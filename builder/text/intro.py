@@ -3,13 +3,24 @@
 HTML in it is shown as text, images become links, and no link can run a script.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
 from markupsafe import Markup
 
-_markdown = MarkdownIt("commonmark", {"html": False}).disable("image")
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    # Loaded late, because most builds read no text of an operator.
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 class Intro(NamedTuple):
@@ -27,7 +38,9 @@ class Intro(NamedTuple):
 
 def intro(text: str) -> Intro:
     """The parts of ``home.md``."""
-    tokens = _markdown.parse(text)
+    if not text:
+        return Intro()
+    tokens = _markdown().parse(text)
     heading = _take(tokens, "heading_open")
     lead = _take(tokens, "paragraph_open")
     for token in tokens:
@@ -52,4 +65,5 @@ def _take(tokens: list[Token], kind: str) -> Token | None:
 
 def _html(tokens: list[Token] | list[Token | None]) -> Markup:
     there = [token for token in tokens if token]
-    return Markup(_markdown.renderer.render(there, _markdown.options, {}).strip())
+    markdown = _markdown()
+    return Markup(markdown.renderer.render(there, markdown.options, {}).strip())

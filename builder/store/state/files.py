@@ -2,8 +2,9 @@
 and what the site may have lost. No digest is stored: a build compares bytes with bytes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 
 import msgspec
 
@@ -24,9 +25,9 @@ def _templates(encoded: bytes, are_folders: bool) -> str:
     return "\n".join(templates)
 
 
-def _paths(object_id: str, encoded: bytes | None, *, are_folders: bool = False) -> list[str]:
-    """The paths of an object's files, or of their folders; None: there are none."""
-    templates = _templates(encoded, are_folders) if encoded else ""
+def _paths(object_id: str, encoded: bytes | None) -> list[str]:
+    """The paths of an object's files; None: there are none."""
+    templates = _templates(encoded, False) if encoded else ""
     return templates.format_map(params_of(object_id)).split("\n") if encoded else []
 
 
@@ -90,8 +91,17 @@ class Files(Table):
         """The files of a repo and of its objects."""
         return {file for one in self.ids_of_repo(repo_id) for file in self.of(one)}
 
-    def after(self, object_id: str, limit: int) -> list[tuple[str, list[str]]]:
-        """The folders of some objects, those after this one in the order of ids."""
+    def after(self, object_id: str, limit: int) -> Iterator[tuple[list[str], list[str]]]:
+        """Some objects, those after this one in the order of ids: in groups, with the folders of
+        each group.
+        """
         sql = "SELECT id, files FROM object WHERE id > ? ORDER BY id LIMIT ?"
         rows = self._db.execute(sql, (object_id, limit))
-        return [(one, _paths(one, files, are_folders=True)) for one, files in rows]
+        for repo_id, group in groupby(rows, lambda row: row[0].partition(" ")[0]):
+            of_objects = {one: _templates(files, True) for one, files in group}
+            try:  # Most folders have only the name of the repo, which is faster.
+                folders = "\n".join({*of_objects.values()}).format_map(params_of(repo_id))
+                yield [*of_objects], folders.split("\n")
+            except KeyError:
+                for one, templates in of_objects.items():
+                    yield [one], templates.format_map(params_of(one)).split("\n")
